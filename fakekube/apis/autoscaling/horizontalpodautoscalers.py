@@ -105,7 +105,9 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if least is not None and least < options.min_replicas:
         errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {options.min_replicas}"))
-    if most == 0:
+    if most <= 0 and options.minor < 36:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+    elif most == 0:
         errors.append(required("spec.maxReplicas", "" if options.minor >= 37 else "must be set and greater than 0"))
     elif most < 0:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))

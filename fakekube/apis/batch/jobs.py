@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, invalid, required
 from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
@@ -221,6 +222,8 @@ def _is_suspended(job: Object) -> bool:
         condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in status.get("conditions") or ()
     )
     started = status.get("startTime") is not None
+    if not features.current().enabled("MutableSchedulingDirectivesForSuspendedJobs"):
+        return bool(job["spec"].get("suspend") and not started)
     return bool(job["spec"].get("suspend") and (not started or suspended) and not status.get("active"))
 
 
@@ -234,6 +237,8 @@ def _template_change(sent: Object, template: Object, old: Object) -> list[FieldE
         if template == before:
             return []
         return [immutable("spec.template", to_internal("PodTemplateSpec", sent))]
+    if not features.current().enabled("MutablePodResourcesForSuspendedJobs"):
+        return [] if template == before else [immutable("spec.template", to_internal("PodTemplateSpec", sent))]
     pod, old_pod = (template.get("spec") or {}, _with_resources(before.get("spec") or {}, template.get("spec") or {}))
     if pod == old_pod:
         return []

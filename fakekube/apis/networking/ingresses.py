@@ -158,7 +158,7 @@ def _backend(backend: Object, path: str) -> list[FieldError]:
         return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")
     where = f"{path}.service.name"
-    errors = invalid_each(where, name, names.dns_label(name)) if name else [required(where)]
+    errors = invalid_each(where, name, names.service_name(name)) if name else [required(where)]
     return errors + _service_port(service.get("port") or {}, path)
 
 

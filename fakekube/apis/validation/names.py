@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.schema.dns import (
     LABEL_LENGTH,
     SUBDOMAIN,
@@ -52,6 +53,7 @@ __all__ = [
     "port_number",
     "regex_text",
     "relaxed_environment_name",
+    "service_name",
     "too_long_text",
     "wildcard_subdomain",
 ]
@@ -97,6 +99,12 @@ _config_map_key = form(
     "key-name",
     maximum=SUBDOMAIN_LENGTH,
 )
+
+
+def service_name(name: str, prefix: bool = False) -> list[str]:
+    """Validates the name of a Service: a DNS label, which has to begin with a letter where the gate is off."""
+    relaxed = features.current().enabled("RelaxedServiceNameValidation")
+    return list(dns_label(name, prefix) if relaxed else dns_1035_label(name, prefix))
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:

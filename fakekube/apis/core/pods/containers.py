@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
 from fakekube.apis.core.pods import environment
@@ -248,7 +249,8 @@ def _restart_policy(item: Container, path: str, *, checks_rules: bool) -> list[F
 
 
 def _restart_rule(rule: Container, path: str) -> list[FieldError]:
-    errors = one_of(rule.get("action", ""), f"{path}.action", ("Restart", "RestartAllContainers"))
+    whole_pod = ("RestartAllContainers",) if features.current().enabled("RestartAllContainersOnContainerExits") else ()
+    errors = one_of(rule.get("action", ""), f"{path}.action", ("Restart", *whole_pod))
     codes = rule.get("exitCodes")
     if codes is None:
         return [*errors, required(f"{path}.exitCodes", "must be specified")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.qos import qos_class
@@ -60,6 +61,9 @@ def refusal(old: Part) -> FieldError | None:
         return forbidden(NIL_PATH, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":
         return forbidden(NIL_PATH, "windows pods cannot be resized")
+    if _has_resources(old["spec"].get("resources")) and not features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
+        gate = "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
+        return forbidden("[]", f"resize of pods with pod-level resources is forbidden when {gate}")
     return None
 
 

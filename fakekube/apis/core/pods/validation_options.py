@@ -82,12 +82,12 @@ class ValidationOptions:
         sysctls = (self._old.get("securityContext") or {}).get("sysctls") or ()
         return any(shared_namespace(sysctl.get("name", ""), self._old) for sysctl in sysctls)
 
-    @cached_property
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
     def selinux_change_policy(self) -> bool:
         """Whether a change policy other than Recursive is valid."""
         return features.current().enabled("SELinuxMount") or "seLinuxChangePolicy" in (self._old.get("securityContext") or {})
 
-    @cached_property
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
     def comparing_tolerations(self) -> bool:
         """Whether tolerations may have the operators Lt and Gt."""
         if features.current().enabled("TaintTolerationComparisonOperators"):

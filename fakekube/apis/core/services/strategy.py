@@ -28,6 +28,7 @@ from fakekube.apis.core.services.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE
 from fakekube.apis.rest.strategy import Finish, Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
+from fakekube.apis.validation.rules import from_minor
 
 __all__ = ["STATUS", "ServiceStrategy"]
 
@@ -42,7 +43,7 @@ class ServiceStrategy(Strategy):
     has_status = True
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_label(name, prefix)
+        return names.service_name(name, prefix)
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -167,7 +168,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
         warnings += [f"spec.{field} is ignored for headless services" for field, is_set in ignored.items() if is_set]
     for index, ip in enumerate(external_ips):
         warnings += addresses.ip_warnings(f"spec.externalIPs[{index}]", ip)
-    if external_ips and not headless and kind != EXTERNAL_NAME:
+    if external_ips and not headless and kind != EXTERNAL_NAME and from_minor(36):
         warnings.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
     return warnings + _load_balancer_warnings(spec) + _mismatched(spec)
 
