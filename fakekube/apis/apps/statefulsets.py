@@ -63,6 +63,8 @@ class StatefulSetStrategy(Strategy):
             strategy.setdefault("rollingUpdate", {})
         if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
             strategy["rollingUpdate"].setdefault("partition", 0)
+            if self.emulation.enabled("MaxUnavailableStatefulSet"):
+                strategy["rollingUpdate"].setdefault("maxUnavailable", 1)
         for claim in spec.get("volumeClaimTemplates") or ():
             claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # the value that the client sends is ignored
 

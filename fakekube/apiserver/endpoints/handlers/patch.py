@@ -73,9 +73,36 @@ def patch_document(content_type: str, body: bytes) -> Any:
 
 
 def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
-    """Returns the patch in a body."""
+    """Returns the patch in a body. Raises StatusError 400 if the minor validates patches before it looks for the object."""
+    if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE:
+        _validate_patch(content_type, body)
     creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
     return Patch(partial(_READERS[content_type], scope, body, options), creates)
+
+
+#: The number of the first minor that validates every patch before it looks for the object (validateAndTranscodePatch).
+VALIDATED_AT_ONCE_SINCE = 37
+_JSON_PREFIX = re.compile(rb"\s*\{").match
+
+
+def _validate_patch(content_type: str, body: bytes) -> None:
+    """Raises StatusError 400 for a body that is not in the format of its media type."""
+    if content_type == APPLY_CBOR:
+        return
+    try:
+        if content_type == APPLY_YAML:
+            if not _JSON_PREFIX(body):  # what may be JSON is not converted
+                yaml.loads(body)
+            return
+        json.loads(body)
+    except DecodeError as error:
+        text = f"error encoding patch: {error}" if content_type == APPLY_YAML else "invalid JSON patch"
+        raise status.bad_request(text) from None
+
+
+def _name_of_patch(scope: Scope) -> str:
+    """Returns what error messages call the document of an apply."""
+    return "patch" if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE else "YAML"
 
 
 # ---------------------------------------------------------------- patches of the JSON text
@@ -167,7 +194,7 @@ def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change
         if _LARGE_NUMBER(body):
             value = json.untyped(value)
     except DecodeError as error:
-        raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+        raise status.bad_request(f"error decoding {_name_of_patch(scope)}: error converting YAML to JSON: {error}") from None
     return _apply(scope, value, duplicates, options)
 
 
@@ -175,14 +202,15 @@ def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change
     try:
         value = cbor.load_map(body)
     except DecodeError as error:
-        raise status.bad_request(f"error decoding YAML: {error}") from None
+        raise status.bad_request(f"error decoding {_name_of_patch(scope)}: {error}") from None
     return _apply(scope, value, (), options)
 
 
 def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Change:
     if value is not None and not isinstance(value, dict):
         problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+        text = f"error decoding {_name_of_patch(scope)}: error unmarshaling JSON: while decoding JSON: {problem}"
+        raise status.bad_request(text)
 
     configuration = value or {}
 
@@ -195,7 +223,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
         scope.default(obj)
         if problems and options.field_validation == "Strict":
             what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
-            raise status.bad_request(f"error strict decoding YAML: {what}")
+            raise status.bad_request(f"error strict decoding {_name_of_patch(scope)}: {what}")
         if problems and options.field_validation == "Warn":
             scope.request.warnings.extend(problems)
         uid = obj.setdefault("metadata", {}).get("uid")
