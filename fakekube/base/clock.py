@@ -50,6 +50,15 @@ def time_of(reading: Reading, monotonic: float) -> datetime:
     return datetime.now(UTC) - timedelta(seconds=time.monotonic() - monotonic) + reading.offset
 
 
+def monotonic_of(reading: Reading, monotonic: float) -> float:
+    """Returns what `Clock.monotonic` was when it had this reading, at a time of `time.monotonic`."""
+    if reading.held:
+        return reading.monotonic
+    if reading.factor != 1.0:
+        return reading.monotonic + (monotonic - reading.real) * reading.factor
+    return monotonic + reading.monotonic
+
+
 class Timer:
     """A scheduled callback; made by `Clock.call_at`."""
 

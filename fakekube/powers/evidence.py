@@ -64,7 +64,7 @@ class Evidence:
             return known
         actor, side = self._observer.actors.of(one.agent, one.user, one.own)
         resource = f"{one.resource}.{one.group}" if one.group else one.resource
-        started = one.started.timestamp()
+        started = self._observer.epoch + one.arrived
         ended_at = started if one.ended_at is None else started + (one.ended_at - one.began)
         is_client = side == CLIENT
         asked = Asked(

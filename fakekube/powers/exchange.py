@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apiserver.endpoints.request import RequestInfo
-from fakekube.base.clock import time_of
+from fakekube.base.clock import monotonic_of, time_of
 from fakekube.controllers.client.client import OWN
 from fakekube.powers.bodies import decoded, decoded_event
 
@@ -89,6 +89,11 @@ class Exchange:
     def started(self) -> datetime:
         """The time at which the request arrived, by the cluster's clock."""
         return time_of(self._reading, self.began)
+
+    @property
+    def arrived(self) -> float:
+        """The time at which the request arrived, in seconds of the cluster's monotonic clock."""
+        return monotonic_of(self._reading, self.began)
 
     @property
     def method(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -106,7 +106,7 @@ class Rows:
     def request_table(self, exchanges: Iterable[Exchange]) -> Table:
         """Returns the rows of some requests."""
         table = Table(REQUESTS)
-        actor_of, start = self._observer.actors.of, self._observer.began
+        actor_of, start, epoch = self._observer.actors.of, self._observer.began, self._observer.epoch
         for one in exchanges:
             info = one.info
             resource = name = path = namespace = ""
@@ -123,7 +123,7 @@ class Rows:
             table.add(
                 one.number,
                 round((one.began - start) * 1000, 1),
-                round(one.started.timestamp(), 3),
+                round(epoch + one.arrived, 3),
                 None if seconds is None else round(seconds * 1000, 2),
                 one.verb,
                 resource,
@@ -209,8 +209,7 @@ class Rows:
     def change_table(self, changes: Iterable[Change], *, with_states: bool = False) -> Table:
         """Returns the rows of some changes; `with_states` with the columns of `objects` about the object after the change."""
         table = Table((*CHANGES, *_STATES) if with_states else CHANGES)
-        clock = self._backend.clock
-        offset = clock.now().timestamp() - clock.monotonic()
+        offset = self._observer.epoch
         for change in changes:
             kind, cause = self.kind(change.bucket), change.cause
             namespace, name = _place(kind, change.key)
@@ -380,7 +379,7 @@ class Rows:
         return {
             "revision": revision_value(change.revision),
             "type": change.type,
-            "time": self.time_of(change).timestamp(),
+            "time": round(self.time_of(change), 3),
             "resource": kind.resource,
             "kind": kind.kind,
             "namespace": namespace,
@@ -483,10 +482,9 @@ class Rows:
         kind = self.kind(bucket)
         return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
 
-    def time_of(self, change: Change) -> datetime:
-        """Returns the time of a change by the cluster's clock."""
-        clock = self._backend.clock
-        return clock.now() - timedelta(seconds=clock.monotonic() - change.time)
+    def time_of(self, change: Change) -> float:
+        """Returns the time of a change by the cluster's clock, in seconds since the epoch."""
+        return self._observer.epoch + change.time
 
 
 def _part(
