@@ -66,7 +66,7 @@ class Observer:
         """The time of `time.monotonic` from which the times of requests are counted."""
         self.context = ActionContext(backend, client)
         self.epoch = self.clock.now().timestamp() - self.clock.monotonic()
-        """Seconds since the epoch at the zero of the cluster's monotonic clock, so that rows have the same times in every answer."""
+        """Seconds since the epoch at the zero of the cluster's monotonic clock, so that rows have the same times each time."""
         self._own: tuple[Fault, ...] = ()
         self.has_faults = False
         """Whether any fault is armed."""
