@@ -49,6 +49,8 @@ class Baseline:
     """The User-Agents of the client."""
     streams: Mapping[StreamKey, str]
     """The streams that the client watches, with their resources."""
+    first_streams: frozenset[StreamKey]
+    """The streams that the client watches before it has seen a copy."""
     watches: Mapping[StreamKey, int]
     """How many watches of each stream the client keeps open."""
     delivering: Mapping[StreamKey, frozenset[str]]
@@ -137,6 +139,7 @@ def _learn(trial: Trial) -> Baseline:
             session.sample = session.default_sample(trial)
             trial.load_prerequisites(session.sample.prerequisites)
         watches = Counter(call.stream for call in trial.trace.open_watches())
+        first_streams = frozenset(watches)
         copies = (trial.stimulate(), trial.stimulate())
         reaction_seconds = _await_reactions(trial, copies)
         observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
@@ -159,6 +162,7 @@ def _learn(trial: Trial) -> Baseline:
         trial=trial,
         agents=agents,
         streams=streams,
+        first_streams=first_streams,
         watches=watches,
         delivering=delivering,
         reaction=reaction,

@@ -137,10 +137,14 @@ def _run_steps(rule: Rule, trial: Trial) -> None:
 
 
 def _await_watches(trial: Trial) -> None:
-    """Waits until the client watches again what it watches in the baseline run: it may end while it reads what it was sent.
+    """Waits until the client watches again what it watches in the baseline run.
 
-    A client whose backoff is longer is not waited for. Raises Decided, ClientEnded, HotLoop.
+    It may end while it reads what it was sent, and it may have given up one of several streams.
+
+    Raises Decided, ClientEnded, HotLoop.
     """
-    usual = {call.stream for call in trial.baseline.trial.trace.open_watches()}
-    trial.await_until(lambda: usual <= {call.stream for call in trial.trace.open_watches()}, _WATCHES_WITHIN)
+    trial.await_until(lambda: not trial.unwatched(), _WATCHES_WITHIN)
+    if trial.unwatched():
+        trial.await_until(lambda: not trial.unwatched(), trial.reaction_timeout)
+        trial.abandoned = trial.unwatched()
     trial.look_at_client()

@@ -33,6 +33,7 @@ __all__ = [
     "judge_stuck_revision",
     "judge_unfollowed_lists",
     "judge_unknown_revision",
+    "judge_write_backoff",
     "revision_of",
 ]
 
@@ -100,9 +101,63 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
                 f"no backoff: {shown}", *excerpt(stream.calls), symptom=Symptom.NO_PAUSE, likeness=str(stream.key)
             )
         before, after = _attempts(calls, first.at, half), _attempts(calls, half, last.at + 1.0)
+        pauses = [late - early for early, late in pairwise(call.at for call in calls) if late - early > _TOGETHER]
+        if after >= _LEAST_ATTEMPTS and len(pauses) > _LEAST_ATTEMPTS and _are_equal(pauses):
+            return Verdict.failed(
+                f"equal pauses of {min(pauses):.2f} s, without growth and jitter: {shown}",
+                *excerpt(stream.calls),
+                symptom=Symptom.NO_PAUSE,
+                likeness=str(stream.key),
+            )
         if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
             suspicion = Verdict.warned(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
     return suspicion
+
+
+def judge_write_backoff(trial: Trial, *, certain: bool = False) -> Verdict | None:
+    """Judges whether the pauses between attempts of one refused write grow.
+
+    Attempts that follow each other within a tenth of a second are one: helpers for conflicts try a few times at once.
+
+    Args:
+        trial: the run.
+        certain: only a failure is returned, and no warning.
+    """
+    suspicion: Verdict | None = None
+    refused: dict[tuple[str, str, str], list[Call]] = {}
+    for call in trial.trace.since(trial.provoked_at):
+        if call.is_write and call.collection != LEASES and (call.dropped or (call.status or 0) in _REFUSALS):
+            refused.setdefault((call.verb, call.path, call.name), []).append(call)
+    for (verb, path, _), calls in refused.items():
+        times = [call.at for call in calls]
+        starts = [late for early, late in pairwise([-1.0, *times]) if late - early > _TOGETHER]
+        length = calls[-1].at - calls[0].at
+        if length < _LEAST_SECONDS or len(starts) < 2 * _LEAST_ATTEMPTS:
+            continue
+        half = calls[0].at + length / 2
+        before, after = sum(at < half for at in starts), sum(at >= half for at in starts)
+        shown = f"{verb} {path} was refused {len(calls)} times in {length:.1f} s, {after} attempts in the second half"
+        fast = after >= _LEAST_CALLS and after / (length / 2) > _HOT
+        pauses = [late - early for early, late in pairwise(starts)]
+        equal = after >= _FLAT * before and _are_equal(pauses)
+        if fast or equal:
+            how = "no backoff" if fast else "equal pauses"
+            return Verdict.failed(
+                f"{how}: {shown}", *trial.excerpt(calls), symptom=Symptom.NO_PAUSE, likeness=f"{verb} {path.rpartition('/')[0]}"
+            )
+        if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
+            suspicion = Verdict.warned(f"the pauses do not grow: {shown}", *trial.excerpt(calls))
+    return None if certain else suspicion
+
+
+def _are_equal(pauses: Sequence[float]) -> bool:
+    return max(pauses) - min(pauses) < max(_EQUAL_PAUSES * min(pauses), _MEASURED)
+
+
+#: The status codes of refused writes after which a client tries again.
+_REFUSALS = frozenset({409, 429, 500, 502, 503, 504})
+#: Pauses are equal if they differ by less than this part, or by so many seconds, which a busy machine adds.
+_EQUAL_PAUSES, _MEASURED = 0.02, 0.06
 
 
 def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:
@@ -365,9 +420,18 @@ def judge_convergence(trial: Trial) -> Verdict | None:
     elif trial.unmet is not None:
         copy = trial.unmet
         text = f"an --expect for {copy.names()[0]} is not met after {trial.now - copy.created_at:.0f} s"
+    elif trial.abandoned:
+        key = trial.abandoned[0]
+        text = f"the client does not watch {key} any more, and has not asked for it for {_since_last(trial, key):.0f} s"
     else:
         return None
     return Verdict.failed(text, *trial.excerpt(), by_time=not _has_given_up(trial), symptom=Symptom.NO_REACTION)
+
+
+def _since_last(trial: Trial, key: StreamKey) -> float:
+    """Returns for how many seconds there was no request of a stream."""
+    stream = trial.trace.streams().get(key)
+    return trial.now - (max((call.end or call.at for call in stream.calls), default=0.0) if stream is not None else 0.0)
 
 
 def _has_given_up(trial: Trial) -> bool:

@@ -19,16 +19,19 @@ from fakekube.powers.fault import Frequency
 
 if TYPE_CHECKING:
     from fakekube.apiserver.endpoints.request import Request
+    from fakekube.checker.each_write import EachWrite
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import ActionContext, FaultSelector
     from fakekube.powers.streams import ObservedStream
 
 __all__ = [
+    "AddWarning",
     "EndExpired",
     "ExpireContinue",
     "JoinEvents",
     "PlainBookmarkFirst",
+    "RefuseEach",
     "RefuseInText",
     "ShortPages",
     "arm",
@@ -109,6 +112,39 @@ class RefuseInText(Action):
         if self.retry_after is not None:
             headers.append(("Retry-After", str(self.retry_after)))
         return Response(self.codes[fault.hits % len(self.codes)], headers, self.text.encode())
+
+
+@dataclass(slots=True, frozen=True)
+class RefuseEach(Action):
+    """Refuses each kind of write with 429 and Retry-After, as often as a budget allows."""
+
+    name = "refuse each"
+    budget: EachWrite
+    retry_after: int
+
+    def __post_init__(self) -> None:
+        """Skips the validation of faults that users arm."""
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        if not self.budget.take_write(exchange):
+            return None
+        details = {"retryAfterSeconds": self.retry_after}
+        body = status_object(429, "TooManyRequests", "too many requests", details)
+        headers = [("Content-Type", "application/json"), ("Retry-After", str(self.retry_after))]
+        return Response(429, headers, json.dumps(body) + b"\n")
+
+
+@dataclass(slots=True, frozen=True)
+class AddWarning(Action):
+    """Adds a Warning header to every answer."""
+
+    name = "add warning"
+    combines = True
+    on_watches = False
+    text: str
+
+    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        response.headers.append(("Warning", f'299 - "{self.text}"'))
 
 
 @dataclass(slots=True, frozen=True)

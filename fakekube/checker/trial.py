@@ -57,6 +57,8 @@ class Trial(ClientRun):
         """The copies that the client did not receive."""
         self.unmet: Copy | None = None
         """A copy for which an expectation of the user is not met."""
+        self.abandoned: list[StreamKey] = []
+        """The streams that the client has not watched again in time."""
         self.notes: list[str] = []
         """Evidence for a passed rule."""
 
@@ -185,6 +187,12 @@ class Trial(ClientRun):
         self.unmet = next((copy for copy in alive if not self.session.expects.met(self, copy)), None)
         if self.missing or self.not_received or self.unmet is not None:
             raise Decided("no reaction")
+
+    def unwatched(self) -> list[StreamKey]:
+        """Returns the streams that the client watches from its start on, and does not watch now."""
+        opened = {call.stream for call in self.trace.open_watches()}
+        usual = {call.stream for call in self.baseline.trial.trace.open_watches()}
+        return [key for key in self.baseline.first_streams if key in usual and key not in opened]
 
     def has_failed(self) -> bool:
         return self.rule is not None and self.rule.find_failure(self) is not None

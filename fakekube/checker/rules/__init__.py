@@ -17,10 +17,12 @@ from fakekube.checker.rules import (
     idle,
     initial_events,
     leases,
+    lifecycles,
     lists,
     retries,
     revisions,
     sieve,
+    spells,
     user_agent,
     watch_ends,
     watch_errors,
@@ -48,6 +50,8 @@ _FAMILIES = (
     user_agent.RULES,
     idle.RULES,
     sieve.RULES,
+    lifecycles.RULES,
+    spells.RULES,
     every_run.RULES,
 )
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.client_writes import require_writes
+from fakekube.checker.each_write import Budget
 from fakekube.checker.edits import EDITOR, drop_finalizers, edited, own_object, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
@@ -26,6 +27,9 @@ Object = dict[str, Any]
 _Path = tuple[str, ...]
 
 _CONVENTIONS = "API conventions, concurrency control and consistency"
+
+#: How many conflicts each object has: a client may write it several times, and only one of the writes may be careless.
+_CONFLICTS = 4
 
 #: How many times a client may repeat a write that cannot succeed. A client that reads from a cache needs a few attempts until the
 #: cache is up to date; more are an error loop.
@@ -55,15 +59,15 @@ class Conflicts(Rule):
 
     def meet(self, trial: Trial) -> None:
         """Changes objects as another editor just before the client's updates."""
-        values = itertools.count(1)
+        values, budget = itertools.count(1), Budget(_CONFLICTS)
 
-        def edit(obj: Object) -> Object:
-            return edited(obj, str(next(values)))
+        def edit(obj: Object) -> Object | None:
+            number = next(values)
+            return edited(obj, str(number)) if number % self.every == 0 and budget.take(obj["metadata"]["uid"]) else None
 
         for verb, resource in require_writes(trial.baseline, "update", "patch"):
-            if resource == LEASES:
-                continue
-            trial.faults.on(verb, resource).conflict(edit, times=2, every=self.every, label="another editor")
+            if resource != LEASES:
+                trial.faults.on(verb, resource).conflict(edit, label="another editor")
 
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 409 and call.is_write]

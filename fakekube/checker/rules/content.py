@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.client_writes import writes_of
-from fakekube.checker.provocations import asked_revision
+from fakekube.checker.provocations import AddWarning, arm, asked_revision
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.watch_errors import expire
@@ -63,6 +63,7 @@ class Warnings(Content):
         trial.cluster.create(
             {**policy, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "check-warns"}, "spec": binding}
         )
+        arm(trial.faults.on("get,list"), AddWarning("deprecated, checked"), label="warning")
 
     def judge_trace(self, trial: Trial) -> Verdict:
         deprecated = {definition["metadata"]["name"] for definition in trial.sample.definitions}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.edits import delete_children, drop_finalizers, own_objects, remove
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
@@ -25,7 +26,7 @@ class MissedDeletions(Rule):
     name = "offline"
     provocation = "an object is deleted while the client cannot watch, and the history is compacted"
     watches = True
-    steps = ("W8", "R2")
+    steps: ClassVar[Sequence[str]] = ("W8", "R2")
     fast = True
     obligation = "an object that is missing in a new list was deleted: the client reacts as to a DELETED event"
     advice = "when a list replaces the cache, handle objects that are no longer in it as deleted"
@@ -86,6 +87,47 @@ class DeletionsBehindExpiry(MissedDeletions):
             trial.compact()
 
 
+class DeletionsBehindEnd(MissedDeletions):
+    """An object is deleted while a watch that ended normally reconnects; the resumed watch delivers the event."""
+
+    name = "end"
+    provocation = "an object is deleted while a watch that ended normally reconnects"
+    steps = ("W5",)
+    fast = False
+
+    def miss(self, trial: Trial, lost: Copy) -> None:
+        await_long_watches(trial)
+        with trial.faults.on("watch").hang(label="held up"):
+            await_requests(trial, trial.end_watches())
+            trial.delete(lost)
+            trial.cluster.settle()
+
+
+class ChildDeletionsBehindEnd(MissedDeletions):
+    """A child is deleted while a watch that ended normally reconnects."""
+
+    name = "child-end"
+    provocation = "what the client has made is deleted while a watch that ended normally reconnects"
+    fast = False
+
+    def require(self, baseline: Baseline) -> None:
+        _watched_children(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        lost = trial.copies[0]
+        repaired = [one for one in _watched_children(trial.baseline) if MissedDeletionsOfChildren.is_repaired(trial, lost, one)]
+        if not repaired:
+            raise NotExercised("the client does not recreate deleted children")
+        await_long_watches(trial)
+        with trial.faults.on("watch").hang(label="held up"):
+            await_requests(trial, trial.end_watches())
+            for resource in repaired:
+                delete_children(trial, lost, resource)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.passed()
+
+
 class MissedDeletionsOfChildren(MissedDeletions):
     """The children that the client has created are deleted while it is disconnected."""
 
@@ -100,7 +142,7 @@ class MissedDeletionsOfChildren(MissedDeletions):
     def provoke(self, trial: Trial) -> None:
         kinds = _watched_children(trial.baseline)
         lost = trial.copies[0]
-        repaired = [resource for resource in kinds if self._is_repaired(trial, lost, resource)]
+        repaired = [resource for resource in kinds if self.is_repaired(trial, lost, resource)]
         if not repaired:
             raise NotExercised("the client does not recreate deleted children")
         with trial.disconnected():
@@ -109,7 +151,7 @@ class MissedDeletionsOfChildren(MissedDeletions):
             trial.compact()
 
     @staticmethod
-    def _is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
+    def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
         """Returns whether the client recreates children whose deletion it sees."""
         delete_children(trial, copy, resource)
         expected = trial.baseline.reaction.children[resource]
@@ -200,4 +242,11 @@ def _watched_children(baseline: Baseline) -> list[str]:
     return found
 
 
-RULES = (MissedDeletions, DeletionsBehindExpiry, MissedDeletionsOfChildren, RemovedOwners)
+RULES = (
+    MissedDeletions,
+    DeletionsBehindExpiry,
+    DeletionsBehindEnd,
+    ChildDeletionsBehindEnd,
+    MissedDeletionsOfChildren,
+    RemovedOwners,
+)

@@ -348,8 +348,11 @@ class VanishedMeanwhile(Rule):
             self._remove_before(trial, verb, resource)
         trial.wait(1.0)
 
-    @staticmethod
-    def _remove_before(trial: Trial, verb: str, resource: str) -> None:
+    def __init__(self) -> None:
+        self.removed: set[str] = set()
+        """The paths of the deleted objects."""
+
+    def _remove_before(self, trial: Trial, verb: str, resource: str) -> None:
         """Creates a copy, and deletes it just before the client writes to it."""
         token, removed = new_token(trial.random), list[str]()
 
@@ -357,6 +360,7 @@ class VanishedMeanwhile(Rule):
             if token in exchange.path and not removed:
                 removed.append(exchange.path)
                 suffix = f"/{exchange.subresource}" if exchange.subresource else ""
+                self.removed.add(exchange.path.removesuffix(suffix))
                 with suppress(ApiError):
                     remove(trial, _resource_of(exchange), trial.cluster.request("GET", exchange.path.removesuffix(suffix)))
 
@@ -367,7 +371,16 @@ class VanishedMeanwhile(Rule):
         subject.deleted = bool(removed)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_loop(trial, 404)
+        return judge_loop(trial, 404) or self._created_again(trial)
+
+    def _created_again(self, trial: Trial) -> Verdict | None:
+        """Judges whether a write has created the deleted object again, as an apply or a PUT may do."""
+        for call in trial.trace.since(trial.provoked_at):
+            if call.is_write and call.verb != "create" and call.status == 201 and call.path.split("/status")[0] in self.removed:
+                return Verdict.failed(
+                    f"{call.verb} {call.path} created the object again, which somebody had deleted", *trial.excerpt([call])
+                )
+        return None
 
 
 def judge_loop(trial: Trial, code: int) -> Verdict | None:

@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_writes import generated_children, require_writes, writes_of
+from fakekube.checker.each_write import EachWrite
 from fakekube.checker.judges import judge_backoff, judge_extra_children
-from fakekube.checker.provocations import RefuseInText, arm
+from fakekube.checker.provocations import RefuseEach, RefuseInText, arm
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt
@@ -175,6 +176,10 @@ class RetryAfterOnWatch(RetryAfter):
 _TEXT = "Too many requests, please try again later.\n"
 
 
+#: How many writes are refused, each of which costs the client the time of Retry-After.
+_MOST_REFUSED = 4
+
+
 class RetryAfterOnWrite(RetryAfter):
     """A write is refused, with a Status and with a text."""
 
@@ -186,12 +191,14 @@ class RetryAfterOnWrite(RetryAfter):
         require_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        writes = require_writes(trial.baseline)[:2]
-        for verb, resource in writes:
-            trial.faults.on(verb, resource).status(
-                429, message="too many requests", retry_after=_RETRY_AFTER, times=1, label="too many requests"
-            )
+        writes = require_writes(trial.baseline)
+        budget = EachWrite(1, most=_MOST_REFUSED)
+
+        refusing = RefuseEach(budget, _RETRY_AFTER)
+        faults = [arm(trial.faults.on(verb, one), refusing, label="too many requests") for verb, one in writes]
         trial.converge()
+        for fault in faults:
+            fault.remove()
         refused = RefuseInText((503,), _TEXT, retry_after=_RETRY_AFTER)
         for verb, resource in writes[:1]:
             arm(trial.faults.on(verb, resource), refused, times=1, label="in text")
@@ -286,12 +293,15 @@ class LostAnswer(Rule):
     source = "kubernetes#55860; KEP-4420 (generateName)"
     expected_seconds = 10.0
 
+    #: How many creates of each resource: a client may create several objects for one, and only one carelessly.
+    TIMES = 2
+
     def require(self, baseline: Baseline) -> None:
         _require_creates(baseline)
 
     def provoke(self, trial: Trial) -> None:
         for resource in _require_creates(trial.baseline):
-            trial.faults.on("create", resource).lose(times=1, label="answer lost")
+            trial.faults.on("create", resource).lose(times=self.TIMES, label="answer lost")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_extra_children(trial, generated_children(trial.baseline))
@@ -320,7 +330,7 @@ class TimedOutCreate(LostAnswer):
                     return None
                 return 504, _TIMEOUT
 
-            trial.faults.on("create", resource).intercept(perform, times=1, label="timed out")
+            trial.faults.on("create", resource).intercept(perform, times=self.TIMES, label="timed out")
 
 
 def _require_creates(baseline: Baseline) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.client_writes import generated_children, learned_writes
@@ -283,7 +283,7 @@ class MissedChange(Rule):
     id = "S3"
     name = "change"
     provocation = "an object is changed while the client is disconnected, and the events are compacted"
-    steps = ("W8", "R2")
+    steps: ClassVar[Sequence[str]] = ("W8", "R2")
     fast = True
     obligation = MissedChildDeletion.obligation
     advice = MissedChildDeletion.advice

@@ -55,8 +55,14 @@ class NormalEnd(Rule):
         ended = [one for one in self.ended if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"]
         for one in ended:
             following = trial.trace.streams()[one.stream].after(one)
-            if following is not None and not following.resumes and one.delivered(bookmarks=False):
-                relisted.append(following)
+            if following is None or following.resumes or not one.delivered(bookmarks=False):
+                continue
+            if following.is_watch and not following.sends_initial_events and not trial.baseline.is_shared(one.stream):
+                return Verdict.failed(
+                    f"after a normal end the client watches {one.stream} from no revision: it misses what was deleted in between",
+                    *trial.excerpt([one, following]),
+                )
+            relisted.append(following)
         if len(relisted) > len(ended) / 2:  # this is allowed, but expensive
             often = f"{len(relisted)} of {len(ended)}"
             return Verdict.warned(

@@ -213,6 +213,11 @@ class FutureRevision(Rule):
         trial.stimulate()
         trial.await_all()
         trial.require_watch()
+        if not self.refused:  # after a 410 the client lists without a revision, and perhaps not after another error
+            trial.faults.on("watch").error_event(500, message=_MARK, label="error 500").remove()
+            trial.stimulate()
+            trial.await_all()
+            trial.require_watch()
         trial.faults.on("watch").cut(label="disconnected").remove()
 
     def find_failure(self, trial: Trial) -> Verdict | None:

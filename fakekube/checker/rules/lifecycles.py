@@ -1,0 +1,235 @@
+"""Rules about objects at the edges of their lives: seen for the first time while they are being deleted, created again under the
+same name, or under the name that a child would get (C4, C5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.client_writes import named_children
+from fakekube.checker.edits import drop_finalizers, own_objects
+from fakekube.checker.reaction import Copy, EffectKind, children_of
+from fakekube.checker.rule import NotExercised, Rule, Symptom, Verdict
+from fakekube.checker.rules.conflicts import Finalizers
+from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
+from fakekube.checker.sample import new_token
+from fakekube.controllers.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.trial import Trial
+
+__all__ = ["RULES"]
+
+Object = dict[str, Any]
+
+
+class FirstSeenDeleting(Rule):
+    """The client sees an object for the first time when it is being deleted, and somebody else's finalizer keeps it."""
+
+    id = "C4"
+    name = "deleting"
+    provocation = "an object is seen for the first time while it is being deleted"
+    fast = True
+    obligation = Finalizers.obligation
+    advice = "look at metadata.deletionTimestamp before anything else; a deleted object accepts no new finalizers"
+    source = "Kubernetes docs, finalizers; API conventions"
+    steps = ("W8", "R2")
+    watches = True
+    expected_seconds = 10.0
+
+    FINALIZER = Finalizers.FINALIZER
+
+    copy: Copy | None = None
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.reaction.effects:
+            raise NotExercised("the client does not react to objects")
+
+    def provoke(self, trial: Trial) -> None:
+        with trial.disconnected():
+            subject = self.copy = trial.stimulate(self._kept)
+            subject.judged = False
+            trial.delete(subject)
+        trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
+        trial.wait(2.0 + 4 * trial.baseline.reaction_seconds)
+        for resource, obj in own_objects(trial, subject):
+            drop_finalizers(trial, resource, obj)
+
+    def _kept(self, obj: Object) -> None:
+        obj["metadata"].setdefault("finalizers", []).append(self.FINALIZER)
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_loop(trial, 422) or judge_loop(trial, 403)
+
+
+class RecreatedObject(Rule):
+    """An object is deleted, and another one is created under its name; the client sees both."""
+
+    id = "C5"
+    name = "again"
+    provocation = "an object is deleted and created again under its name while the client watches"
+    fast = True
+    obligation = RecreatedOwner.obligation
+    advice = "key what the client remembers of an object by its uid, and forget it when the object is deleted"
+    source = RecreatedOwner.source
+    expected_seconds = 10.0
+    converges = False
+
+    old: Copy | None = None
+    new: Copy | None = None
+    missing: Sequence[str] = ()
+    """The missing parts of the reaction to the new object."""
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.reaction.effects:
+            raise NotExercised("the client does not react to objects")
+
+    def provoke(self, trial: Trial) -> None:
+        old = self.old = trial.copies[0]
+        trial.delete(old)
+        if not trial.await_until(lambda: not own_objects(trial, old), trial.reaction_timeout):
+            raise NotExercised("the client does not let go of a deleted object")
+        names = trial.baseline.reaction.children
+        gone = trial.await_until(
+            lambda: not any(children_of(trial.cluster, old, one) for one in names), 5.0 + 4 * trial.baseline.reaction_seconds
+        )
+        if not gone:  # the client does not use owner references; its children would count for the new object
+            raise NotExercised("the children of a deleted object stay")
+        trial.wait(0.5)
+        new = self.new = trial.stimulate(token=old.token)
+        reacted = trial.await_until(lambda: trial.has_reacted(new), trial.reaction_timeout)
+        if not reacted:
+            self.missing = [str(effect) for effect in trial.missing_of(new)] or ["receives it"]
+
+    def judge(self, trial: Trial) -> Verdict:
+        if self.new is None or trial.ended or trial.loop:
+            return super().judge(trial)
+        name = self.new.names()[0]
+        dead = self._owned_by_the_dead(trial, self.new)
+        if dead is not None:
+            return dead
+        if self.missing:
+            text = f"no full reaction to the new {name}, which was created under the name of a deleted object: "
+            return Verdict.failed(
+                f"{text}in the baseline run the client {self.missing[0]}",
+                *trial.excerpt(),
+                by_time=True,
+                symptom=Symptom.NO_REACTION,
+            )
+        return Verdict.passed()
+
+    def _owned_by_the_dead(self, trial: Trial, new: Copy) -> Verdict | None:
+        """Judges whether children that were created after the new object refer to the uid of the old one."""
+        assert self.old is not None
+        dead = {obj["metadata"]["uid"] for obj in self.old.objects} - {obj["metadata"]["uid"] for obj in new.objects}
+        created = [
+            call
+            for call in trial.trace.since(new.mark)
+            if call.is_write and call.status == 201 and any(call.mentions(uid) for uid in dead)
+        ]
+        if not created:
+            return None
+        return Verdict.failed(
+            f"creates {created[0].collection} for the new {new.names()[0]} with the uid of the deleted object",
+            *trial.excerpt(created),
+        )
+
+
+class ForeignChild(Rule):
+    """An object that another controller owns already has the name of the child."""
+
+    id = "C5"
+    name = "foreign"
+    provocation = "an object of another controller already has the name of the child"
+    obligation = RecreatedOwner.obligation
+    advice = "check that a found child is controlled by the own object before writing to it; report the conflict otherwise"
+    source = "API conventions, controllerRef; metav1.IsControlledBy; SetControllerReference of controller-runtime"
+    expected_seconds = 8.0
+
+    def __init__(self) -> None:
+        self.foreign: list[tuple[str, Object]] = []
+        """The objects of the other controller with their resources."""
+
+    def require(self, baseline: Baseline) -> None:
+        if not named_children(baseline):
+            raise NotExercised("the client creates no objects with fixed names")
+        if not any(_controllers(child) for child in _children(baseline)):
+            raise NotExercised("the client's children have no controller reference")
+
+    def provoke(self, trial: Trial) -> None:
+        owner = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "check-another-owner"}})
+        token = new_token(trial.random)
+        pattern = trial.copies[0]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
+        reference["uid"] = owner["metadata"]["uid"]
+        for effect in trial.baseline.reaction.effects:
+            if effect.kind is not EffectKind.CHILD or not effect.has_name:
+                continue
+            for child in children_of(trial.cluster, pattern, effect.resource):
+                if child["metadata"]["name"] != effect.name_for(pattern) or not _controllers(child):
+                    continue
+                metadata = {
+                    "name": effect.name.replace("{}", token),
+                    "ownerReferences": [{**reference, "uid": owner["metadata"]["uid"]}],
+                }
+                if "namespace" in child["metadata"]:
+                    metadata["namespace"] = child["metadata"]["namespace"]
+                    if metadata["namespace"] != "default":
+                        continue
+                bare = {key: value for key, value in child.items() if key not in ("status", "metadata")}
+                with suppress(ApiError):
+                    self.foreign.append((effect.resource, trial.cluster.create({**bare, "metadata": metadata})))
+        if not self.foreign:
+            raise NotExercised("no object could be created under the name of a child")
+        subject = trial.stimulate(token=token)
+        subject.judged = False
+        trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
+        trial.wait(2.0 + 4 * trial.baseline.reaction_seconds)
+
+    def judge(self, trial: Trial) -> Verdict:
+        for resource, obj in self.foreign:
+            metadata = obj["metadata"]
+            calls = [
+                call
+                for call in trial.trace.since(trial.provoked_at)
+                if call.is_write and call.succeeded and (call.collection, call.name) == (resource, metadata["name"])
+            ]
+            for call in calls:
+                for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace")):
+                    if (
+                        version.revision == call.exchange.revision
+                        and version.type == "MODIFIED"
+                        and _differs(version.object, obj)
+                    ):
+                        return Verdict.failed(
+                            f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
+                        )
+                    if call.verb == "delete":
+                        return Verdict.failed(
+                            f"deletes {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
+                        )
+        return super().judge(trial)
+
+
+def _differs(one: Object, other: Object) -> bool:
+    """Returns whether two states of an object differ in more than what the server sets."""
+
+    def bare(obj: Object) -> Object:
+        metadata = {key: obj["metadata"].get(key) for key in ("labels", "annotations", "ownerReferences")}
+        return {**{key: value for key, value in obj.items() if key != "metadata"}, "metadata": metadata}
+
+    return bare(one) != bare(other)
+
+
+def _controllers(child: Object) -> list[Object]:
+    return [one for one in child["metadata"].get("ownerReferences") or () if one.get("controller")]
+
+
+def _children(baseline: Baseline) -> list[Object]:
+    resources = baseline.reaction.children
+    return [child for one in resources for child in children_of(baseline.trial.cluster, baseline.control, one)]
+
+
+RULES = (FirstSeenDeleting, RecreatedObject, ForeignChild)

@@ -1,0 +1,271 @@
+"""Rules about failures that last: writes that are refused for some seconds, a list that is not answered, a server that is not
+there when the client starts (C1, R1, R2, R5, S3, A1).
+
+Invariant: a spell ends while the client runs, and the client has to complete its work afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fakekube.checker.client_run import ClientEnded
+from fakekube.checker.client_writes import learned_writes, require_writes
+from fakekube.checker.edits import edited
+from fakekube.checker.judges import judge_backoff, judge_write_backoff
+from fakekube.checker.provocations import status_object
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.conflicts import Conflicts
+from fakekube.checker.rules.credentials import RotatedToken
+from fakekube.checker.rules.retries import RetryAfter, ServerErrors
+from fakekube.checker.rules.sieve import MissedChange
+from fakekube.checker.trace import LEASES
+from fakekube.checker.waits import require_resumption
+
+if TYPE_CHECKING:
+    from fakekube.checker.baseline import Baseline
+    from fakekube.checker.trial import Trial
+    from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
+
+__all__ = ["RULES"]
+
+Object = dict[str, Any]
+
+
+class WriteSpell(Rule):
+    """The base class of spells in which the client's writes fail."""
+
+    expected_seconds = 12.0
+
+    #: How long the spell lasts, as a part of the option --seconds.
+    PART: ClassVar[float] = 0.5
+
+    spell_ended: bool = False
+    refused: int = 0
+    """How many writes were refused."""
+
+    def require(self, baseline: Baseline) -> None:
+        require_writes(baseline, *self.verbs())
+
+    def verbs(self) -> tuple[str, ...]:
+        """Returns the verbs of the writes that fail."""
+        return ("create", "update", "patch", "delete")
+
+    def provoke(self, trial: Trial) -> None:
+        with ExitStack() as spell:
+            faults = [
+                spell.enter_context(self.fault(trial, verb, resource))
+                for verb, resource in learned_writes(trial.baseline, *self.verbs())
+                if resource != LEASES
+            ]
+            trial.stimulate()
+            self.during(trial)
+            trial.wait(self.PART * trial.session.seconds)
+            self.refused = sum(fault.hits for fault in faults)
+        self.spell_ended = True
+        trial.await_all()
+
+    def during(self, trial: Trial) -> None:
+        """Does something else while the writes fail."""
+
+    def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
+        """Makes the client's writes fail."""
+        return trial.faults.on(verb, resource).status(500, message="etcdserver: leader changed", label="write refused")
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_write_backoff(trial, certain=True)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not self.refused:
+            return Verdict.not_exercised("the client sent no write that was refused")
+        return judge_write_backoff(trial) or Verdict.passed(f"{self.refused} refused writes")
+
+
+class FailingWrites(WriteSpell):
+    """All writes are answered with 500 for some seconds."""
+
+    id = "R2"
+    name = "writes"
+    provocation = "writes are answered with 500 for some seconds"
+    fast = True
+    obligation = ServerErrors.obligation
+    advice = "keep the object in the queue, and double the pause before each attempt"
+    source = "client-go util/workqueue (ItemExponentialFailureRateLimiter)"
+
+
+class ConflictSpell(WriteSpell):
+    """Each write conflicts for some seconds."""
+
+    id = "C1"
+    name = "spell"
+    provocation = "another editor writes just before each update, for some seconds"
+    obligation = Conflicts.obligation
+    advice = Conflicts.advice
+    source = Conflicts.source
+
+    def verbs(self) -> tuple[str, ...]:
+        return ("update", "patch")
+
+    def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
+        count = iter(range(1_000_000))
+        return trial.faults.on(verb, resource).conflict(lambda obj: edited(obj, str(next(count))), label="another editor")
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        refused = [call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.status == 409]
+        if not refused:
+            return Verdict.not_exercised("no write of the client has a resourceVersion, so that none conflicts")
+        return judge_write_backoff(trial) or Verdict.passed(f"{len(refused)} conflicts")
+
+
+class RefusedAgainAndAgain(WriteSpell):
+    """All writes are refused with 429 for longer than a few attempts."""
+
+    id = "R1"
+    name = "writes-again"
+    provocation = "writes are refused with 429 again and again"
+    obligation = RetryAfter.obligation
+    advice = RetryAfter.advice
+    source = RetryAfter.source
+
+    def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
+        return trial.faults.on(verb, resource).status(429, message="too many requests", retry_after=1, label="too many requests")
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return None
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.passed(f"{self.refused} refused writes") if self.refused else super().judge_trace(trial)
+
+
+class ChangedUnderFault(MissedChange):
+    """A copy is changed while the client's writes fail."""
+
+    name = "under-fault"
+    provocation = "an object is changed while the writes of the client fail"
+    steps = ()
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self._learn(trial)
+        writes = [pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES]
+        with ExitStack() as spell:
+            for verb, resource in writes:
+                selector = trial.faults.on(verb, resource)
+                spell.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
+            self.mark = trial.trace.mark()
+            self._alter(trial, trial.copies[0])
+            trial.wait(_UNDER_FAULT)
+        trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
+
+
+#: For how many seconds writes fail after a change.
+_UNDER_FAULT = 3.0
+
+
+class UnansweredReads(ServerErrors):
+    """Lists and watches are not answered for some seconds, and then their connections break."""
+
+    name = "hangs"
+    provocation = "lists and watches are not answered, and their connections break after some seconds"
+    legality = "C"
+    fast = False
+    is_step = False
+    expected_seconds = 20.0
+    TIMES = 0.5
+
+    @contextmanager
+    def failing(self, trial: Trial) -> Iterator[None]:
+        with trial.faults.on("list,watch").hang(label="not answered"):
+            yield
+        trial.faults.on("watch").cut(label="broken").remove()
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Rule.judge_trace(self, trial)
+
+
+class UnauthorizedSpell(Rule):
+    """All requests are answered with 401 for some seconds, although the token is valid: the server cannot check it."""
+
+    id = "A1"
+    name = "unchanged"
+    provocation = "requests are answered with 401 for some seconds, and the token stays the same"
+    obligation = RotatedToken.obligation
+    advice = "treat a 401 with an unchanged token as a failed request: try again, with backoff"
+    source = "client-go tools/cache/reflector.go; Kubernetes docs, authentication webhooks"
+    legality = "B"
+    steps = ("W5",)
+    watches = True
+    expected_seconds = 12.0
+
+    #: For how many seconds.
+    SECONDS = 3.0
+
+    def provoke(self, trial: Trial) -> None:
+        require_resumption(trial)
+        refused = status_object(401, "Unauthorized", "Unauthorized")
+
+        def refuse(exchange: Exchange) -> tuple[int, Any]:
+            return 401, refused
+
+        with trial.faults.on("*").intercept(refuse, label="unauthorized"):
+            trial.faults.on("watch").end(label="ended").remove()
+            trial.stimulate()
+            trial.wait(self.SECONDS)
+        trial.await_all()
+
+
+class StartsInOutage(Rule):
+    """The client is killed and started again while the server refuses everything."""
+
+    id = "R5"
+    name = "restart"
+    provocation = "the client is started again while everything is answered with 503"
+    obligation = (
+        "after a restart, too, a client that is refused tries again with growing pauses, or ends and leaves the pause to others"
+    )
+    advice = "use the same backoff for the first requests as for later ones"
+    source = "client-go tools/cache/reflector.go (backoff); Kubernetes docs, Pod lifecycle (back-off of restarts)"
+    restarts = True
+    expected_seconds = 20.0
+
+    #: How long everything is refused, as a part of the option --seconds.
+    PART = 0.8
+
+    ended_in_outage: str = ""
+
+    def provoke(self, trial: Trial) -> None:
+        trial.kill_client()
+        everything = (trial.faults.on("*"), trial.faults.on("*", path="*"))
+        with ExitStack() as outage:
+            for one in everything:
+                outage.enter_context(one.status(503, message="apiserver not ready", label="outage"))
+            trial.begin_provocation()
+            try:
+                trial.start_client()
+                trial.wait(self.PART * trial.session.seconds)
+            except ClientEnded:
+                self.ended_in_outage = trial.ended
+                trial.ended = ""
+                trial.kill_client()
+        if self.ended_in_outage:
+            trial.start_client()
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if self.ended_in_outage:
+            return Verdict.passed(f"{self.ended_in_outage}: its restarts are paced by what starts it")
+        refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 503]
+        if not refused:
+            raise NotExercised("the client sent no request during the outage")
+        return judge_backoff(list(trial.streams_since().values())) or Verdict.passed(f"{len(refused)} refused requests")
+
+
+RULES = (
+    FailingWrites,
+    ConflictSpell,
+    RefusedAgainAndAgain,
+    ChangedUnderFault,
+    UnansweredReads,
+    UnauthorizedSpell,
+    StartsInOutage,
+)

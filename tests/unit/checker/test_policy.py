@@ -1,0 +1,98 @@
+"""What the owner of a client demands, and the forms of a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from fakekube.checker.api import parse_profile
+from fakekube.checker.policy import Policy, parse_accepted
+from fakekube.checker.report import Report
+from fakekube.checker.report_data import ProvocationReport, RuleReport
+from fakekube.checker.report_files import github_annotations, markdown
+
+
+def rule(id_: str, verdict: str, reason: str = "why") -> RuleReport:
+    one = ProvocationReport(f"{id_}/one", "something happens", "A", verdict, [reason], 1.5)
+    return RuleReport(id_, verdict, "A", [reason], "the source", "the obligation", "the advice", [one])
+
+
+REPORT = Report("client", [rule("W1", "pass"), rule("W7", "fail"), rule("N2", "warn"), rule("C8", "not exercised")], seed=3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "remark"),
+    [
+        (Policy(), 1, ""),
+        (Policy(accepted={"W7": "known"}), 0, ""),
+        (Policy(accepted={"W7": "known", "W1": "known"}), 0, "W1 is accepted as broken, and passes now"),
+        (Policy(accepted={"W7": "known"}, strict=True), 1, "the warnings of N2 are failures"),
+        (Policy(accepted={"W7": "known", "N2": "known"}, strict=True), 0, ""),
+        (Policy(accepted={"W7": "known"}, required=["W1", "C8"]), 4, "C8 was not exercised: why"),
+        (Policy(accepted={"W7": "known"}, required=["D1"]), 4, "D1 was not exercised: it was not selected"),
+        (Policy(accepted={"W7": "known"}, min_exercised=3), 0, ""),
+        (Policy(accepted={"W7": "known"}, min_exercised=4), 4, "3 rules were exercised, fewer than 4"),
+        (Policy(required=["C8"]), 1, "C8 was not exercised"),
+    ],
+)
+def test_a_policy_decides_the_exit_code(policy: Policy, code: int, remark: str) -> None:
+    found = policy.apply(REPORT, cut_short=[])
+    assert (found.exit_code, found.ok) == (code, code == 0)
+    assert remark in " ".join(found.remarks)
+
+
+def test_a_timeout_that_leaves_rules_unexercised_is_not_green_unless_this_is_allowed() -> None:
+    accepted = {"W7": "known"}
+    found = Policy(accepted=accepted).apply(REPORT, cut_short=["C8"])
+    assert found.exit_code == 4
+    assert "the time was up before C8 had a verdict" in found.table()
+    assert Policy(accepted=accepted, allow_timeout=True).apply(REPORT, cut_short=["C8"]).exit_code == 0
+
+
+def test_accepted_failures_are_ids_or_a_file_with_reasons(tmp_path: Path) -> None:
+    assert parse_accepted("w7, N2") == {"W7": "accepted", "N2": "accepted"}
+    file = tmp_path / "accepted.txt"
+    file.write_text("# known\n\nW7: no idle timeout\n- N2 the library sets it\nC1\n")
+    assert parse_accepted(str(file)) == {"W7": "no idle timeout", "N2": "the library sets it", "C1": "accepted"}
+    file.write_text("W7: fine\nsomething else\n")
+    with pytest.raises(ValueError, match="line 2 of"):
+        parse_accepted(str(file))
+    with pytest.raises(ValueError, match="neither a list of rules nor a file"):
+        parse_accepted(str(tmp_path / "missing.txt"))
+
+
+def test_profiles_of_rules_and_of_clusters_are_independent() -> None:
+    assert parse_profile("fast") == ("fast", "cluster")
+    assert parse_profile("apiserver") == ("full", "apiserver")
+    assert parse_profile("apiserver, fast") == ("fast", "apiserver")
+    with pytest.raises(ValueError, match="there is no profile slow"):
+        parse_profile("slow")
+
+
+def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
+    report = Policy(accepted={"W7": "known: <later>"}).apply(REPORT, cut_short=[])
+    assert "W7  accepted" in report.table()
+    assert "known: <later>" in report.table()
+    report.write_junit(tmp_path / "junit.xml")
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["skipped"]) == ("4", "0", "1")
+    assert suite.findall("testcase")[1].attrib["time"] == "1.5"
+    report.write_sarif(tmp_path / "check.sarif")
+    (run,) = json.loads((tmp_path / "check.sarif").read_text())["runs"]
+    assert [(one["ruleId"], one["level"], "suppressions" in one) for one in run["results"]] == [
+        ("W7", "error", True),
+        ("N2", "warning", False),
+    ]
+    assert {one["id"] for one in run["tool"]["driver"]["rules"]} == {"W1", "W7", "N2", "C8"}
+    assert github_annotations(report)[0].startswith("::notice title=W7 fail::why")
+    assert "| W7 | accepted | why | known: &lt;later>" in markdown(report)
+
+
+def test_the_reason_is_never_cut() -> None:
+    reason = "because " * 60
+    table = Report("client", [rule("W1", "fail", reason)]).table()
+    assert " ".join(table.split()).count("because") == 60
+    assert max(map(len, table.splitlines())) <= 118
