@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, children_of
+from fakekube.checker.sample import new_token
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ Object = dict[str, Any]
 
 #: The annotation that the simulated other editor writes.
 EDITOR = "check.fakekube.dev/editor"
+#: The annotation that another client changes so that the object is delivered again.
+TOUCHED = "check.fakekube.dev/touched"
 
 
 def own_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
@@ -43,6 +47,17 @@ def edited(obj: Object, value: str) -> Object:
     annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
     annotations[EDITOR] = value
     return obj
+
+
+def touched(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
+    """Sets an annotation of another client in the objects of a copy; returns the new states with their resources."""
+    found = []
+    change = {"metadata": {"annotations": {TOUCHED: new_token(trial.random)}}}
+    for resource, obj in own_objects(trial, copy):
+        metadata = obj["metadata"]
+        with suppress(ApiError):
+            found.append((resource, trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))))
+    return found
 
 
 def drop_finalizers(trial: Trial, resource: str, obj: Object) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.edits import own_objects
+from fakekube.checker.edits import own_objects, touched
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
-from fakekube.checker.waits import SHORT, await_long_watches, await_requests, require_resumption
+from fakekube.checker.waits import SHORT, await_delivery, await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
     from fakekube.checker.baseline import Baseline
@@ -40,10 +40,17 @@ class NormalEnd(Rule):
 
     def provoke(self, trial: Trial) -> None:
         ended: list[Call] = []
-        for _ in range(4):
+        for number in range(_ENDS):
             await_long_watches(trial)  # a client may list after a short watch
-            trial.stimulate()
+            subject = trial.stimulate()
             trial.await_all()
+            if number == _ENDS - 2:  # the last event is a change
+                for resource, obj in touched(trial, subject):
+                    await_delivery(trial, resource, [obj])
+            elif number == _ENDS - 1:  # or a deletion
+                trial.delete(subject)
+                trial.await_until(lambda one=subject: not own_objects(trial, one), _DELETED_WITHIN)  # type: ignore[misc]
+                trial.wait(0.3)
             ended += trial.end_watches()
             self.ended = ended
 
@@ -70,6 +77,10 @@ class NormalEnd(Rule):
                 *trial.excerpt(),
             )
         return Verdict.passed()
+
+
+#: How many times the watches end, and the seconds within which most clients let go of a deleted object.
+_ENDS, _DELETED_WITHIN = 4, 3.0
 
 
 class Calm(Rule):
