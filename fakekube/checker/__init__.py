@@ -6,7 +6,10 @@ behave. Each rule (docs/client-rules.md) provokes a failure on a cluster of its 
 
 from __future__ import annotations
 
-from fakekube.checker.api import BaselineFailed, UnknownRule, check
-from fakekube.checker.report import Report, RuleReport
+from fakekube.checker.api import check
+from fakekube.checker.baseline import BaselineFailed
+from fakekube.checker.report import Report
+from fakekube.checker.report_data import RuleReport
+from fakekube.checker.rules import UnknownRule
 
 __all__ = ["BaselineFailed", "Report", "RuleReport", "UnknownRule", "check"]

@@ -11,21 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.baseline import BaselineFailed
 from fakekube.checker.expectations import Expectations
 from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.process import starter_of
-from fakekube.checker.report import Report
 from fakekube.checker.rule import Outcome, Rule
-from fakekube.checker.rules import UnknownRule, all_rules, chosen, find_provocation, known_ids
+from fakekube.checker.rules import all_rules, chosen, find_provocation, known_ids
 from fakekube.checker.runner import Progress, run
 from fakekube.checker.sample import Sample
 from fakekube.checker.session import Session, parse_names
 
 if TYPE_CHECKING:
+    from fakekube.checker.report import Report
     from fakekube.cluster.testing.manifests import Source
-
-__all__ = ["BaselineFailed", "UnknownRule", "all_rules", "check", "parse_profile"]
 
 #: The profiles of rules, and the seconds for which each provokes repeated failures.
 DEPTHS = {"full": 10.0, "fast": 5.0}
@@ -96,7 +93,7 @@ def check(
     """
     depth, cluster = parse_profile(profile)
     policy = Policy(
-        accepted=_accepted(accept),
+        accepted=_parse_accept(accept),
         required=known_ids(parse_names(require) or []),
         min_exercised=min_exercised,
         strict=strict,
@@ -143,7 +140,7 @@ def parse_profile(text: str) -> tuple[str, str]:
     return depth, cluster
 
 
-def _accepted(accept: str | Mapping[str, str] | None) -> dict[str, str]:
+def _parse_accept(accept: str | Mapping[str, str] | None) -> dict[str, str]:
     found = parse_accepted(accept) if isinstance(accept, str) else dict(accept or {})
     return dict(zip(known_ids(list(found)), found.values(), strict=True))
 

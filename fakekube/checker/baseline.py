@@ -13,23 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import is_finalized, is_written
 from fakekube.checker.delivery import has_delivered
 from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, written_fields
 from fakekube.checker.rule import NotExercised
-from fakekube.checker.trace import StreamKey
 from fakekube.checker.trial import Trial
 from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
     from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
-
-__all__ = ["Baseline", "BaselineFailed", "learn"]
-
-Object = dict[str, Any]
+    from fakekube.checker.trace import StreamKey
+    from fakekube.controllers.objects import Object
 
 #: Seconds after which the client has finished its reaction to the copy that is not deleted.
 _AFTER_CONTROL = 3.0
@@ -92,7 +89,7 @@ class Baseline:
         return self.agents[0] if self.agents else ""
 
     def is_shared(self, key: StreamKey) -> bool:
-        """Returns whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
+        """Reports whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
         return self.watches.get(key, 0) > 1
 
     def poll_seconds(self) -> float:

@@ -8,23 +8,20 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.checker.judges import LOOP_SECONDS, describe_hot_loop
 from fakekube.checker.process import ClientProcess, fatal_line
 from fakekube.checker.rule import NotExercised, Rule
-from fakekube.checker.sample import Sample
 from fakekube.checker.trace import Trace
 from fakekube.cluster import Cluster
 
 if TYPE_CHECKING:
     from fakekube.checker.baseline import Baseline
+    from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
+    from fakekube.controllers.objects import Object
     from fakekube.powers.faults import Faults
-
-__all__ = ["ClientEnded", "ClientRun", "Decided", "HotLoop"]
-
-Object = dict[str, Any]
 
 #: The first and the longest interval between two evaluations of a condition, in seconds.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
@@ -163,7 +160,7 @@ class ClientRun:
             self.process.join()
 
     def has_ended(self) -> bool:
-        """Returns whether the client has ended by itself."""
+        """Reports whether the client has ended by itself."""
         return self.process is not None and self.process.exit_code() is not None
 
     def output_kept(self) -> str:
@@ -243,5 +240,5 @@ class ClientRun:
             self.printed = output.splitlines()[-_PRINTED:]
 
     def has_failed(self) -> bool:
-        """Returns whether the trace already shows that the client breaks the rule."""
+        """Reports whether the trace already shows that the client breaks the rule."""
         return False

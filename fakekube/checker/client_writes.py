@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
 
-__all__ = [
-    "generated_children",
-    "is_apply",
-    "is_finalized",
-    "is_written",
-    "learned_writes",
-    "named_children",
-    "names_of_children",
-    "require_writes",
-    "writes_of",
-]
-
 _WRITES = ("create", "update", "patch", "delete")
 
 
@@ -75,13 +63,37 @@ def _children(baseline: Baseline, wanted: Callable[[Effect], bool]) -> dict[str,
     return found
 
 
+def require_children(baseline: Baseline) -> None:
+    """Raises NotExercised if the client creates no objects for a copy."""
+    if not baseline.reaction.children:
+        raise NotExercised("the client creates no children")
+
+
+def require_generated_children(baseline: Baseline) -> None:
+    """Raises NotExercised if the client creates no objects with generated names for a copy."""
+    if not generated_children(baseline):
+        raise NotExercised("the client creates no children with generated names")
+
+
+def require_named_children(baseline: Baseline) -> None:
+    """Raises NotExercised if the client creates no objects with fixed names for a copy."""
+    if not named_children(baseline):
+        raise NotExercised("the client creates no objects with fixed names")
+
+
+def require_own_writes(baseline: Baseline) -> None:
+    """Raises NotExercised if the client writes to no object of the sample."""
+    if not baseline.written:
+        raise NotExercised("the client does not write to the objects of the sample")
+
+
 def is_written(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
-    """Returns whether the baseline run shows that the client writes to this object of the sample."""
+    """Reports whether the baseline run shows that the client writes to this object of the sample."""
     return _has_effect(baseline, copy, resource, obj, _is_write)
 
 
 def is_finalized(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
-    """Returns whether the baseline run shows that the client adds a finalizer to this object of the sample."""
+    """Reports whether the baseline run shows that the client adds a finalizer to this object of the sample."""
     return _has_effect(baseline, copy, resource, obj, lambda effect: effect.detail[:2] == ("metadata", "finalizers"))
 
 
@@ -112,5 +124,5 @@ def writes_of(calls: Iterable[Call]) -> list[Call]:
 
 
 def is_apply(call: Call) -> bool:
-    """Returns whether a call is a server-side apply."""
+    """Reports whether a call is a server-side apply."""
     return call.verb == "patch" and "apply-patch" in call.exchange.content_type

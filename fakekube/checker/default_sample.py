@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.checker.rule import NotExercised
 from fakekube.checker.sample import Sample
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call
-
-__all__ = ["default_sample"]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 _POD_SPEC: Object = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
 _TEMPLATE: Object = {"metadata": {"labels": {"app": "sample"}}, "spec": _POD_SPEC}

@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call, Stream
-
-__all__ = ["has_delivered"]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 
 def has_delivered(stream: Stream, copy: Copy, obj: Object) -> bool:
-    """Returns whether a stream has delivered an object of a copy, in an event or a list."""
+    """Reports whether a stream has delivered an object of a copy, in an event or a list."""
     name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
     return any(_listed(call, copy, name) or _delivered(call, name, revision) for call in reversed(stream.calls))
 
 
 def _listed(call: Call, copy: Copy, name: str) -> bool:
-    """Returns whether the answer of a list contains the object."""
+    """Reports whether the answer of a list contains the object."""
     if not call.is_list or call.status != 200:
         return False
     if call.answer_is_lost:  # it was too large to be recorded
@@ -32,7 +29,7 @@ def _listed(call: Call, copy: Copy, name: str) -> bool:
 
 
 def _delivered(call: Call, name: str, revision: int) -> bool:
-    """Returns whether a watch delivered an event of the object, or one as new if the format of the events cannot be read."""
+    """Reports whether a watch delivered an event of the object, or one as new if the format of the events cannot be read."""
     if not call.is_watch:
         return False
     return any(event.name == name or (not event.type and event.revision >= revision) for event in call.events)

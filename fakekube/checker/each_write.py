@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["Budget", "EachWrite", "shape_of"]
-
 #: How deep the fields of a body are looked at.
 _DEPTH = 3
 
@@ -28,7 +26,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def take(self, key: object) -> bool:
-        """Returns whether something may happen to a key once more, and counts it."""
+        """Reports whether something may happen to a key once more, and counts it."""
         with self._lock:
             if self._taken[key] >= self._times or self._taken.total() >= self._most:
                 return False
@@ -45,7 +43,7 @@ class EachWrite(Budget):
     """Allows something a number of times for each kind of write."""
 
     def take_write(self, exchange: Exchange) -> bool:
-        """Returns whether something may happen to a write once more, and counts it."""
+        """Reports whether something may happen to a write once more, and counts it."""
         return self.take(kind_of(exchange))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.sample import new_token
@@ -11,10 +11,7 @@ from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
-
-__all__ = ["EDITOR", "delete_children", "drop_finalizers", "edited", "own_object", "own_objects", "remove"]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 #: The annotation that the simulated other editor writes.
 EDITOR = "check.fakekube.dev/editor"
@@ -49,7 +46,7 @@ def edited(obj: Object, value: str) -> Object:
     return obj
 
 
-def touched(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
+def touch_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
     """Sets an annotation of another client in the objects of a copy; returns the new states with their resources."""
     found = []
     change = {"metadata": {"annotations": {TOUCHED: new_token(trial.random)}}}

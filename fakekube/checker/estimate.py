@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fakekube.checker.rule import Rule
     from fakekube.checker.session import Session
 
-__all__ = ["Estimate"]
-
 #: How much of a processor a run takes besides the start of its client, in seconds.
 _WORK = 0.5
 
@@ -39,7 +37,7 @@ class Estimate:
         self._expected = self._taken = 0.0
         self._lock = threading.Lock()
 
-    def finished(self, rule: Rule, seconds: float) -> None:
+    def record(self, rule: Rule, seconds: float) -> None:
         """Records that a rule has taken some seconds."""
         with self._lock:
             self._expected += self._left.pop(rule, 0.0)

@@ -18,8 +18,6 @@ from fakekube.checker.trial import Trial
 if TYPE_CHECKING:
     from fakekube.checker.session import Session
 
-__all__ = ["Run", "judge_safely", "run_rule", "unmet_requirement"]
-
 #: Seconds within which most clients watch again after they have received all objects.
 _WATCHES_WITHIN = 3.0
 
@@ -52,13 +50,13 @@ def run_rule(session: Session, rule: Rule) -> Run:
     begun = time.monotonic()
     if session.time_is_up():
         return Run(Verdict.not_exercised(session.TIME_IS_UP), 0.0)
-    verdict = _run(session, rule.fresh())
+    verdict = _run(session, rule.make_fresh())
     return Run(verdict, time.monotonic() - begun)
 
 
 def _run(session: Session, rule: Rule) -> Verdict:
     trial = Trial(session, rule)
-    verdict = Verdict.not_exercised("the check was aborted")
+    verdict = Verdict.not_exercised("aborted")
     try:
         verdict = _exercise(session, rule, trial)
     except NotExercised as problem:
@@ -143,8 +141,8 @@ def _await_watches(trial: Trial) -> None:
 
     Raises Decided, ClientEnded, HotLoop.
     """
-    trial.await_until(lambda: not trial.unwatched(), _WATCHES_WITHIN)
-    if trial.unwatched():
-        trial.await_until(lambda: not trial.unwatched(), trial.reaction_timeout)
-        trial.abandoned = trial.unwatched()
+    trial.await_until(lambda: not trial.find_unwatched(), _WATCHES_WITHIN)
+    if trial.find_unwatched():
+        trial.await_until(lambda: not trial.find_unwatched(), trial.reaction_timeout)
+        trial.abandoned = trial.find_unwatched()
     trial.look_at_client()

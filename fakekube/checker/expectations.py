@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Trial
 
-__all__ = ["Expectation", "Expectations"]
-
 _FORM = re.compile(r"(?P<resource>[a-z0-9.]+)/(?P<name>[^:/]+)(?::(?P<path>[^=]+)(?:=(?P<value>.*))?)?")
 #: A dot without a backslash before it.
 _DOT = re.compile(r"(?<!\\)\.")
@@ -43,7 +41,7 @@ class Expectation:
         return cls(found["resource"], found["name"], path, found["value"])
 
     def is_met(self, trial: Trial, copy: Copy) -> bool:
-        """Returns whether the expected object or field exists for one of the objects of a copy."""
+        """Reports whether the expected object or field exists for one of the objects of a copy."""
         return any(self._is_there(trial, obj) for obj in copy.objects)
 
     def _is_there(self, trial: Trial, obj: dict[str, Any]) -> bool:
@@ -79,5 +77,5 @@ class Expectations:
         return cls([Expectation.parse(text) for text in texts])
 
     def met(self, trial: Trial, copy: Copy) -> bool:
-        """Returns whether all expectations are met for a copy."""
+        """Reports whether all expectations are met for a copy."""
         return all(sign.is_met(trial, copy) for sign in self.signs)

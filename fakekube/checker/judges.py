@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,26 +15,9 @@ from fakekube.checker.rule import Symptom, Verdict
 from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, failed
 
 if TYPE_CHECKING:
-    from fakekube.checker.trial import Trial
+    from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "LOOP_SECONDS",
-    "describe_hot_loop",
-    "judge_backoff",
-    "judge_convergence",
-    "judge_duplicate_watches",
-    "judge_expired",
-    "judge_extra_children",
-    "judge_misread_status",
-    "judge_process",
-    "judge_resumption",
-    "judge_start_of_watch",
-    "judge_stuck_revision",
-    "judge_unfollowed_lists",
-    "judge_unknown_revision",
-    "judge_write_backoff",
-    "revision_of",
-]
+    from fakekube.checker.trial import Trial
 
 #: How many watches from an expired revision are a failure: a single one may be a race.
 _REPEATED = 2
@@ -73,7 +55,7 @@ def judge_expired(trial: Trial, oldest: int) -> Verdict | None:
 
 
 def reports_expired(call: Call) -> bool:
-    """Returns whether the answer of a watch was that its revision is expired."""
+    """Reports whether the answer of a watch was that its revision is expired."""
     return call.status == 410 or call.ended == "error 410" or any(event.type == "ERROR" for event in call.events)
 
 
@@ -316,16 +298,16 @@ def judge_duplicate_watches(trial: Trial) -> Verdict | None:
     seconds."""
     usual = trial.baseline.watches
 
-    def more() -> list[StreamKey]:
+    def find_extra() -> list[StreamKey]:
         opened = Counter(call.stream for call in trial.trace.open_watches())
         return [key for key, count in opened.items() if count > max(usual.get(key, 1), 1)]
 
     if trial.process is None:
         return None
     trial.wait(_BEGINS_WITHIN)
-    if trial.await_until(lambda: not more(), _CLOSES_WITHIN):
+    if trial.await_until(lambda: not find_extra(), _CLOSES_WITHIN):
         return None
-    key = more()[0]
+    key = find_extra()[0]
     same = [call for call in trial.trace.open_watches() if call.stream == key]
     return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual.get(key, 1), 1)}", *excerpt(same))
 
@@ -382,7 +364,7 @@ def _without_numbers(text: str) -> str:
 
 
 def _has_lost_its_lease(trial: Trial) -> bool:
-    """Returns whether the client was a leader that ended because it had not renewed its lease for too long.
+    """Reports whether the client was a leader that ended because it had not renewed its lease for too long.
 
     The answer of the last renewal may have come too late, and the last write may release the lease, so that the pauses before
     count, too.
@@ -422,7 +404,7 @@ def judge_convergence(trial: Trial) -> Verdict | None:
         text = f"an --expect for {copy.names()[0]} is not met after {trial.now - copy.created_at:.0f} s"
     elif trial.abandoned:
         key = trial.abandoned[0]
-        text = f"the client does not watch {key} any more, and has not asked for it for {_since_last(trial, key):.0f} s"
+        text = f"{key} is not watched any more: the client has not asked for it for {_since_last(trial, key):.0f} s"
     else:
         return None
     return Verdict.failed(text, *trial.excerpt(), by_time=not _has_given_up(trial), symptom=Symptom.NO_REACTION)
@@ -435,7 +417,7 @@ def _since_last(trial: Trial, key: StreamKey) -> float:
 
 
 def _has_given_up(trial: Trial) -> bool:
-    """Returns whether the client has no watch open and has sent nothing for so long that waiting longer is useless."""
+    """Reports whether the client has no watch open and has sent nothing for so long that waiting longer is useless."""
     latest = max((call.end or trial.now for call in trial.trace.since(trial.provoked_at)), default=0.0)
     return not trial.trace.open_watches() and trial.now - latest > _GIVEN_UP
 

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fakekube.checker.rule import Verdict
     from fakekube.checker.trial import Trial
 
-__all__ = ["BASELINE", "keep_run"]
-
 BASELINE = "baseline"
+#: The size up to which trace.html keeps bodies.
+_LARGEST = "5MB"
 
 
 def keep_run(folder: Path, trial: Trial, verdict: Verdict | None) -> Path:
-    """Writes trace.txt, output.txt and verdict.json of a run; returns its folder.
+    """Writes trace.html, trace.txt, output.txt and verdict.json of a run; returns its folder.
 
     A second run of the same provocation gets a folder of its own, with a number.
 
@@ -33,6 +34,7 @@ def keep_run(folder: Path, trial: Trial, verdict: Verdict | None) -> Path:
     """
     place = _new_folder(folder, trial.rule.key if trial.rule is not None else BASELINE)
     (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8")
+    trial.cluster.trace(place / "trace.html", limit=_LARGEST)
     (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8")
     if verdict is not None and trial.rule is not None:
         told = {

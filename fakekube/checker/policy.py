@@ -6,7 +6,6 @@ Invariant: a policy changes no verdict. It says which failures are accepted, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING
 from fakekube.checker.rule import Outcome
 
 if TYPE_CHECKING:
-    from fakekube.checker.report import Report, RuleReport
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["NOT_ENOUGH", "Policy", "parse_accepted"]
+    from fakekube.checker.report import Report
+    from fakekube.checker.report_data import RuleReport
 
 #: The exit code of a check that broke no rule and exercised too little.
 NOT_ENOUGH = 4

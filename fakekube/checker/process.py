@@ -15,14 +15,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fakekube.checker.watchdog import Watchdog
 
-__all__ = ["ClientProcess", "Starter", "fatal_line", "starter_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 #: How many seconds `join` waits for a function to return.
 _STOP_TIMEOUT = 5.0

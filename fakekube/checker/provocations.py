@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from fakekube.powers.faults import ActionContext, FaultSelector
     from fakekube.powers.streams import ObservedStream
 
-__all__ = [
-    "AddWarning",
-    "EndExpired",
-    "ExpireContinue",
-    "JoinEvents",
-    "PlainBookmarkFirst",
-    "RefuseEach",
-    "RefuseInText",
-    "ShortPages",
-    "arm",
-    "status_object",
-]
-
 
 def arm(on: FaultSelector, action: Action, *, label: str, **often: Any) -> Fault:
     """Arms a fault with an action of this module."""

@@ -14,7 +14,6 @@ Requests count only if the reaction has no other effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -24,26 +23,11 @@ from fakekube.apimachinery.codecs import json
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from fakekube.checker.trace import Call
     from fakekube.cluster import Cluster
-
-__all__ = [
-    "SYSTEM_FIELDS",
-    "Copy",
-    "Effect",
-    "EffectKind",
-    "Reaction",
-    "changed",
-    "children_of",
-    "effects_of",
-    "has",
-    "is_child",
-    "is_event",
-    "value_at",
-    "written_fields",
-]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 _PLACE_OF_TOKEN = "{}"
 _ANY_NAME = "*"
@@ -113,7 +97,7 @@ class Copy:
     """Whether the client must react to this copy."""
 
     def owns(self, resource: str, namespace: str, name: str) -> bool:
-        """Returns whether an object is one of the copy's own objects."""
+        """Reports whether an object is one of the copy's own objects."""
         return any(
             known == resource and obj["metadata"]["name"] == name and obj["metadata"].get("namespace", "") in ("", namespace)
             for known, obj in zip(self.resources, self.objects, strict=True)
@@ -198,7 +182,7 @@ def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[E
 
 
 def is_event(resource: str) -> bool:
-    """Returns whether a resource is that of Events, in either group."""
+    """Reports whether a resource is that of Events, in either group."""
     return resource.partition(".")[0] == "events"
 
 
@@ -261,7 +245,7 @@ def children_of(cluster: Cluster, copy: Copy, resource: str) -> list[Object]:
 
 
 def is_child(obj: Object, resource: str, copy: Copy) -> bool:
-    """Returns whether an object refers to a copy and is not one of its own objects."""
+    """Reports whether an object refers to a copy and is not one of its own objects."""
     metadata = obj["metadata"]
     if copy.owns(resource, metadata.get("namespace", ""), metadata["name"]):
         return False
@@ -276,7 +260,7 @@ def _objects(cluster: Cluster, resource: str) -> list[Object]:
 
 
 def has(obj: Any, path: Sequence[str]) -> bool:
-    """Returns whether an object has a value at a path of `changed`."""
+    """Reports whether an object has a value at a path of `changed`."""
     for part in path:
         if isinstance(obj, dict):
             if part not in obj:

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.checker import report_files
-from fakekube.checker.report_data import CheckResult, ProvocationReport, RuleReport
+from fakekube.checker.report_data import CheckResult, RuleReport
 from fakekube.checker.rule import Outcome
-
-__all__ = ["ProvocationReport", "Report", "RuleReport"]
 
 _WIDTH = 118
 #: Where the reasons begin in the table.
@@ -93,19 +91,19 @@ class Report(CheckResult):
             if rule.id in followers:
                 for one in self.rules:
                     if one.same_as == rule.id:
-                        lines += _wrapped(f"  {one.id}", one.verdict, one.legality, f"same cause as {rule.id}: {_first(one)}")
+                        lines += _wrap(f"  {one.id}", one.verdict, one.legality, f"same cause as {rule.id}: {_reason_of(one)}")
         counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in Outcome)
         return "\n".join([*lines, "", *self.remarks, f"{counts}; seed {self.seed}, {self.seconds:.0f} s"])
 
     @staticmethod
     def _lines(rule: RuleReport) -> list[str]:
         verdict = "accepted" if rule.accepted is not None and rule.verdict == Outcome.FAIL else rule.verdict
-        lines = _wrapped(rule.id, verdict, rule.legality, _first(rule))
+        lines = _wrap(rule.id, verdict, rule.legality, _reason_of(rule))
         if rule.verdict in (Outcome.FAIL, Outcome.WARN):
             if rule.accepted:
-                lines += _wrapped("", "", "", f"accepted: {rule.accepted}")
+                lines += _wrap("", "", "", f"accepted: {rule.accepted}")
             for word, text in (("rule:   ", rule.obligation), ("fix:    ", rule.advice), ("source: ", rule.source)):
-                lines += _wrapped("", "", "", word + text)
+                lines += _wrap("", "", "", word + text)
         return lines
 
     def details(self) -> str:
@@ -121,11 +119,11 @@ class Report(CheckResult):
         return "\n\n".join(part for part in (self.table(), self.details()) if part)
 
 
-def _first(rule: RuleReport) -> str:
+def _reason_of(rule: RuleReport) -> str:
     return rule.evidence[0] if rule.evidence else rule.obligation
 
 
-def _wrapped(name: str, verdict: str, legality: str, text: str) -> list[str]:
+def _wrap(name: str, verdict: str, legality: str, text: str) -> list[str]:
     """Returns the lines of a row; a long text continues on lines of its own."""
     parts = textwrap.wrap(text, _WIDTH - _INDENT, break_long_words=False) or [""]
     begin = f"{name:<4}{verdict:<14}{legality:<3}"

@@ -5,7 +5,6 @@ Invariant: the values are those of report.json.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,8 @@ from fakekube.checker.rule import Outcome
 if TYPE_CHECKING:
     from fakekube.powers.trace import TraceParts
 
-__all__ = ["CheckResult", "ProvocationReport", "RuleReport"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,10 +95,10 @@ class CheckResult:
     """fast or full."""
     remarks: Sequence[str] = field(default=())
     """What to know beside the verdicts, such as accepted failures that passed."""
-    traces: Mapping[str, TraceParts] = field(default_factory=dict, compare=False, repr=False)
-    """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
     code: int | None = None
     """The exit code of the command, if something other than a broken rule decides it."""
+    traces: Mapping[str, TraceParts] = field(default_factory=dict, compare=False, repr=False)
+    """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
 
     @property
     def ok(self) -> bool:

@@ -6,16 +6,15 @@ Invariant: an accepted failure is no failure in any form, and its reason is show
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from fakekube.checker.rule import Outcome
 
 if TYPE_CHECKING:
-    from fakekube.checker.report_data import CheckResult, ProvocationReport, RuleReport
+    from pathlib import Path
 
-__all__ = ["github_annotations", "markdown", "write_junit", "write_sarif"]
+    from fakekube.checker.report_data import CheckResult, ProvocationReport, RuleReport
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Outcome.FAIL: "error", Outcome.WARN: "warning"}

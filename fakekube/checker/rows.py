@@ -6,16 +6,15 @@ not exercised and none of the others failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.checker.report_data import ProvocationReport, RuleReport
 from fakekube.checker.rule import Outcome, Rule, Symptom, Verdict
 
 if TYPE_CHECKING:
-    from fakekube.checker.execution import Run
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["rows_of"]
+    from fakekube.checker.execution import Run
 
 _ORDER = tuple(Outcome)
 #: The rules that name a cause best, if several rules fail in the same way.
@@ -47,7 +46,7 @@ def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, 
         evidence[0] = f"{worst.name} ({worst.provocation}): {evidence[0]}"
     elif missed and verdict.outcome is Outcome.PASS:
         done = ", ".join(rule.name for rule in rules if rule not in missed)
-        left = "; ".join(f"{rule.name}: {_reason(runs[rule].verdict)}" for rule in missed)
+        left = "; ".join(f"{rule.name}: {next(iter(runs[rule].verdict.evidence), '')}" for rule in missed)
         evidence[0] = f"{len(rules) - len(missed)} of {len(rules)} provocations ({done}); not exercised: {left}"
     same = {causes.get(rule, "") for rule in rules if runs[rule].verdict.outcome is Outcome.FAIL}
     return RuleReport(
@@ -72,10 +71,6 @@ def _provocation(rule: Rule, run: Run) -> ProvocationReport:
         evidence=list(run.verdict.evidence),
         seconds=round(run.seconds, 1),
     )
-
-
-def _reason(verdict: Verdict) -> str:
-    return verdict.evidence[0] if verdict.evidence else ""
 
 
 def _causes(verdicts: Iterable[tuple[Rule, Verdict]]) -> dict[Rule, str]:

@@ -8,16 +8,15 @@ attributes of this object, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
-
-__all__ = ["NotExercised", "Outcome", "Rule", "Symptom", "Verdict"]
 
 
 class NotExercised(Exception):
@@ -147,7 +146,7 @@ class Rule:
         """The id and the name, such as W8/slices."""
         return f"{self.id}/{self.name}"
 
-    def fresh(self) -> Self:
+    def make_fresh(self) -> Self:
         """Returns a rule of the same class for another run."""
         return type(self)()
 

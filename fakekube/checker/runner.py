@@ -13,21 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import learn
 from fakekube.checker.estimate import Estimate
 from fakekube.checker.execution import Run, judge_safely, run_rule, unmet_requirement
-from fakekube.checker.inspections import Inspections
 from fakekube.checker.report import Report
 from fakekube.checker.rows import rows_of
 from fakekube.checker.rule import Outcome, Rule, Verdict
 from fakekube.checker.rules import in_order, step_rule
-
-if TYPE_CHECKING:
-    from fakekube.checker.session import Session
-
-__all__ = ["Progress", "confirmed", "run"]
+from fakekube.checker.session import Inspections, Session
 
 #: Called with a line of progress.
 Progress = Callable[[str], None]
@@ -75,9 +69,9 @@ def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Se
     runs |= {rule: Run(session.inspections.verdict(rule), 0.0) for rule in rules if rule.in_every_run}
     for rule, reason in skipped:
         runs[rule] = Run(Verdict.not_exercised(reason), 0.0)
-    ended = _ended_in_the_calm(session)
+    ended = _find_calm_before_end(session)
     if ended is not None:
-        runs = {rule: Run(_excused(one.verdict, ended), one.seconds) for rule, one in runs.items()}
+        runs = {rule: Run(_excuse(one.verdict, ended), one.seconds) for rule, one in runs.items()}
     rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs)
     name = f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name
     return Report(name, rows, seed=session.seed, seconds=time.monotonic() - begun, profile=session.depth)
@@ -121,7 +115,7 @@ class _Check:
 
         def run_one(rule: Rule) -> Run:
             one = self._run(rule)
-            estimate.finished(rule, one.seconds)
+            estimate.record(rule, one.seconds)
             shown = f": {one.verdict.evidence[0]}" if one.verdict.evidence and one.verdict.outcome is not Outcome.PASS else ""
             self._progress(f"{rule.key} ({rule.provocation}): {one.verdict.outcome}{shown} [{estimate}]")
             return one
@@ -186,14 +180,14 @@ class _Check:
         return verdict
 
 
-def _ended_in_the_calm(session: Session) -> float | None:
+def _find_calm_before_end(session: Session) -> float | None:
     """Returns after how many seconds of calm the client of the baseline run has ended by itself; None if it runs."""
     assert session.baseline is not None
     trial = session.baseline.trial
     return trial.calm() if trial.has_ended() else None
 
 
-def _excused(verdict: Verdict, calm: float) -> Verdict:
+def _excuse(verdict: Verdict, calm: float) -> Verdict:
     """Returns "not exercised" for a client that ended after the calm after which it also ends when nothing is provoked."""
     if verdict.outcome not in _BLAMED or verdict.calm is None or verdict.calm < _SAME_CALM * calm:
         return verdict

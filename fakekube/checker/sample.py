@@ -9,16 +9,16 @@ Invariant: a copy differs from the sample only in names and in fields that the s
 from __future__ import annotations
 
 import copy
-import random
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.cluster.testing.manifests import Source, objects
 
-__all__ = ["Sample", "changes_of_texts", "new_token"]
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Mapping, Sequence
 
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 _DEFINITIONS = frozenset({"CustomResourceDefinition"})
 

@@ -11,8 +11,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,27 +19,25 @@ from fakekube.apimachinery.codecs import yaml
 from fakekube.base.private_files import write_private
 from fakekube.checker.default_sample import default_sample
 from fakekube.checker.expectations import Expectations
-from fakekube.checker.inspections import Inspections
 from fakekube.checker.kept_runs import BASELINE, keep_run
-from fakekube.checker.process import Starter
-from fakekube.checker.rule import Outcome
-from fakekube.checker.sample import Sample
+from fakekube.checker.rule import Outcome, Rule, Verdict
 from fakekube.checker.stalls import Stalls
 from fakekube.cluster.testing.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.baseline import Baseline
-    from fakekube.checker.rule import Verdict
+    from fakekube.checker.process import Starter
+    from fakekube.checker.sample import Sample
     from fakekube.checker.trial import Trial
     from fakekube.cluster import Cluster
     from fakekube.powers.trace import TraceParts
 
-__all__ = ["Session"]
-
-#: The maximum size of the trace of one run, in bytes.
-_TRACE_LIMIT = 2_000_000
 #: How many seconds a client may take until its first request.
 START_TIMEOUT = 60.0
+#: The maximum size of the trace of one run, in bytes.
+_TRACE_LIMIT = 2_000_000
 
 
 @dataclass
@@ -59,8 +56,8 @@ class Session:
         start_timeout: how many seconds a client may take until its first request.
         timeout: seconds after which the remaining rules are not exercised; None for no limit.
         depth: the profile of rules, fast or full.
-        kept: the folder in which the trace and the output of each run are kept; None if they are not.
         traced: whether traces for the page are made of the runs that fail or warn, and of the baseline run.
+        kept: the folder in which the trace and the output of each run are kept; None if they are not.
     """
 
     #: Why a rule has no verdict if the timeout has passed.
@@ -82,12 +79,12 @@ class Session:
 
     def __post_init__(self) -> None:
         self.baseline: Baseline | None = None
-        self.traces: dict[str, TraceParts] = {}
-        """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
         self._begun = time.monotonic()
         self.stopping = threading.Event()
         """Set when the check is aborted."""
         self.stalls = Stalls()
+        self.traces: dict[str, TraceParts] = {}
+        """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
         self.inspections = Inspections()
         self.baseline_requests = 0
         """How many requests the client sent for the copies of the baseline run."""
@@ -130,7 +127,7 @@ class Session:
             return 1.0
 
     def time_is_up(self) -> bool:
-        """Returns whether the timeout of the check has passed."""
+        """Reports whether the timeout of the check has passed."""
         return self.timeout is not None and time.monotonic() - self._begun > self.timeout
 
     def default_sample(self, trial: Trial) -> Sample:
@@ -154,6 +151,34 @@ class Session:
             self.keep(self.baseline.trial, None)
         self.starter.close()
         self._folder.cleanup()
+
+
+class Inspections:
+    """The findings of some rules in the runs of a check."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = rules
+        self._found: dict[Rule, Verdict] = {}
+        self._runs = 0
+        self._lock = threading.Lock()
+
+    def inspect(self, trial: Trial) -> None:
+        """Inspects the trace of a finished run; `trial` may be that of the baseline."""
+        if trial.rule is not None and trial.rule.distorts:
+            return
+        where = trial.rule.key if trial.rule is not None else "the baseline run"
+        with self._lock:
+            self._runs += 1
+        for rule in self._rules:
+            verdict = rule.inspect(trial) if rule not in self._found else None
+            if verdict is not None:
+                first, *others = verdict.evidence
+                with self._lock:
+                    self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others]))
+
+    def verdict(self, rule: Rule) -> Verdict:
+        """Returns the verdict of one of the rules."""
+        return self._found.get(rule) or Verdict.passed(f"{self._runs} runs")
 
 
 def parse_names(names: str | Sequence[str] | None) -> list[str] | None:

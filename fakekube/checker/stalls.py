@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-__all__ = ["Stalls"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: The interval between two measurements, and the shortest stall that is remembered, in seconds.
 _INTERVAL, _SHORTEST = 0.1, 0.5

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fakekube.checker.trace import Stream
     from fakekube.checker.trial import Trial
 
-__all__ = ["reaction_timeout"]
-
 #: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 #: How many times a client that only lists may list before it reacts.

@@ -7,7 +7,6 @@ Invariant: a trace only reads the recorded requests of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from fakekube.powers.bodies import decoded_event
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fakekube.cluster import Cluster
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["CLOSED", "LEASES", "WRITES", "Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed", "lines_of"]
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 LEASES = "leases.coordination.k8s.io"
@@ -229,7 +228,7 @@ class Call:
         return max(found, default=0)
 
     def mentions(self, text: str) -> bool:
-        """Returns whether the path or the body of the request contains a text."""
+        """Reports whether the path or the body of the request contains a text."""
         one = self.exchange
         return text in one.path or text.encode() in one.raw_body
 
@@ -289,12 +288,12 @@ class Stream:
         return last.end + pause
 
     def keeps_failing(self, since: float) -> bool:
-        """Returns whether the newest calls have all failed and began after a time."""
+        """Reports whether the newest calls have all failed and began after a time."""
         newest = self.calls[-_AGAIN:]
         return len(newest) == _AGAIN and newest[0].at > since and all(map(failed, newest))
 
     def knows(self, revision: int, before: Call) -> bool:
-        """Returns whether the client had received this revision on this stream before a call."""
+        """Reports whether the client had received this revision on this stream before a call."""
         for one in self.calls:
             if one.number >= before.number:
                 return False
@@ -310,7 +309,7 @@ _AGAIN = 5
 
 
 def failed(call: Call) -> bool:
-    """Returns whether an attempt failed: refused, dropped, or a watch that ended at once without an event other than ERROR and
+    """Reports whether an attempt failed: refused, dropped, or a watch that ended at once without an event other than ERROR and
     BOOKMARK."""
     if call.dropped or (call.status is not None and call.status >= 400):
         return True

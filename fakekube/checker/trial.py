@@ -5,9 +5,8 @@ Invariant: only copies that are not deleted, and calls since the provocation, ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.checker.client_run import ClientRun, Decided
 from fakekube.checker.delivery import has_delivered
@@ -20,11 +19,10 @@ from fakekube.checker.trace import CLOSED, Call, Stream, StreamKey, excerpt, lin
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
     from fakekube.checker.session import Session
-
-__all__ = ["Trial"]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 #: How many of the watches that began before the provocation are part of the evidence.
 _WATCHES_BEFORE = 2
@@ -128,7 +126,7 @@ class Trial(ClientRun):
     # ------------------------------------------------------------ convergence
 
     def has_received(self, copy: Copy) -> bool:
-        """Returns whether the client has received all objects of a copy that it receives in the baseline run."""
+        """Reports whether the client has received all objects of a copy that it receives in the baseline run."""
         keys = self.session.baseline.delivering if self.session.baseline is not None else {}
         streams = self.trace.streams()
         for key, resources in keys.items():
@@ -143,7 +141,7 @@ class Trial(ClientRun):
         return self.baseline.reaction.missing(self.cluster, copy, self.trace.since(copy.mark))
 
     def has_reacted(self, copy: Copy) -> bool:
-        """Returns whether the client has received a copy and its reaction is complete."""
+        """Reports whether the client has received a copy and its reaction is complete."""
         return self.has_received(copy) and not self.missing_of(copy) and self.session.expects.met(self, copy)
 
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
@@ -188,7 +186,7 @@ class Trial(ClientRun):
         if self.missing or self.not_received or self.unmet is not None:
             raise Decided("no reaction")
 
-    def unwatched(self) -> list[StreamKey]:
+    def find_unwatched(self) -> list[StreamKey]:
         """Returns the streams that the client watches from its start on, and does not watch now."""
         opened = {call.stream for call in self.trace.open_watches()}
         usual = {call.stream for call in self.baseline.trial.trace.open_watches()}
@@ -231,6 +229,8 @@ class Trial(ClientRun):
         """Marks the beginning of the provocation; only later calls are judged."""
         self.provoked = True
         self.provoked_at = self.trace.mark()
+        if self.session.kept is not None:
+            self.cluster.mark("the provocation begins")
 
     def require_watch(self) -> list[Call]:
         """Returns the open watches of the streams of the baseline run; waits for one if there is none.

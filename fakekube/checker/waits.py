@@ -5,7 +5,6 @@ Invariant: a wait ends early with the exceptions of `ClientRun.await_until`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,10 @@ from fakekube.checker.rule import NotExercised
 from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
-
-__all__ = ["SHORT", "await_delivery", "await_long_watches", "await_quiet", "await_requests", "require_resumption"]
 
 #: A watch is short below so many seconds.
 SHORT = 1.2

@@ -12,9 +12,10 @@ from __future__ import annotations
 import subprocess
 import threading
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["Watchdog"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: The script reads lines "+ GROUP" and "- GROUP"; its argument is the folder of the check.
 _SCRIPT = """

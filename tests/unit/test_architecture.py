@@ -102,7 +102,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
         {
             "checker.baseline",
             "checker.kept_runs",
-            "checker.inspections",
             "checker.client_writes",
             "checker.judges",
             "checker.client_run",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from fakekube.checker.rule import Rule
 from fakekube.checker.rules import (
     apply,
     conflicts,
@@ -28,6 +27,11 @@ from fakekube.checker.rules import (
     watch_errors,
     watch_events,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fakekube.checker.rule import Rule
 
 __all__ = ["UnknownRule", "all_rules", "chosen", "find_provocation", "in_order", "known_ids", "step_rule"]
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import is_apply, learned_writes
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
+    from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["RULES"]
-
-Object = dict[str, Any]
 
 
 class AppliedByOthers(Rule):
@@ -76,12 +74,12 @@ class AppliedByOthers(Rule):
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        given_up = self._given_up(trial)
+        given_up = self._judge_giving_up(trial)
         if given_up is not None:
             return given_up
         return Verdict.passed() if self.met else Verdict.not_exercised("the client applied no object that existed")
 
-    def _given_up(self, trial: Trial) -> Verdict | None:
+    def _judge_giving_up(self, trial: Trial) -> Verdict | None:
         """Judges whether the client leaves a conflict of managers as it is: it forces no apply, and has not done so later."""
         applied = [call for call in trial.trace.since(trial.provoked_at) if is_apply(call)]
         for call in applied:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.client_writes import require_writes
+from fakekube.checker.client_writes import require_children, require_own_writes, require_writes
 from fakekube.checker.each_write import Budget
 from fakekube.checker.edits import EDITOR, drop_finalizers, edited, own_object, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
@@ -17,13 +16,13 @@ from fakekube.checker.trace import LEASES
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
+    from fakekube.controllers.objects import Object
 
-__all__ = ["RULES"]
-
-Object = dict[str, Any]
 _Path = tuple[str, ...]
 
 _CONVENTIONS = "API conventions, concurrency control and consistency"
@@ -261,8 +260,7 @@ class ForeignFieldsOfChildren(Rule):
     """The children of a copy with their resources, with labels and annotations of others."""
 
     def require(self, baseline: Baseline) -> None:
-        if not baseline.reaction.children:
-            raise NotExercised("the client creates no children")
+        require_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
@@ -314,8 +312,7 @@ class Finalizers(Rule):
     """What the client did with the finalizer of somebody else; "" if nothing."""
 
     def require(self, baseline: Baseline) -> None:
-        if not baseline.written:
-            raise NotExercised("the client does not write to the objects of the sample")
+        require_own_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
         baseline = trial.baseline
@@ -420,7 +417,7 @@ class RemovedFinalizer(AddedFinalizer):
         subject = self.copy = trial.stimulate(self._foreign, only=finalized)
         trial.await_reaction(subject)
 
-        def without(obj: Object) -> Object:
+        def drop_foreign(obj: Object) -> Object:
             metadata = obj["metadata"]
             if metadata.get("deletionTimestamp"):
                 metadata["finalizers"] = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
@@ -428,7 +425,7 @@ class RemovedFinalizer(AddedFinalizer):
 
         faults = [
             trial.faults.on("update,patch", subject.resources[number], name=subject.objects[number]["metadata"]["name"]).conflict(
-                without, label="another finalizer is removed"
+                drop_foreign, label="another finalizer is removed"
             )
             for number in finalized
         ]

@@ -8,6 +8,7 @@ from fakekube.checker.client_writes import writes_of
 from fakekube.checker.provocations import AddWarning, arm, asked_revision
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
+from fakekube.checker.rules.retries import UNAVAILABLE
 from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["RULES"]
 
 _NEGOTIATION = "API conventions, compatibility"
 
@@ -165,7 +164,7 @@ class UnknownFields(Content):
         "apiVersion": "v1",
         "metadata": {"shardInfo": {"selector": "none"}},
         "status": "Failure",
-        "message": "the server is currently unable to handle the request",
+        "message": UNAVAILABLE,
         "reason": "ServiceUnavailable",
         "details": {"hints": ["a field of the future"]},
         "code": 503,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["RULES"]
 
 _UNAUTHORIZED = {
     "kind": "Status",

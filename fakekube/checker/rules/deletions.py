@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,10 +12,10 @@ from fakekube.checker.waits import await_delivery, await_long_watches, await_req
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
 
 
 class MissedDeletions(Rule):
@@ -116,8 +115,7 @@ class ChildDeletionsBehindEnd(MissedDeletions):
     def provoke(self, trial: Trial) -> None:
         lost = trial.copies[0]
         repaired = [one for one in _watched_children(trial.baseline) if MissedDeletionsOfChildren.is_repaired(trial, lost, one)]
-        if not repaired:
-            raise NotExercised("the client does not recreate deleted children")
+        require_repaired(repaired)
         await_long_watches(trial)
         with trial.faults.on("watch").hang(label="held up"):
             await_requests(trial, trial.end_watches())
@@ -143,8 +141,7 @@ class MissedDeletionsOfChildren(MissedDeletions):
         kinds = _watched_children(trial.baseline)
         lost = trial.copies[0]
         repaired = [resource for resource in kinds if self.is_repaired(trial, lost, resource)]
-        if not repaired:
-            raise NotExercised("the client does not recreate deleted children")
+        require_repaired(repaired)
         with trial.disconnected():
             for resource in repaired:
                 delete_children(trial, lost, resource)
@@ -152,7 +149,7 @@ class MissedDeletionsOfChildren(MissedDeletions):
 
     @staticmethod
     def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
-        """Returns whether the client recreates children whose deletion it sees."""
+        """Reports whether the client recreates children whose deletion it sees."""
         delete_children(trial, copy, resource)
         expected = trial.baseline.reaction.children[resource]
         if not trial.await_until(lambda: len(children_of(trial.cluster, copy, resource)) >= expected, 3.0):
@@ -240,6 +237,12 @@ def _watched_children(baseline: Baseline) -> list[str]:
     if not found:
         raise NotExercised("the client does not watch the children that it creates")
     return found
+
+
+def require_repaired(resources: Sequence[str]) -> None:
+    """Raises NotExercised if the client recreates none of its children."""
+    if not resources:
+        raise NotExercised("the client does not recreate deleted children")
 
 
 RULES = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,10 @@ from fakekube.checker.waits import require_resumption
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
 
 #: How many seconds a client runs without the definitions at least.
 _WITHOUT = 4.0
@@ -106,7 +105,7 @@ class ReinstalledDefinitions(Definitions):
         return verdict if trial.ended else verdict.suspected()
 
     def _asks(self, trial: Trial) -> bool:
-        """Returns whether the client has listed or watched custom resources, or asked for discovery, since the definitions were
+        """Reports whether the client has listed or watched custom resources, or asked for discovery, since the definitions were
         installed again."""
         names = {definition["metadata"]["name"] for definition in trial.sample.definitions}
         calls = trial.trace.since(self.installed)

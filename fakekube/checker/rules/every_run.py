@@ -16,14 +16,13 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
 )
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.idle import IdleRequests
 from fakekube.checker.rules.watch_ends import NormalEnd
 from fakekube.checker.rules.watch_events import RevisionOfList
 
 if TYPE_CHECKING:
     from fakekube.checker.rule import Verdict
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
 
 
 class Resumption(Rule):
@@ -97,7 +96,7 @@ class UnfollowedLists(Rule):
     id = "N3"
     name = "lists"
     provocation = "in every run: lists are repeated and no watch follows them"
-    obligation = "no unnecessary requests: watch instead of polling, and no writes without a change"
+    obligation = IdleRequests.obligation
     advice = "after a list that was answered, watch from its resourceVersion"
     source = "API conventions; client-go tools/cache/reflector.go"
     in_every_run = True

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.client_writes import generated_children, learned_writes, named_children, names_of_children, writes_of
+from fakekube.checker.client_writes import (
+    generated_children,
+    learned_writes,
+    named_children,
+    names_of_children,
+    require_children,
+    require_generated_children,
+    require_own_writes,
+    writes_of,
+)
 from fakekube.checker.edits import drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, children_of
@@ -16,14 +24,13 @@ from fakekube.checker.sample import new_token
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
+    from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["RULES"]
-
-Object = dict[str, Any]
 
 _GC = "Kubernetes docs, garbage collection and owner references"
 
@@ -134,8 +141,7 @@ class RecreatedOwner(Rule):
         """The children of the old object with their resources, by uid."""
 
     def require(self, baseline: Baseline) -> None:
-        if not baseline.reaction.children:
-            raise NotExercised("the client creates no children")
+        require_children(baseline)
 
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
@@ -169,7 +175,7 @@ class RecreatedOwner(Rule):
         """Deletes old children with fixed names, as the garbage collector would: a client may wait until their names are free."""
         names = names_of_children(trial.baseline, new)
         for resource, child in self.old.values():
-            now = [one for one in children_of(trial.cluster, new, resource) if _same(one, child)]
+            now = [one for one in children_of(trial.cluster, new, resource) if _has_same_uid(one, child)]
             if (resource, child["metadata"]["name"]) in names and _owned_by(now, _owners(child)):
                 with suppress(ApiError):
                     remove(trial, resource, child)
@@ -214,7 +220,7 @@ class RecreatedOwner(Rule):
             ):
                 after = self.new.mark < call.number
                 if after:
-                    now = next((one for one in children_of(trial.cluster, self.new, resource) if _same(one, child)), None)
+                    now = next((one for one in children_of(trial.cluster, self.new, resource) if _has_same_uid(one, child)), None)
                     uids = {obj["metadata"]["uid"] for obj in self.new.objects}
                     if now is None or _owned_by([now], uids):
                         continue  # adopted or deleted since
@@ -224,7 +230,7 @@ class RecreatedOwner(Rule):
         return None
 
 
-def _same(one: Object, other: Object) -> bool:
+def _has_same_uid(one: Object, other: Object) -> bool:
     return bool(one["metadata"]["uid"] == other["metadata"]["uid"])
 
 
@@ -299,7 +305,7 @@ class AlreadyThere(Rule):
 
     def require(self, baseline: Baseline) -> None:
         if not self._resources(baseline):
-            raise NotExercised("the client creates no objects with fixed names")
+            raise NotExercised("the client creates no named objects with POST")
 
     @staticmethod
     def _resources(baseline: Baseline) -> list[str]:
@@ -335,8 +341,7 @@ class VanishedMeanwhile(Rule):
     expected_seconds = 6.0
 
     def require(self, baseline: Baseline) -> None:
-        if not self._pairs(baseline):
-            raise NotExercised("the client does not write to the objects of the sample")
+        require_own_writes(baseline)
 
     @staticmethod
     def _pairs(baseline: Baseline) -> list[tuple[str, str]]:
@@ -416,8 +421,7 @@ class StaleCacheAfterCreate(Rule):
     expected_seconds = 12.0
 
     def require(self, baseline: Baseline) -> None:
-        if not generated_children(baseline):
-            raise NotExercised("the client creates no children with generated names")
+        require_generated_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         resources = list(generated_children(trial.baseline))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import writes_of
@@ -11,10 +10,10 @@ from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.trace import LEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
 
 
 class IdleRequests(Rule):

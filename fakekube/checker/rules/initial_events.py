@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
 
-__all__ = ["RULES", "require_lists"]
-
 _MESSAGE = (
     'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the '
     "WatchList feature gate is enabled"

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 _OTHER = "check-another-candidate"
 

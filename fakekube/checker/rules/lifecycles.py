@@ -3,11 +3,10 @@ same name, or under the name that a child would get (C4, C5)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fakekube.checker.client_writes import named_children
+from fakekube.checker.client_writes import require_named_children
 from fakekube.checker.edits import drop_finalizers, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Symptom, Verdict
@@ -17,12 +16,11 @@ from fakekube.checker.sample import new_token
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
-
-Object = dict[str, Any]
+    from fakekube.controllers.objects import Object
 
 
 class FirstSeenDeleting(Rule):
@@ -49,7 +47,7 @@ class FirstSeenDeleting(Rule):
 
     def provoke(self, trial: Trial) -> None:
         with trial.disconnected():
-            subject = self.copy = trial.stimulate(self._kept)
+            subject = self.copy = trial.stimulate(self._add_finalizer)
             subject.judged = False
             trial.delete(subject)
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
@@ -57,7 +55,7 @@ class FirstSeenDeleting(Rule):
         for resource, obj in own_objects(trial, subject):
             drop_finalizers(trial, resource, obj)
 
-    def _kept(self, obj: Object) -> None:
+    def _add_finalizer(self, obj: Object) -> None:
         obj["metadata"].setdefault("finalizers", []).append(self.FINALIZER)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
@@ -107,20 +105,17 @@ class RecreatedObject(Rule):
         if self.new is None or trial.ended or trial.loop:
             return super().judge(trial)
         name = self.new.names()[0]
-        dead = self._owned_by_the_dead(trial, self.new)
+        dead = self._judge_dead_owner(trial, self.new)
         if dead is not None:
             return dead
         if self.missing:
-            text = f"no full reaction to the new {name}, which was created under the name of a deleted object: "
+            text = f"no full reaction to the new {name}, which was created under the name of a deleted object"
             return Verdict.failed(
-                f"{text}in the baseline run the client {self.missing[0]}",
-                *trial.excerpt(),
-                by_time=True,
-                symptom=Symptom.NO_REACTION,
+                f"{text}: it {self.missing[0]} usually", *trial.excerpt(), by_time=True, symptom=Symptom.NO_REACTION
             )
         return Verdict.passed()
 
-    def _owned_by_the_dead(self, trial: Trial, new: Copy) -> Verdict | None:
+    def _judge_dead_owner(self, trial: Trial, new: Copy) -> Verdict | None:
         """Judges whether children that were created after the new object refer to the uid of the old one."""
         assert self.old is not None
         dead = {obj["metadata"]["uid"] for obj in self.old.objects} - {obj["metadata"]["uid"] for obj in new.objects}
@@ -153,8 +148,7 @@ class ForeignChild(Rule):
         """The objects of the other controller with their resources."""
 
     def require(self, baseline: Baseline) -> None:
-        if not named_children(baseline):
-            raise NotExercised("the client creates no objects with fixed names")
+        require_named_children(baseline)
         if not any(_controllers(child) for child in _children(baseline)):
             raise NotExercised("the client's children have no controller reference")
 
@@ -214,7 +208,7 @@ class ForeignChild(Rule):
 
 
 def _differs(one: Object, other: Object) -> bool:
-    """Returns whether two states of an object differ in more than what the server sets."""
+    """Reports whether two states of an object differ in more than what the server sets."""
 
     def bare(obj: Object) -> Object:
         metadata = {key: obj["metadata"].get(key) for key in ("labels", "annotations", "ownerReferences")}

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["RULES"]
-
 _CHUNKS = "Kubernetes API concepts, retrieving large results sets in chunks"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,13 @@ from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call, StreamKey
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-
-__all__ = ["RULES"]
 
 #: The Retry-After of refusals, in seconds: longer than the first pauses of a usual backoff.
 _RETRY_AFTER = 4
@@ -105,7 +104,7 @@ def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
 
 
 def _is_shared(trial: Trial, call: Call) -> bool:
-    """Returns whether the client may send such requests for several purposes at once, so that attempts cannot be
+    """Reports whether the client may send such requests for several purposes at once, so that attempts cannot be
     distinguished."""
     baseline = trial.baseline
     if call.is_write:  # several children may have equal bodies, if the server generates their names
@@ -231,14 +230,14 @@ class ServerErrors(Rule):
     def failing(self, trial: Trial) -> Iterator[None]:
         """Makes all lists and watches fail within the context."""
         reads = trial.faults.on("list,watch")
-        with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503, message=_UNAVAILABLE):
+        with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503, message=UNAVAILABLE):
             yield
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return judge_backoff(list(trial.streams_since().values())) or super().judge_trace(trial)
 
 
-_UNAVAILABLE = "the server is currently unable to handle the request"
+UNAVAILABLE = "the server is currently unable to handle the request"
 
 
 class ProxyErrors(ServerErrors):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ from fakekube.checker.rule import Rule, Verdict
 from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
-    from fakekube.checker.trial import Trial
+    from collections.abc import Mapping
 
-__all__ = ["RULES"]
+    from fakekube.checker.trial import Trial
 
 
 class LargeRevisions(Rule):

@@ -6,27 +6,27 @@ A controller restarts with an old view of the cluster, is killed between two wri
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.client_writes import generated_children, learned_writes
+from fakekube.checker.client_writes import generated_children, learned_writes, require_children, require_generated_children
 from fakekube.checker.edits import delete_children, own_objects
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.deletions import require_repaired
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES
 from fakekube.checker.waits import await_delivery, await_quiet
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["RULES"]
 
 _SIEVE = "Sieve (sieve-project/sieve)"
 
@@ -122,10 +122,8 @@ class StaleChildren(StaleRestart):
     advice = "read from storage before a create with generateName, or derive names from the owner"
 
     def stale_resources(self, baseline: Baseline) -> list[str]:
-        found = sorted(generated_children(baseline))
-        if not found:
-            raise NotExercised("the client creates no children with generated names")
-        return found
+        require_generated_children(baseline)
+        return sorted(generated_children(baseline))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_extra_children(trial, generated_children(trial.baseline))
@@ -208,15 +206,13 @@ class MissedChildDeletion(Rule):
     expected_seconds = 12.0
 
     def require(self, baseline: Baseline) -> None:
-        if not baseline.reaction.children:
-            raise NotExercised("the client creates no children")
+        require_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         resources = trial.baseline.reaction.children
         mended = [one for one in resources if self._makes_again(trial, subject, one)]
-        if not mended:
-            raise NotExercised("the client does not recreate deleted children")
+        require_repaired(mended)
         trial.await_all()
         with trial.disconnected():
             for one in mended:
@@ -225,7 +221,7 @@ class MissedChildDeletion(Rule):
 
     @staticmethod
     def _makes_again(trial: Trial, subject: Copy, resource: str) -> bool:
-        """Returns whether the client recreates children whose deletion it sees."""
+        """Reports whether the client recreates children whose deletion it sees."""
         if not delete_children(trial, subject, resource):
             return False
         if not trial.await_reaction(subject, 6.0 + 4 * trial.baseline.reaction_seconds):

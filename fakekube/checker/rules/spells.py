@@ -6,13 +6,12 @@ Invariant: a spell ends while the client runs, and the client has to complete it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.client_writes import learned_writes, require_writes
-from fakekube.checker.edits import edited
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import status_object
 from fakekube.checker.rule import NotExercised, Rule, Verdict
@@ -24,14 +23,12 @@ from fakekube.checker.trace import LEASES
 from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-
-__all__ = ["RULES"]
-
-Object = dict[str, Any]
 
 
 class WriteSpell(Rule):
@@ -100,7 +97,7 @@ class ConflictSpell(WriteSpell):
 
     id = "C1"
     name = "spell"
-    provocation = "another editor writes just before each update, for some seconds"
+    provocation = "each update conflicts for some seconds"
     obligation = Conflicts.obligation
     advice = Conflicts.advice
     source = Conflicts.source
@@ -109,13 +106,22 @@ class ConflictSpell(WriteSpell):
         return ("update", "patch")
 
     def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
-        count = iter(range(1_000_000))
-        return trial.faults.on(verb, resource).conflict(lambda obj: edited(obj, str(next(count))), label="another editor")
+        """Refuses writes from a revision, without a write of another client: its events would wake a client each time."""
+
+        def refuse(exchange: Exchange) -> tuple[int, Any] | None:
+            body = exchange.body
+            if not isinstance(body, dict) or not (body.get("metadata") or {}).get("resourceVersion"):
+                return None
+            what = f'Operation cannot be fulfilled on {exchange.resource} "{exchange.name}"'
+            details = {"name": exchange.name, "group": exchange.group, "kind": exchange.resource}
+            return 409, status_object(409, "Conflict", f"{what}: {OPTIMISTIC_LOCK}", details)
+
+        return trial.faults.on(verb, resource).intercept(refuse, label="another editor")
 
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.status == 409]
         if not refused:
-            return Verdict.not_exercised("no write of the client has a resourceVersion, so that none conflicts")
+            return Verdict.not_exercised("the client writes without a resourceVersion")
         return judge_write_backoff(trial) or Verdict.passed(f"{len(refused)} conflicts")
 
 

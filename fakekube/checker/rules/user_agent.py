@@ -10,8 +10,6 @@ from fakekube.checker.rule import Rule, Verdict
 if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
 
-__all__ = ["RULES"]
-
 #: User-Agent products of HTTP libraries and languages, which do not identify the client.
 _HTTP_LIBRARIES = frozenset(
     {

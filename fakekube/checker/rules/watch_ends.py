@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.edits import own_objects, touched
+from fakekube.checker.edits import own_objects, touch_objects
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
@@ -15,11 +14,11 @@ from fakekube.checker.trace import excerpt
 from fakekube.checker.waits import SHORT, await_delivery, await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
-
-__all__ = ["RULES"]
 
 
 class NormalEnd(Rule):
@@ -45,7 +44,7 @@ class NormalEnd(Rule):
             subject = trial.stimulate()
             trial.await_all()
             if number == _ENDS - 2:  # the last event is a change
-                for resource, obj in touched(trial, subject):
+                for resource, obj in touch_objects(trial, subject):
                     await_delivery(trial, resource, [obj])
             elif number == _ENDS - 1:  # or a deletion
                 trial.delete(subject)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_backoff, judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
@@ -11,10 +10,10 @@ from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
-
-__all__ = ["RULES", "expire"]
 
 CONCEPTS = "Kubernetes API concepts, efficient detection of changes"
 REFLECTOR = "client-go tools/cache/reflector.go"

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["RULES"]
-
 
 class LargeEvents(Rule):
     """An event is larger than 1 MiB."""
@@ -110,13 +108,13 @@ _CLOSES = 2
 
 
 def _watches_again(trial: Trial, closed: Call) -> bool:
-    """Returns whether the client has opened another watch after a closed one, and did not close it soon."""
+    """Reports whether the client has opened another watch after a closed one, and did not close it soon."""
     watches = trial.trace.streams()[closed.stream].watches
     return any(one.number > closed.number and one.is_open and trial.now - one.at > SHORT for one in watches)
 
 
 def _closes_by_itself(trial: Trial) -> bool:
-    """Returns whether the client closed watches in the baseline run."""
+    """Reports whether the client closed watches in the baseline run."""
     return any(call.is_watch and call.ended == "closed by the client" for call in trial.baseline.trial.trace)
 
 
@@ -181,7 +179,7 @@ class FrequentBookmarks(Rule):
 
 
 def _ends_in_bookmark(watch: Call) -> bool:
-    """Returns whether the last event of a watch was a bookmark, or cannot be read."""
+    """Reports whether the last event of a watch was a bookmark, or cannot be read."""
     return bool(watch.events) and watch.events[-1].type in ("BOOKMARK", "")
 
 
@@ -384,7 +382,7 @@ def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, dic
         ]
         written = [path for call in calls for path in written_fields(trial.cluster, call, name)]
         for path in changed(old, new):
-            if not _within(path, written) or _within(path, periodic.get(resource, ())):
+            if not _is_within(path, written) or _is_within(path, periodic.get(resource, ())):
                 continue
             values = [value_at(one, path) for one in (old, new)]
             text = f"{name} was delivered again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
@@ -393,8 +391,8 @@ def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, dic
     return None
 
 
-def _within(path: tuple[str, ...], paths: Iterable[tuple[str, ...]]) -> bool:
-    """Returns whether a path is one of some paths, or contains one, or is within one."""
+def _is_within(path: tuple[str, ...], paths: Iterable[tuple[str, ...]]) -> bool:
+    """Reports whether a path is one of some paths, or contains one, or is within one."""
     return any(path[: len(one)] == one[: len(path)] for one in paths)
 
 

@@ -14,12 +14,14 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Object = dict[str, Any]
 _active: set[str] = set()

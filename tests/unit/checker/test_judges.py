@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fakekube.checker import judges
 from fakekube.checker.judges import judge_backoff, judge_process, judge_resumption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
@@ -77,7 +79,8 @@ def attempts(*failures: float, then: Sequence[float] = ()) -> Any:
     [
         (attempts(0.0, 1.0, 3.0, 7.0), None),
         (attempts(0.0, 1.0, 3.0, 7.0, then=(8.0, 8.2, 8.4, 8.6)), None),
-        (attempts(*range(9)), "warn"),
+        (attempts(*range(9)), "fail"),
+        (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2, 8.0), "warn"),
         (attempts(*(number / 10 for number in range(40))), "fail"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +13,9 @@ from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.report import Report
 from fakekube.checker.report_data import ProvocationReport, RuleReport
 from fakekube.checker.report_files import github_annotations, markdown
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def rule(id_: str, verdict: str, reason: str = "why") -> RuleReport:

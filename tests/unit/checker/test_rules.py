@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fakekube.checker.execution import Run
 from fakekube.checker.expectations import Expectation
-from fakekube.checker.report import RuleReport
 from fakekube.checker.rows import rows_of
 from fakekube.checker.rule import Rule, Symptom, Verdict
 from fakekube.checker.rules import UnknownRule, all_rules, chosen, find_provocation, step_rule
+
+if TYPE_CHECKING:
+    from fakekube.checker.report import RuleReport
 
 CATALOGUE = [
     *(f"W{number}" for number in range(1, 17)),
