@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
-from fakekube.checker.report import ProvocationReport, Report, RuleReport
+from fakekube.checker.report import Report
+from fakekube.checker.report_data import ProvocationReport, RuleReport
 from fakekube.checker.report_page import report_html
 from tests.unit.seen import config_map
 
