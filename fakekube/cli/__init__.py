@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.addresses import is_loopback, reachability_warning
@@ -82,8 +82,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     try:
         if options.command == "serve":
             cluster.pace = options.pace
-            for path in options.pod_rules:
-                _load_rules(cluster, path)
+            _load_pods(cluster, options)
         if options.verbose:
             from fakekube.cli.access_log import with_access_log
 
@@ -147,25 +146,41 @@ def _warn_of_other_hosts(options: Options) -> None:
         print(f"fakekube: {warning}", file=sys.stderr, flush=True)
 
 
-def _load_rules(cluster: Cluster, path: Path) -> None:
-    """Creates the rules for pods in a file: a rule, or a list of rules. Raises UsageError."""
+def _load_pods(cluster: Cluster, options: Options) -> None:
+    """Loads the files of images and of rules for pods. Raises UsageError."""
+    if options.images:
+        from fakekube.cluster.control.images import set_image
+
+        for path in options.images:
+            _load_bodies(path, lambda body: set_image(cluster, body))
+    if options.pod_rules:
+        from fakekube.cluster.control.pods import create_rule
+
+        for path in options.pod_rules:
+            # In YAML 1.1, the key `on` is a boolean.
+            _load_bodies(path, lambda body: create_rule(cluster, {"on" if key == "true" else key: body[key] for key in body}))
+
+
+def _load_bodies(path: Path, create: Callable[[dict[str, Any]], object]) -> None:
+    """Creates what a file describes: an object, or a list of objects. Raises UsageError."""
     from fakekube.apimachinery.codecs import yaml
     from fakekube.cluster.control.members import BadMembers
-    from fakekube.cluster.control.pods import create_rule
 
     try:
-        found = yaml.loads(path.read_bytes())
+        found, _ = yaml.loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except ValueError as problem:
         raise UsageError(f"{path}: {problem}") from None
-    for number, rule in enumerate(found if isinstance(found, list) else [found], 1):
-        if not isinstance(rule, dict) or rule.keys() != {"on", "do"}:
-            raise UsageError(f"{path}: rule {number} is not an object with 'on' and 'do'")
+    for number, body in enumerate(found if isinstance(found, list) else [found], 1):
+        if not isinstance(body, dict):
+            raise UsageError(f"{path}: item {number} is not an object")
         try:
-            create_rule(cluster, rule)
+            create(body)
         except BadMembers as problem:
-            raise UsageError(f"{path}: rule {number}: {problem}") from None
+            raise UsageError(f"{path}: item {number}: {problem}") from None
+        except KeyError as missing:
+            raise UsageError(f"{path}: item {number}: member {missing} is required") from None
 
 
 def _replay(cluster: Cluster, options: Options) -> None:

@@ -55,6 +55,7 @@ class Options:
     """Seconds that kubelets take."""
     pod_rules: list[Path] = field(default_factory=list)
     verbose: bool = False
+    images: list[Path] = field(default_factory=list)
     missing_images: list[str] = field(default_factory=list)
     """Patterns of names of images that do not exist."""
     context: str = ""
@@ -175,6 +176,14 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="FILE",
         help="rules for pods, in YAML or JSON: the bodies of POST /fakekube/v1/pods/rules; may be repeated",
+    )
+    serve.add_argument(
+        "--images",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="images of containers, in YAML or JSON: the bodies of POST /fakekube/v1/images; may be repeated",
     )
     serve.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
     serve.add_argument(

@@ -37,7 +37,7 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.cluster.control import edits, pods, powers, recordings, rows
+from fakekube.cluster.control import edits, images, pods, powers, recordings, rows
 from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
 from fakekube.cluster.control.page import DATA_HEADERS, Page
 from fakekube.cluster.control.paths import PREFIX
@@ -207,6 +207,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "pods/rules", pods.create_rule, {"on": anything, "do": anything}, ("on", "do")),
     Endpoint("DELETE", "pods/rules", pods.clear_rules),
     Endpoint("DELETE", "pods/rules/<int:id>", pods.delete_rule),
+    Endpoint("GET", "images", images.list_images),
+    Endpoint("POST", "images", images.set_image, dict.fromkeys(images.FIELDS, anything), ("name",)),
+    Endpoint("DELETE", "images", images.delete_image, parameters=("name",)),
     Endpoint("GET", "pods/<namespace>/<name>/log", pods.read_log, parameters=("container",)),
     Endpoint(
         "POST", "pods/<namespace>/<name>/log", pods.write_log, {"lines": anything, "container": text, "stream": text}, ("lines",)

@@ -11,6 +11,7 @@ Specified by: net/http of Go, as far as agnhost uses it.
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 
 _TEXT: Final = "text/plain; charset=utf-8"
+_HTML: Final = "text/html; charset=utf-8"
+#: How HTML begins (DetectContentType).
+_HTML_START: Final = re.compile(
+    rb"[\t\n\f\r ]*(?:<!--|<(?:!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P)[ >])",
+    re.IGNORECASE,
+)
 #: The real seconds for which a server is waited for.
 _PATIENCE: Final = 5.0
 
@@ -101,7 +108,11 @@ def application(handle: Callable[[Request], Answer]) -> Callable[..., Iterable[b
         )
         answer = handle(request)
         body = answer.body.encode() if isinstance(answer.body, str) else answer.body
-        headers = {"Content-Type": _TEXT, **answer.headers, "Content-Length": str(len(body))}
+        headers = {
+            "Content-Type": _HTML if _HTML_START.match(body) else _TEXT,
+            **answer.headers,
+            "Content-Length": str(len(body)),
+        }
         phrase = HTTPStatus(answer.code).phrase if answer.code in HTTPStatus._value2member_map_ else "status code"
         start_response(f"{answer.code} {phrase}", list(headers.items()))
         return [body]

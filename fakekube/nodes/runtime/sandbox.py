@@ -123,13 +123,23 @@ class Sandbox:
             runtime.clock,
             lambda: runtime.behaviour_of(self.pod, spec),
             self._make_files,
-            lambda: environment(self.pod, spec, runtime.cluster, self.node),
+            lambda: self._environment_of(spec),
             self.network,
             lambda: runtime.images.find(spec.get("image") or ""),
             runtime.call_api_server,
             lambda container, code: runtime.exited(self.pod, container, code),
         )
         return Container(spec, run, context)
+
+    def _environment_of(self, spec: Object) -> dict[str, str]:
+        """Returns the variables of a container: those of its image, unless the pod sets them, and all others."""
+        made = environment(self.pod, spec, self._runtime.cluster, self.node)
+        image = self._runtime.images.find(spec.get("image") or "")
+        given = {one["name"] for one in spec.get("env") or ()}
+        for name, value in image.environment.items() if image is not None else ():
+            if name not in given and (name not in made or name in ("PATH", "HOME")):
+                made[name] = value
+        return made
 
     def _make_files(self, container: Container) -> FileSystem:
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp(), container.image)
