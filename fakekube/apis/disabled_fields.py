@@ -131,10 +131,12 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
         _fields_of("RecoverVolumeExpansionFailure", "status.(allocatedResources|allocatedResourceStatuses)"),
         _fields_of("CSIVolumeHealth", "status.healthStatus"),
     ),
-    ("", "nodes"): (_fields_of("InPlacePodVerticalScalingSchedulerPreemption", "spec.podPreemptionPolicy"),),
-    ("", "nodes/status"): (
-        _fields_of("SupplementalGroupsPolicy", "status.features"),
+    ("", "nodes"): (
         _fields_of("NodeDeclaredFeatures", "status.declaredFeatures"),
+        _fields_of("SupplementalGroupsPolicy", "status.features"),
+        _fields_of("KubeletInUserNamespace", "status.nodeInfo.runningInUserNamespace"),
+        _fields_of("InPlacePodVerticalScalingSchedulerPreemption", "spec.podPreemptionPolicy"),),
+    ("", "nodes/status"): (
         _fields_of("KubeletInUserNamespace", "status.nodeInfo.runningInUserNamespace"),
     ),
     ("apps", "statefulsets"): (

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from fakekube.apiextensions.instances.value_types import is_near_integer, types_of
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.base.golang.fmt import plain
 from fakekube.base.golang.integers import go_integer
@@ -19,6 +20,9 @@ __all__ = ["integer_limits", "number_errors"]
 Schema = Mapping[str, Any]
 
 _INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+
+#: The number of the first minor that validates the range of a number's type and format.
+_RANGES_SINCE = 36
 
 #: The largest 32-bit float.
 _LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
@@ -56,6 +60,8 @@ def integer_limits(schema: Schema) -> tuple[int, int] | None:
     is_integer = types_of(schema) == ("integer",)
     if not is_integer and schema.get("format") == "float":
         return None
+    if features.current().minor < _RANGES_SINCE:
+        is_integer = False
     allowed = _INTEGERS.get(schema.get("format", "") if is_integer else "", _INTEGERS["int64"])
     low, high = allowed[0], allowed[-1]
     if "minimum" in bounds:
@@ -67,6 +73,8 @@ def integer_limits(schema: Schema) -> tuple[int, int] | None:
 
 def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
     """Returns the error for a number that does not fit the type or format."""
+    if features.current().minor < _RANGES_SINCE:
+        return ""
     types, format_ = types_of(schema), schema.get("format", "")
     if types == ("integer",):
         format_ = format_ if format_ in _INTEGERS else ""

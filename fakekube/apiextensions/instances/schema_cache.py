@@ -1,9 +1,9 @@
 """Caches compiled schemas in the process, since test suites install the same definitions in many fresh clusters.
 
-All values are derived from a schema alone, computed on first use, and shared by all clusters that have a definition with
+All values are derived from a schema and the emulated minor alone, computed on first use, and shared by all clusters that have a definition with
 the schema. A served schema has been validated, so a schema in the cache need not be validated again.
 
-Invariants: the JSON text of a schema is its key; the schema and the values derived from it are immutable. The least
+Invariants: the minor and the JSON text of a schema are its key; the schema and the values derived from it are immutable. The least
 recently used schemas are evicted when the total size exceeds the limit.
 """
 
@@ -18,6 +18,7 @@ from fakekube.apiextensions.instances.compiled_validator import Fits, fits
 from fakekube.apiextensions.instances.value_types import supported_formats, unrecognized_formats
 from fakekube.apiextensions.schema.structural import schema_type
 from fakekube.apiextensions.schema.visitor import has_rules
+from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.model import Type
 
@@ -115,4 +116,5 @@ def compiled(schema: Schema) -> CompiledSchema:
 
 
 def _text(schema: Schema) -> bytes:
-    return json.dumps(schema, floats=False)
+    """The key of a schema; minors differ in which schemas and values they accept."""
+    return b"%d:%b" % (features.current().minor, json.dumps(schema, floats=False))

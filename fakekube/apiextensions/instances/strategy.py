@@ -189,4 +189,5 @@ class StatusStrategy(Strategy):
         return errors + main.rule_errors(context, errors, obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("metadata",), ("spec",)]
+        since_metadata_is_reset = 36
+        return [("metadata",), ("spec",)] if self.emulation.minor >= since_metadata_is_reset else [("spec",)]

@@ -13,7 +13,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.cluster_access import ClusterAccess, Decision
 from fakekube.apiserver.auth import node, reviews
 from fakekube.apiserver.auth.authentication import Authenticator, StaticTokens
-from fakekube.apiserver.auth.authorization import Attributes, Observed, attributes_of, forbidden
+from fakekube.apiserver.auth.authorization import Attributes, Observed, UndecidedError, attributes_of, forbidden
 from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
 from fakekube.apiserver.auth.browsers import BrowserGuard
 from fakekube.apiserver.auth.identities import ADMIN, MASTERS
@@ -60,10 +60,6 @@ def _creation_of(request: Request) -> Attributes:
         info.path,
         version=info.version,
     )
-
-
-class UndecidedError(Exception):
-    """An authorizer failed, and no other has allowed the request; has the reason."""
 
 
 class Access:

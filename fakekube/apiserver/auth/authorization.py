@@ -31,6 +31,10 @@ Rule = Mapping[str, Any]
 """A PolicyRule of a role."""
 
 
+class UndecidedError(Exception):
+    """An authorizer failed, and no other has allowed the request; has the reason."""
+
+
 class Selectors:
     """The selectors of a list, watch or deletecollection. Requirements that do not parse are omitted."""
 

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
 from fakekube.apiserver.auth import identities
-from fakekube.apiserver.auth.authorization import Attributes, Authorizer, forbidden
+from fakekube.apiserver.auth.authorization import Attributes, Authorizer, UndecidedError, forbidden
 from fakekube.apiserver.auth.certificates import unescaped
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.caches import BoundedCache
@@ -39,6 +40,12 @@ _ALL: Final = "*"
 _MANY: Final = 4
 #: The maximal number of users whose latest mode is cached.
 _REMEMBERED: Final = 10_000
+
+
+#: Without this gate there is the legacy mode only, with texts of its own.
+_CONSTRAINED: Final = "ConstrainedImpersonation"
+#: The number of the first minor that refuses headers without a user with a Status.
+_REFUSED_WITH_STATUS_SINCE: Final = 35
 
 
 class HeadersOfRequest(Protocol):
@@ -100,6 +107,8 @@ class Impersonation:
         if wanted is None:
             return None
         caller = attributes.user
+        if not features.current().enabled(_CONSTRAINED):
+            return Impersonated(_UnconstrainedCheck(_LEGACY, self._authorizer, caller).run(wanted, attributes), "")
         latest = self._latest.get(caller.name)
         first: StatusError | None = None
         for mode in _MODES if latest is None else (latest, *(mode for mode in _MODES if mode is not latest)):
@@ -136,7 +145,20 @@ def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
         return wanted
     if wanted.name_only:
         return None
-    raise status.bad_request(f"requested {_go_syntax(wanted)} without impersonating a user name")
+    emulation = features.current()
+    if emulation.enabled(_CONSTRAINED):
+        raise status.bad_request(f"requested {_go_syntax(wanted)} without impersonating a user name")
+    text = f"requested {_as_references(wanted)} without impersonating a user"
+    raise status.bad_request(text) if emulation.minor >= _REFUSED_WITH_STATUS_SINCE else UndecidedError(text)
+
+
+def _as_references(wanted: _Wanted) -> str:
+    """Returns what a user is asked for as Go prints a list of ObjectReferences."""
+    extra = [(key, value) for key, values in wanted.extra.items() for value in values]
+    references = [f"{{Group  {group}    }}" for group in wanted.groups]
+    references += [f"{{UserExtra  {value}  {_AUTHENTICATION}/v1  {key}}}" for key, value in extra]
+    references += [f"{{UID  {wanted.uid}  {_AUTHENTICATION}/v1  }}"] if wanted.uid else []
+    return f"[{' '.join(references)}]"
 
 
 def _go_syntax(wanted: _Wanted) -> str:
@@ -200,6 +222,7 @@ _MODES: Final = (
     _Mode("user-info", _other_user),
     _Mode("", lambda _wanted, _user: True),
 )
+_LEGACY: Final = _MODES[-1]
 
 
 class _Check:
@@ -278,6 +301,18 @@ class _Check:
         for key, values in extra.items():
             for value in values:
                 self._require(self._question("userextras", value, _AUTHENTICATION, subresource=key))
+
+
+class _UnconstrainedCheck(_Check):
+    """The check of a server without constrained impersonation, which asks for the uid last."""
+
+    def run(self, wanted: _Wanted, request: Attributes) -> User:
+        groups = self._allow_name(wanted)
+        self._allow_groups(wanted.groups)
+        self._allow_extra(wanted.extra)
+        if wanted.uid:
+            self._require(self._question("uids", wanted.uid, _AUTHENTICATION))
+        return User(wanted.name, wanted.uid, _complete(wanted.name, groups), wanted.extra)
 
 
 def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from fakekube.apiextensions.definition import conditions
+from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
@@ -216,7 +217,9 @@ class CustomResourceDefinitionController(ControlLoop):
         # Imported with the first definition: that is slow, and most clusters have none.
         from fakekube.apiextensions.resource import resources_of
 
-        return resources_of(obj, self._call, self._services.emulation)
+        emulation = self._services.emulation
+        with features.emulating(emulation):
+            return resources_of(obj, self._call, emulation)
 
     def _serve(self, name: str, obj: Object, resources: list[Resource]) -> None:
         known = self._served.get(name)

@@ -30,8 +30,8 @@ from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver import endpoints
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.proxy import Origin
-from fakekube.apiserver.auth.access import Access, UndecidedError
-from fakekube.apiserver.auth.authorization import sanitised
+from fakekube.apiserver.auth.access import Access
+from fakekube.apiserver.auth.authorization import UndecidedError, sanitised
 from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
 from fakekube.apiserver.http import auditing, responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations

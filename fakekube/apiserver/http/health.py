@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final
 
+from fakekube.apimachinery.features import Emulation
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.base.golang.quoting import go_quote
@@ -62,20 +63,26 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 
 
 #: Check → the number of the minor that has it first.
-_SINCE: Final[Mapping[str, int]] = {"poststarthook/storage-readiness": 36}
+_SINCE: Final[Mapping[str, int]] = {"loopback-serving-certificate": 36}
+#: Check → the feature gate without which it is not made.
+_GATES: Final[Mapping[str, str]] = {
+    "poststarthook/peer-endpoint-reconciler-controller": "UnknownVersionInteroperabilityProxy",
+    "poststarthook/storage-readiness": "WatchCacheInitializationPostStartHook",
+}
 
 
-def checks_of(name: str, minor: int) -> Sequence[str]:
-    """Returns the checks of an endpoint (`healthz`, `livez`, `readyz`) in a minor, in order."""
-    return tuple(check for check in CHECKS[name] if _SINCE.get(check, 0) <= minor)
+def checks_of(name: str, emulation: Emulation) -> Sequence[str]:
+    """Returns the checks of an endpoint (`healthz`, `livez`, `readyz`) on a server, in order."""
+    checks = [check for check in CHECKS[name] if _SINCE.get(check, 0) <= emulation.minor]
+    return tuple(check for check in checks if check not in _GATES or emulation.enabled(_GATES[check]))
 
 
 @cache
-def endpoints(minor: int) -> Mapping[str, Callable[[Request], Response]]:
-    """Returns the endpoints of all checks of a minor (its number), by path."""
+def endpoints(emulation: Emulation) -> Mapping[str, Callable[[Request], Response]]:
+    """Returns the endpoints of all checks of a server, by path."""
     found: dict[str, Callable[[Request], Response]] = {}
     for name in CHECKS:
-        checks = checks_of(name, minor)
+        checks = checks_of(name, emulation)
         found[f"/{name}"] = partial(_all_checks, name, checks)
         found |= {f"/{name}/{check}": _one_check for check in checks}
     return found

@@ -161,7 +161,7 @@ class Metrics:
 
     def health_response(self, accept: str = "") -> Response:
         """Returns /metrics/slis: the results of the health checks."""
-        return _response([_health(self._emulation.minor)], accept)
+        return _response([_health(self._emulation)], accept)
 
     def _families(self) -> Iterator[Family]:
         with self._lock:
@@ -209,7 +209,7 @@ class Metrics:
         )
         yield _build(self._emulation.version)
         yield self._features()
-        yield _health(self._emulation.minor)
+        yield _health(self._emulation)
         yield from _process()
 
     def _features(self) -> Family:
@@ -234,12 +234,12 @@ def _build(version: str) -> Family:
     return Family("kubernetes_build_info", GAUGE, "The emulated release.", [Sample(labels, 1)])
 
 
-def _health(minor: int) -> Family:
+def _health(emulation: Emulation) -> Family:
     return Family(
         "kubernetes_healthcheck",
         GAUGE,
         "What became of each health check; 1 is well.",
-        [Sample({"name": check, "type": kind}, 1) for kind in health.CHECKS for check in health.checks_of(kind, minor)],
+        [Sample({"name": check, "type": kind}, 1) for kind in health.CHECKS for check in health.checks_of(kind, emulation)],
     )
 
 

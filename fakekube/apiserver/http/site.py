@@ -65,7 +65,7 @@ class Site:
             KEYS_PATH: _Service(lambda _: keys(signer), (KEYS_TYPE,)),
         }
         self._listed: Mapping[str, Handler] = {
-            **health.endpoints(emulation.minor),
+            **health.endpoints(emulation),
             "/metrics": partial(_metrics, metrics.response, metrics.reset),
             "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),

@@ -170,7 +170,13 @@ def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
         restored = []
+        resizes_all = field == "containers" or features.current().enabled("InPlacePodVerticalScalingInitContainers")
         for index, (item, old) in enumerate(_pairs(spec, before, field)):
+            if not resizes_all and not is_sidecar(item):
+                if item != old:
+                    errors.append(forbidden("spec", "resources for non-sidecar init containers are immutable"))
+                restored.append(old)
+                continue
             munged = {**item, "resources": _restored_resources(item.get("resources"), old.get("resources"))}
             restored.append(munged)
             if _comparable(munged) != _comparable(old):

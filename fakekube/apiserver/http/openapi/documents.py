@@ -34,6 +34,9 @@ Lookup = Callable[[Resource], Definition | None]
 _APIs = tuple[Emulation, RuntimeConfig]
 """What determines the documents of built-in resources."""
 
+#: The number of the first minor whose documents list only their own group version of kinds that all have.
+_OWN_KINDS_SINCE: Final = 36
+
 _INDEX_ROOT: Final = "/openapi/v3/"
 
 #: Groups that documents of custom resources do not list, since kube-aggregator and kube-apiserver serve them.
@@ -164,7 +167,9 @@ def _builtin_document(apis: _APIs, name: str) -> Encoded | None:
         return None
     group, version_of_group = _group_version(name)
     info = v3.builtin_info(version)
-    return encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group))
+    # The documents of older minors list all group versions of the kinds that are registered in each.
+    everywhere = v2.everywhere_in(apis[0].facts.group_versions) if apis[0].minor < _OWN_KINDS_SINCE else ()
+    return encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group, everywhere=everywhere))
 
 
 def _group_version(name: str) -> tuple[str, str]:

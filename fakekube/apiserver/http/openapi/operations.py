@@ -122,6 +122,8 @@ _SELECTION: Final = _query(
     **{"continue": _STRING},
 )
 _LIST: Final = _SELECTION | _query(allowWatchBookmarks=_BOOLEAN, watch=_BOOLEAN)
+#: The parameters of lists that not all minors have, with the number of the first one that does.
+_NEWER_PARAMETERS: Final = {"shardSelector": 36}
 _WRITE: Final = _query(dryRun=_STRING, fieldManager=_STRING, fieldValidation=_STRING)
 _DELETE: Final = _query(
     dryRun=_STRING,
@@ -242,6 +244,10 @@ class _Place:
     parameters: frozenset[Parameter]
 
 
+def _known_to(minor: int, parameters: frozenset[Parameter]) -> frozenset[Parameter]:
+    return frozenset(parameter for parameter in parameters if _NEWER_PARAMETERS.get(parameter.name, 0) <= minor)
+
+
 @dataclass(slots=True, frozen=True)
 class _Details:
     """The attributes of an operation besides its identifier and its responses."""
@@ -290,7 +296,7 @@ class _Builder:
             consumes=_CUSTOM_OBJECTS if custom and anything else details.consumes,
             action=details.action,
             gvk=resource.gvk if custom else details.gvk or resource.gvk,
-            parameters=place.parameters | details.parameters,
+            parameters=place.parameters | _known_to(resource.emulation.minor, details.parameters),
             body=details.body,
             body_required=details.body_required,
             description=operation_text(

@@ -20,7 +20,7 @@ from datetime import datetime
 from functools import partial
 from random import Random
 from struct import Struct
-from typing import Any, Final
+from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
@@ -398,7 +398,7 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     context.metadata_is_valid = not errors
     errors += _kind_errors(scope, strategy, obj, old)
     if errors:
-        raise scope.invalid(obj, _without_repetitions(scope, errors))
+        raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
     final = _keep_times(scope.resource.stored(obj, stored), document)
@@ -407,24 +407,6 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     else:
         check(final, stored)
     return final
-
-
-#: The number of the first minor whose declared validation removes errors that are found twice.
-_UNREPEATED_SINCE: Final = 37
-
-
-def _without_repetitions(scope: Scope, errors: list[fields.FieldError]) -> list[fields.FieldError]:
-    """Removes errors that equal an earlier one, as the minor does."""
-    if scope.resource.custom or scope.resource.emulation.minor < _UNREPEATED_SINCE:
-        return errors
-    seen: set[tuple[str, str]] = set()
-    found = []
-    for error in errors:
-        key = error.path, error.body
-        if key not in seen:
-            seen.add(key)
-            found.append(error)
-    return found
 
 
 def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
