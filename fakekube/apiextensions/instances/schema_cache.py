@@ -1,10 +1,10 @@
 """Caches compiled schemas in the process, since test suites install the same definitions in many fresh clusters.
 
-All values are derived from a schema and the emulated minor alone, computed on first use, and shared by all clusters that have a definition with
-the schema. A served schema has been validated, so a schema in the cache need not be validated again.
+All values are derived from a schema and the emulated minor alone, computed on first use, and shared by all clusters of the minor
+that have a definition with the schema. A served schema has been validated, so a schema in the cache need not be validated again.
 
-Invariants: the minor and the JSON text of a schema are its key; the schema and the values derived from it are immutable. The least
-recently used schemas are evicted when the total size exceeds the limit.
+Invariants: the minor and the JSON text of a schema are its key; the schema and the values derived from it are immutable. The
+least recently used schemas are evicted when the total size exceeds the limit.
 """
 
 from __future__ import annotations
