@@ -67,26 +67,29 @@ class Commands:
     def obstacles(self, pod: Object) -> Obstacles:
         """Returns the functions that find out what keeps a pod or one of its containers from starting."""
         from fakekube.nodes.creation import creation_error, mount_error
-        from fakekube.nodes.runtime.environment import environment
 
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+        cluster = self._kubelet.context.services
+        images: Images = self._kubelet.context.shared.get("images", DEFAULT)
 
         def current() -> Object:
             return self._kubelet.cache.get("pods", namespace, name) or pod
 
         def of_container(spec: Mapping[str, Any]) -> str:
-            found = current()
-            variables = environment(found, spec, runtime.cluster, None) if spec.get("volumeMounts") else {}
-            image = runtime.images.find(spec.get("image") or "")
+            found, image = current(), images.find(spec.get("image") or "")
             if image is None:
                 return ""
-            return creation_error(found, spec, runtime.cluster, image, variables)
+            variables: Mapping[str, str] = {}
+            if any(one.get("subPathExpr") for one in spec.get("volumeMounts") or ()):
+                from fakekube.nodes.runtime.environment import environment
+
+                variables = environment(found, spec, cluster, None)
+            return creation_error(found, spec, cluster, image, variables)
 
         def of_volumes() -> str:
             found = current()
             names = [one.get("image") or "" for field in _FIELDS for one in found["spec"].get(field) or ()]
-            return mount_error(found, runtime.cluster) if any(runtime.images.find(one) is not None for one in names) else ""
+            return mount_error(found, cluster) if any(images.find(one) is not None for one in names) else ""
 
         return of_container, of_volumes
 

@@ -95,9 +95,11 @@ def _creation_errors(
 
 
 def _sub_path_errors(mount: Object, environment: Mapping[str, str]) -> Iterator[str]:
+    expression = mount.get("subPathExpr") or ""
+    if not expression:
+        return
     from fakekube.nodes.runtime.environment import REFERENCE, expand
 
-    expression = mount.get("subPathExpr") or ""
     for found in REFERENCE.finditer(expression):
         if found[2] is not None and found[2] not in environment:
             yield f'missing value for "{found[2]}"'

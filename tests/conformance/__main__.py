@@ -26,8 +26,8 @@ from typing import Any, Final, NamedTuple
 
 #: Minor → the release that is built.
 RELEASES: Final = {"1.34": "1.34.2", "1.35": "1.35.1", "1.36": "1.36.3"}
-#: An image that the suite uses because it does not exist.
-MISSING_IMAGE: Final = "webserver:404"
+#: Images that the suite uses because they do not exist.
+MISSING_IMAGES: Final = ("webserver:404", "foo:non-existent")
 #: Specs of --small: a choice from every group that needs pods.
 SMALL: Final = (
     r"(Downward API should provide pod name, namespace|Pods should be updated|Variable Expansion should allow composing"
@@ -99,7 +99,8 @@ def server(out: Path, minor: str) -> Iterator[Path]:
     kubeconfig, ready = out / "kubeconfig", out / "ready"
     ready.unlink(missing_ok=True)
     words = [sys.executable, "-m", "fakekube", "serve", "--profile", "cluster", "--tls", "--nodes", "3"]
-    words += ["--missing-image", MISSING_IMAGE, "--kubeconfig", str(kubeconfig), "--ready-file", str(ready)]
+    words += ["--kubeconfig", str(kubeconfig), "--ready-file", str(ready)]
+    words += [word for image in MISSING_IMAGES for word in ("--missing-image", image)]
     words += ["--kubernetes-version", minor] if minor != "1.36" else []
     with (out / "server.log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
         try:
