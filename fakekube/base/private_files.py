@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +21,8 @@ def write_private(path: Path | str, data: bytes | str) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
+    import tempfile
+
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # 0600
     try:
         with open(descriptor, "wb") as file:

@@ -6,16 +6,17 @@ Invariant: files of the cluster's own temporary folder are deleted when it stops
 from __future__ import annotations
 
 import re
-import secrets
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fakekube.apiserver.auth.identities import ADMIN
 from fakekube.base.addresses import is_loopback
 from fakekube.cluster.serving import Serving
 from fakekube.cluster.testing.kubeconfig import kubeconfig, write_kubeconfig
+
+if TYPE_CHECKING:
+    import tempfile
 
 __all__ = ["TOKEN", "Kubeconfigs"]
 
@@ -56,6 +57,8 @@ class Kubeconfigs:
         """The file of the administrator; written on first use. Raises RuntimeError if the cluster is not started."""
         if self._folder is None:
             self._url()  # raises before there is a folder
+            import tempfile
+
             self._folder = tempfile.TemporaryDirectory(prefix="fakekube-")
             self.write(Path(self._folder.name) / "kubeconfig")
         return Path(self._folder.name) / "kubeconfig"
@@ -92,6 +95,8 @@ class Kubeconfigs:
             self._of_users.clear()
 
     def _token_of(self, user: str, groups: tuple[str, ...]) -> str:
+        import secrets
+
         token = f"fakekube-{secrets.token_urlsafe(24)}"
         self._add_token(token, user, groups)
         return token

@@ -13,6 +13,18 @@ Behaviour that clients can observe is that of Go's net/http, which kube-apiserve
 
 from __future__ import annotations
 
-from fakekube.net.server import DEFAULT_MAX_STREAMS, Server
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fakekube.net.server import DEFAULT_MAX_STREAMS, Server
 
 __all__ = ["DEFAULT_MAX_STREAMS", "Server"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the server on first use: a test that uses its cluster in process has none."""
+    if name not in __all__:
+        raise AttributeError(f"module 'fakekube.net' has no attribute {name!r}")
+    from fakekube.net import server
+
+    return getattr(server, name)

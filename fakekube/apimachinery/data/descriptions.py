@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,8 @@ _GROUP: Final = "fakekube.descriptions"
 @cache
 def published(version: str) -> Mapping[str, Any]:
     """The published document of a minor; empty if there is none."""
+    from importlib.metadata import entry_points
+
     for point in entry_points(group=_GROUP, name=version):
         document: Mapping[str, Any] = point.load()()
         return document

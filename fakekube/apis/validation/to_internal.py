@@ -10,7 +10,6 @@ Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -52,6 +51,8 @@ def printed(value: Any) -> Any:
 
 def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Returns the difference between two v1 objects, line by line, of their internal forms."""
+    import difflib
+
     before, after = _lines(to_internal(struct, old)), _lines(to_internal(struct, new))
     header, body = 2, list(difflib.unified_diff(before, after))
     return "".join(body[header:])

@@ -10,7 +10,6 @@ transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/ht
 
 from __future__ import annotations
 
-import gzip
 import posixpath
 import re
 import selectors
@@ -532,6 +531,8 @@ def _rewrite_links(response: BackendResponse, front: Front) -> None:
     page = b"".join(pieces)
     if encoding:
         try:
+            import gzip
+
             page = gzip.compress(rewrite_html(gzip.decompress(page), front))
         except (OSError, EOFError, zlib.error):
             page = b""

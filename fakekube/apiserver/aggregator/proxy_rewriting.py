@@ -10,7 +10,6 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import unescape
 from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from fakekube.apiserver.endpoints.request import Query, User
@@ -191,6 +190,8 @@ def rewrite_html(page: bytes, front: Front) -> bytes:
 
 
 def _tag(tag: str, attributes: str, front: Front) -> str:
+    from html import unescape  # many entities, which most clusters do not need
+
     closes = attributes.endswith("/")
     shown = []
     for name, *values in _ATTRIBUTE.findall(attributes.removesuffix("/") if closes else attributes):

@@ -9,9 +9,7 @@ Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypt
 
 from __future__ import annotations
 
-import hashlib
 import re
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -169,6 +167,9 @@ def user_of_certificate(pem: str) -> User | None:
     name = common_name(pem)
     if not name:
         return None
+    import hashlib
+    import ssl
+
     der = ssl.PEM_cert_to_DER_cert(pem)
     subject = x509.load_der_x509_certificate(der).subject
     groups = tuple(str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))

@@ -9,7 +9,6 @@ k8s.io/apiserver/pkg/authentication/token/tokenfile.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -166,6 +165,8 @@ def _shared_verifier(authorities: str) -> CertificateVerifier:
 
 def _token_file(path: str) -> dict[str, User]:
     users = {}
+    import csv
+
     for record in csv.reader(read_text(path, "token-auth-file").splitlines(), skipinitialspace=False):
         if not record:
             continue

@@ -5,7 +5,6 @@ The order is: CustomResourceDefinitions, then namespaces, then the rest in the g
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
@@ -66,6 +65,8 @@ def _of_path(path: Path) -> Iterator[Object]:
 
 
 def _of_text(text: str, origin: str) -> Iterator[Object]:
+    import pickle
+
     import yaml
 
     try:
@@ -85,6 +86,8 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
 def _documents(text: str) -> bytes:
     """Returns the documents of a text, pickled. The result is cached because suites load the same manifests for every test, and
     parsing YAML takes forty times as long as unpickling."""
+    import pickle
+
     import yaml
 
     _check_depth(text)

@@ -6,7 +6,6 @@ server needs a certificate for that name: the cluster's CA issues one.
 
 from __future__ import annotations
 
-import ssl
 from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING
 from fakekube.base.private_files import write_private
 
 if TYPE_CHECKING:
+    import ssl
+
     from fakekube.apiserver.webhooks.connections import ServiceResolver
 
 __all__ = ["ForwardedServices", "ServingCertificate"]

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
-from wsgiref.handlers import format_date_time
 
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
@@ -79,7 +78,13 @@ class OpenAPIEndpoints:
         self._definition_of = definition_of
         self._clock = clock
         self._aggregator = aggregator
-        self._started = format_date_time(started.timestamp())
+        self._started_at = started
+
+    @cached_property
+    def _started(self) -> str:
+        from wsgiref.handlers import format_date_time
+
+        return format_date_time(self._started_at.timestamp())
 
     @cached_property
     def _documents(self) -> OpenAPIDocuments:
@@ -148,6 +153,8 @@ class OpenAPIEndpoints:
         if wanted and wanted != document.hash:
             return Response(301, [*headers, ("Location", f"{_ROOT}{quote(name)}?hash={document.hash}")], b"")
         if wanted:
+            from wsgiref.handlers import format_date_time
+
             expires = format_date_time((self._clock.now() + _YEAR).timestamp())
             headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
         body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v3")
