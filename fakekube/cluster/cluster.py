@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.features import FeatureGateError, emulation
@@ -30,12 +30,12 @@ from fakekube.cluster.serving import Serving
 from fakekube.cluster.testing.aggregated_api import AggregatedAPI
 from fakekube.cluster.testing.clients import Clients
 from fakekube.cluster.testing.services import ForwardedServices
+from fakekube.cluster_options import ServerFlags, Source, unknown_options
 from fakekube.store import Retention
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
     from fakekube.cluster.testing.asynchronous import AsyncCluster
-    from fakekube.cluster.testing.manifests import Source
     from fakekube.cluster.testing.stages import Stages
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.images.registry import Images
@@ -77,13 +77,13 @@ class Cluster(SeenCluster):
         first_revision: the revision from which new ones continue, up to 2^128; objects of a fresh cluster keep theirs.
         store: internal, for `fork`.
         clock: the clock of the cluster; by default a new one that follows real time.
-        flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
+        flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `ServerFlags`.
 
     Raises:
         KeyError: the profile is unknown.
         ValueError: a controller is unknown, or `first_revision` is out of range.
         LookupError: the version is unknown.
-        TypeError: a flag is unknown.
+        TypeError: an argument or a flag is unknown; the text names the nearest one.
         OptionError: the value of a flag is invalid.
     """
 
@@ -108,8 +108,11 @@ class Cluster(SeenCluster):
         first_revision: int = 0,
         store: Store[Document] | None = None,
         clock: Clock | None = None,
-        **flags: Any,
+        **flags: Unpack[ServerFlags],
     ) -> None:
+        problem = unknown_options(flags) if flags else ""
+        if problem:
+            raise TypeError(problem)
         self._control = control
         self.has_page = page and (is_loopback(host) if control is None else control)
         """Whether the server has the page, `page_url`."""

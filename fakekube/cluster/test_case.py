@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import unittest
-from collections.abc import Mapping
 from typing import Any, ClassVar
 from unittest import mock
 
 from fakekube.cluster import Cluster
 from fakekube.cluster.testing.asynchronous import AsyncCluster
 from fakekube.cluster.testing.report import report_of
+from fakekube.cluster_options import ClusterOptions
 
 __all__ = ["ClusterMixin", "IsolatedAsyncioTestCase", "TestCase"]
 
@@ -35,7 +35,7 @@ class ClusterMixin:
         sets_kubeconfig: whether KUBECONFIG is set to the kubeconfig of the cluster during each test; by default False.
     """
 
-    cluster_options: ClassVar[Mapping[str, Any]] = {}
+    cluster_options: ClassVar[ClusterOptions] = {}
     shared_cluster: ClassVar[bool] = False
     sets_kubeconfig: ClassVar[bool] = False
 

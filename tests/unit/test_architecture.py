@@ -20,12 +20,13 @@ PACKAGE = Path(__file__).parents[2] / "fakekube"
 ROOMS: Mapping[str, frozenset[str]] = {
     room: frozenset(imported.split())
     for room, imported in {
-        "__init__": "apiserver base checker cluster controllers store",
+        "__init__": "apiserver base checker cluster cluster_options controllers nodes powers store",
         "__main__": "cli",
         "cli": "apimachinery apiserver base checker cluster controllers net nodes powers",
         "checker": "apimachinery apiserver base cluster controllers page powers",
-        "cluster": "apimachinery apiserver base controllers net nodes page powers store",
+        "cluster": "apimachinery apiserver base cluster_options controllers net nodes page powers store",
         "page": "",
+        "cluster_options": "",
         "powers": "apimachinery apis apiserver base controllers net store",
         "nodes": "apimachinery apis apiserver base controllers net",
         "controllers": "apimachinery apis apiserver base net store",

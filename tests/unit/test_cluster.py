@@ -145,7 +145,7 @@ def test_compact_makes_old_resource_versions_return_410(cluster: Cluster) -> Non
     cluster.patch("cm", "a", {"data": {"k": "v"}})
     cluster.compact()
     with pytest.raises(ApiError) as caught:
-        cluster._client.call("GET", "/api/v1/configmaps", None, {"resourceVersion": revision, "resourceVersionMatch": "Exact"})
+        cluster.call("GET", "/api/v1/configmaps", None, {"resourceVersion": revision, "resourceVersionMatch": "Exact"})
     assert caught.value.code == 410
 
 

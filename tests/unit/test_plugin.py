@@ -125,15 +125,84 @@ def test_invalid_marker_arguments_are_an_error(project: Project) -> None:
         """
         import pytest
 
-        @pytest.mark.fakekube(colour="red")
-        def test_colour(fakekube): ...
+        @pytest.mark.fakekube(token_auth_fle="red")
+        def test_misspelt(fakekube): ...
+
+        @pytest.mark.fakekube("apiserver")
+        def test_without_a_name(fakekube): ...
+
+        def test_factory(fakekube_factory):
+            with pytest.raises(TypeError, match="did you mean 'profile'"):
+                fakekube_factory(profil="apiserver")
     """,
     )
     result = project.run()
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        ["*the marker fakekube has the keyword arguments profile, controllers, *tls, kubeconfig, *load, *feature_gates*"]
+    result.assert_outcomes(errors=2, passed=1)
+    result.stdout.fnmatch_lines(["*the marker fakekube: unknown option: 'token_auth_fle' (did you mean 'token_auth_file'?)*"])
+    result.stdout.fnmatch_lines(["*the marker fakekube takes the options of a cluster, fakekube(profile='apiserver')*"])
+
+
+def test_every_option_of_a_cluster_is_one_of_the_plugin(project: Project) -> None:
+    project.write("tokens.csv", "t0ken,alice,1")
+    project.write("objects.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
+    project.write(
+        "pytest.ini",
+        """
+        [pytest]
+        asyncio_default_fixture_loop_scope = function
+        fakekube_profile = apiserver
+        fakekube_token_auth_file = tokens.csv
+        fakekube_load = objects.yaml
+        fakekube_keep_requests = 7
+        fakekube_feature_gates =
+            MutatingAdmissionPolicy=true
+            OpenAPIEnums=false
+        fakekube_compaction_interval = 2.5
+        fakekube_tls = true
+        """,
     )
+    write(
+        project,
+        """
+        import pytest
+
+        def test_options(fakekube):
+            reviewed = fakekube.request("GET", "/api/v1/namespaces/default/secrets", headers={"Authorization": "Bearer t0ken"})
+            assert (reviewed.status, reviewed.json()["reason"]) == (403, "Forbidden")
+            assert "alice" in reviewed.text
+            assert fakekube.get("configmaps", "loaded")
+            assert fakekube.url.startswith("http://")
+
+        @pytest.mark.fakekube(anonymous_auth=False, tls=True)
+        def test_flag_of_the_marker(fakekube):
+            assert fakekube.url.startswith("https://")
+            assert fakekube.request("GET", "/api", headers={"Authorization": "Bearer wrong"}).status == 401
+    """,
+    )
+    arguments = ["--fakekube-authorization-mode=Node,RBAC", "--no-fakekube-tls"]
+    project.run(*arguments).assert_outcomes(passed=2)
+    for wrong, text in (("nodes=many", "fakekube_nodes: 'many' is not a number"), ("feature-gates=A", "neither GATE=true nor")):
+        result = project.run(*arguments, f"--fakekube-{wrong}")
+        result.assert_outcomes(errors=2)
+        result.stdout.fnmatch_lines([f"*{text}*"])
+
+
+def test_modules_of_the_package_are_not_rewritten_and_the_finder_is_taken_away(project: Project) -> None:
+    write(
+        project,
+        """
+        import sys
+
+        def test_loaders(fakekube):
+            fakekube.create(CONFIG_MAP)
+            names = [name for name in sys.modules if name.split(".")[0] == "fakekube"]
+            loaders = {type(sys.modules[name].__loader__).__module__ for name in names if sys.modules[name].__spec__}
+            assert "_pytest.assertion.rewrite" not in loaders - set(ALLOWED), loaders
+    """.replace("CONFIG_MAP", 'dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name="a"))').replace("ALLOWED", "()"),
+    )
+    project.write("conftest.py", "import sys\n\ndef pytest_sessionfinish():\n    sys.stdout.flush()\n")
+    result = project.run_in_subprocess("-W", "error")
+    result.assert_outcomes(passed=1)
 
 
 def test_marker_and_options_are_documented_in_help(project: Project) -> None:

@@ -127,7 +127,7 @@ def _applied_by_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
         return False
     suffix = f"/{exchange.subresource}" if exchange.subresource else ""
     try:
-        trial.cluster.request("GET", exchange.path.removesuffix(suffix))
+        trial.cluster.call("GET", exchange.path.removesuffix(suffix))
         trial.cluster.apply(other, field_manager=manager, force=True, subresource=exchange.subresource)
     except ApiError:
         return False

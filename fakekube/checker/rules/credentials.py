@@ -97,7 +97,7 @@ class RotatedToken(Rule):
     @staticmethod
     def _new_token(trial: Trial) -> str:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-        made = trial.cluster.request("POST", "/api/v1/namespaces/default/serviceaccounts/check-client/token", request)
+        made = trial.cluster.call("POST", "/api/v1/namespaces/default/serviceaccounts/check-client/token", request)
         return str(made["status"]["token"])
 
     def find_failure(self, trial: Trial) -> Verdict | None:

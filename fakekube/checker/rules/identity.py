@@ -63,7 +63,7 @@ class Recreated(Rule):
         def replace(exchange: Exchange) -> None:
             path, resource = exchange.path, _resource_of(exchange)
             try:
-                old = trial.cluster.request("GET", path)
+                old = trial.cluster.call("GET", path)
                 remove(trial, resource, old)
                 metadata = {"name": old["metadata"]["name"], "namespace": old["metadata"].get("namespace")}
                 new = {**old, "metadata": {key: value for key, value in metadata.items() if value}}
@@ -269,7 +269,7 @@ class AlreadyGone(Rule):
 
         def take_away(exchange: Exchange) -> None:
             try:
-                remove(trial, _resource_of(exchange), trial.cluster.request("GET", exchange.path))
+                remove(trial, _resource_of(exchange), trial.cluster.call("GET", exchange.path))
             except ApiError:
                 return
 
@@ -367,7 +367,7 @@ class VanishedMeanwhile(Rule):
                 suffix = f"/{exchange.subresource}" if exchange.subresource else ""
                 self.removed.add(exchange.path.removesuffix(suffix))
                 with suppress(ApiError):
-                    remove(trial, _resource_of(exchange), trial.cluster.request("GET", exchange.path.removesuffix(suffix)))
+                    remove(trial, _resource_of(exchange), trial.cluster.call("GET", exchange.path.removesuffix(suffix)))
 
         with trial.faults.on(verb, resource).intercept(take_away, label="deleted"):
             subject = trial.stimulate(token=token)

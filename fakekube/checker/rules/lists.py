@@ -232,7 +232,7 @@ class EmptyPage(ShortPagesOfList):
             if not token or self.emptied or "protobuf" in exchange.headers.get("accept", "").split(",")[0]:
                 return None
             self.emptied = True
-            page = trial.cluster.request("GET", exchange.path, query={"limit": "1"})
+            page = trial.cluster.call("GET", exchange.path, query={"limit": "1"})
             metadata = {"resourceVersion": page["metadata"]["resourceVersion"], "continue": _same_place(token)}
             return 200, {**page, "metadata": metadata, "items": []}
 

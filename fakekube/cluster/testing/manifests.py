@@ -6,18 +6,18 @@ The order is: CustomResourceDefinitions, then namespaces, then the rest in the g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+from fakekube.cluster_options import Object, Source
 
 if TYPE_CHECKING:
     import yaml
 
 __all__ = ["ManifestError", "Source", "objects"]
 
-Object = dict[str, Any]
-Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _FIRST = ("CustomResourceDefinition", "Namespace")

@@ -10,17 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
-from fakekube.cluster.testing.manifests import Source, objects
+from fakekube.cluster.testing.manifests import objects
+from fakekube.cluster.testing.response import Response, ResponseHeaders
+from fakekube.cluster_options import Object, Source
 from fakekube.controllers.client import ApiError, Client
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
+    from fakekube.net.streams import Stream
     from fakekube.store import Store
 
 __all__ = ["ObjectClient"]
 
-Object = dict[str, Any]
 
 #: The field manager of applies in tests.
 FIELD_MANAGER = "fakekube"
@@ -182,7 +185,48 @@ class ObjectClient:
         resource = self._client.resource(obj["kind"], obj["apiVersion"])
         return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
-    def request(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Object | bytes | None = None,
+        query: Mapping[str, str] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Sends a request as it is, and returns the response, also if it is an error.
+
+        Args:
+            method: of HTTP.
+            path: such as "/api/v1/pods"; may have a query.
+            body: bytes, or an object that is sent as JSON; None for no body.
+            query: the query parameters, if the path has none.
+            headers: by default Accept and Content-Type are application/json. With Authorization the request is authenticated
+                as if it came by the network, else its user is that of this client.
+
+        Raises ConnectionResetError if a fault drops the connection, and ValueError for a watch, which has no end.
+        """
+        target, _, given = path.partition("?")
+        parameters = dict(parse_qsl(given, keep_blank_values=True)) if given else query
+        answer = self._client.request(method, target, body, parameters, headers=headers)
+        if not isinstance(answer.body, bytes):
+            answer.body.close()
+            raise ValueError(f"{path} is a stream; use `watch`, or a client of the server")
+        return Response(answer.code, ResponseHeaders(answer.headers), answer.body)
+
+    def watch(self, path: str, query: Mapping[str, str] | None = None) -> Stream:
+        """Starts a watch, and returns its stream: an iterator of events as JSON lines, which blocks in between; `take()` returns
+        those that are ready, `close()` ends it.
+
+        Args:
+            path: such as "/api/v1/pods".
+            query: the query parameters; `watch=true` is added.
+
+        Raises ApiError for an error response.
+        """
+        return self._client.watch(path, query or {})
+
+    def call(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
         """Sends a request, and returns the object in the response.
 
         Args:

@@ -11,7 +11,7 @@ Specified by: k8s.io/api/apidiscovery/v2; k8s.io/apimachinery/pkg/api/meta/inter
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote, urlencode
@@ -26,6 +26,7 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.objects import Object
 from fakekube.net.streams import BrokenStreamError, Stream
+from fakekube.net.wsgi import environ_key
 
 __all__ = [
     "ACCEPT",
@@ -147,10 +148,11 @@ class UnknownResource(LookupError):
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """A response: status code, and the body as bytes or as the stream of a watch."""
+    """A response: status code, the body as bytes or as the stream of a watch, and the headers."""
 
     code: int
     body: bytes | Stream
+    headers: Sequence[tuple[str, str]] = ()
 
 
 class Client:
@@ -263,6 +265,7 @@ class Client:
         *,
         content_type: str = JSON,
         accept: str = JSON,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Sends a request and returns the response, also if it is an error.
 
@@ -271,7 +274,8 @@ class Client:
             path: such as "/api/v1/pods".
             body: bytes, or an object that is sent as JSON; None for no body.
             query: the query parameters.
-            content_type, accept: the headers.
+            content_type, accept: the headers of these names.
+            headers: further headers, which take precedence over these.
 
         Raises ConnectionResetError if a fault drops the connection.
         """
@@ -299,13 +303,15 @@ class Client:
             environ[IN_PROCESS_USER] = self._user
         if body is not None:
             environ |= {"CONTENT_TYPE": content_type, "CONTENT_LENGTH": str(len(data))}
-        started: list[str] = []
+        for name, value in (headers or {}).items():
+            environ[environ_key(name)] = value
+        started: list[tuple[str, Sequence[tuple[str, str]]]] = []
         try:
-            result = self._application(environ, lambda line, headers, error=None: started.append(line))
+            result = self._application(environ, lambda line, fields, error=None: started.append((line, fields)))
         except BrokenStreamError as error:
             raise ConnectionResetError(str(error)) from None
-        code = int(started[0].partition(" ")[0])
-        return Answer(code, result if hasattr(result, "take") else b"".join(result))
+        line, fields = started[0]
+        return Answer(int(line.partition(" ")[0]), result if hasattr(result, "take") else b"".join(result), fields)
 
     def call(
         self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON

@@ -39,7 +39,7 @@ def status(cluster: Cluster) -> dict[str, Any]:
 
 def evict(cluster: Cluster, name: str) -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
-    cluster._client.call("POST", f"/api/v1/namespaces/default/pods/{name}/eviction", eviction)
+    cluster.call("POST", f"/api/v1/namespaces/default/pods/{name}/eviction", eviction)
 
 
 @pytest.mark.parametrize(

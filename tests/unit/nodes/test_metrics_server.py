@@ -25,7 +25,7 @@ def pod(name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def get(cluster: Cluster, path: str, **query: str) -> Any:
-    return cluster._client.call("GET", f"{ROOT}/{path}", None, query)
+    return cluster.call("GET", f"{ROOT}/{path}", None, query)
 
 
 def test_values_come_from_rules_functions_annotations_and_defaults(cluster: Cluster) -> None:
@@ -61,7 +61,7 @@ def test_selectors_and_tables(cluster: Cluster) -> None:
         get(cluster, "pods", labelSelector="a in")
     assert refused.value.code == 400
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
-    table = cluster._client.request("GET", f"{ROOT}/namespaces/default/pods/a", accept=accept).body
+    table = cluster.request("GET", f"{ROOT}/namespaces/default/pods/a", headers={"Accept": accept}).body
     assert isinstance(table, bytes) and b'"cells":["a","2m","2048Ki","15s"]' in table
 
 
@@ -103,7 +103,7 @@ def test_an_autoscaler_uses_the_metrics(cluster: Cluster) -> None:
 
 def test_it_can_be_disabled() -> None:
     with Cluster(controllers="*,-metrics-server") as cluster:
-        assert cluster._client.request("GET", ROOT).code == 404
+        assert cluster.request("GET", ROOT).status == 404
         assert "v1beta1.metrics.k8s.io" not in [one["metadata"]["name"] for one in cluster.list("apiservices")]
 
 

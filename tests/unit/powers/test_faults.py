@@ -287,7 +287,7 @@ def test_conflict_fault_ignores_its_own_writes_and_can_change_status(cluster: Cl
     cluster.create(config_map("a"))
     body = cluster.get("cm", "a")
     with cluster.faults.on("*", "configmaps", own=True).conflict() as fault, pytest.raises(Exception, match="has been modified"):
-        cluster.request("PUT", f"{PODS}/a", body)
+        cluster.call("PUT", f"{PODS}/a", body)
     assert fault.hits == 1
 
     cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})

@@ -193,7 +193,7 @@ def test_expire_tokens_rejects_old_service_account_tokens_only(cluster: Cluster)
     path = "/api/v1/namespaces/default/serviceaccounts/op/token"
 
     def token() -> str:
-        made: str = cluster.request("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})[
+        made: str = cluster.call("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})[
             "status"
         ]["token"]
         return made

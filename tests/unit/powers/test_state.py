@@ -107,7 +107,7 @@ def test_saved_history_is_available_after_load(cluster: Cluster, tmp_path: Path,
         assert [one.type for one in other.history("cm", "b")] == ["ADDED", "DELETED"]
         assert other.at(revisions[0]).get("cm", "a")["data"] == {"x": "1"}
         assert other.at(revisions[1]).get("cm", "a")["data"] == {"x": "2"}
-        watch = other._client.watch(MAPS, {"resourceVersion": str(revisions[0])})
+        watch = other.watch(MAPS, {"resourceVersion": str(revisions[0])})
         types = [json.loads(frame)["type"] for frame in watch.take()]
         assert types == ["MODIFIED", "ADDED", "DELETED"]
         other.patch("cm", "a", {"data": {"x": "3"}})

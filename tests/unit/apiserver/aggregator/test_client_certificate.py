@@ -126,7 +126,7 @@ def test_without_a_certificate_the_server_refuses(port: int) -> None:
         assert available(cluster)["status"] == "False"
         assert available(cluster)["reason"] == "FailedDiscoveryCheck"
         with pytest.raises(ApiError, match="service unavailable"):
-            cluster.request("GET", f"/apis/{GROUP_VERSION}/things")
+            cluster.call("GET", f"/apis/{GROUP_VERSION}/things")
 
 
 @pytest.mark.parametrize("given", [{"proxy_client_cert_file": "/nowhere"}, {"proxy_client_key_file": "/nowhere"}])

@@ -122,7 +122,7 @@ def test_a_fork_keeps_the_application(cluster: Cluster) -> None:
 def test_settle_waits_for_the_availability_check(cluster: Cluster) -> None:
     cluster.aggregate(GROUP_VERSION, Metrics())
     cluster.settle()
-    document = cluster._client.request("GET", "/openapi/v3")
+    document = cluster.request("GET", "/openapi/v3")
     assert document.code == 200
     assert not cluster.working()
 

@@ -155,7 +155,7 @@ def test_pod_security_audit_annotations(
 def test_deprecated_annotation_is_set_at_response_complete(start: Start, log: Path) -> None:
     cluster = start({"level": "Metadata"})
     cluster.list("endpoints")
-    stream = cluster._client.watch("/api/v1/endpoints", {"timeoutSeconds": "60"})
+    stream = cluster.watch("/api/v1/endpoints", {"timeoutSeconds": "60"})
     stream.close()
     cluster.list("services")
     listed, watched, other = events(log)
@@ -186,7 +186,7 @@ def test_request_object_of_patches_and_delete_options(start: Start, log: Path) -
 
 def test_watch_has_response_started_and_complete_events(start: Start, log: Path) -> None:
     cluster = start({"level": "RequestResponse", "omitStages": ["RequestReceived"]})
-    stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", {"timeoutSeconds": "60"})
+    stream = cluster.watch("/api/v1/namespaces/default/configmaps", {"timeoutSeconds": "60"})
     assert [event["stage"] for event in map(json.loads, log.read_text().splitlines())] == ["ResponseStarted"]
     revision = cluster.create(CONFIG_MAP)["metadata"]["resourceVersion"]
     cluster.patch("configmaps", "a", {"data": {"x": "y"}})
@@ -195,7 +195,7 @@ def test_watch_has_response_started_and_complete_events(start: Start, log: Path)
     stream.close()
     watched = [event for event in events(log) if event["verb"] == "watch"]
     assert [event["responseStatus"] for event in watched] == [{"metadata": {}, "code": 200}]
-    following = cluster._client.watch("/api/v1/namespaces/default/configmaps", {"resourceVersion": revision})
+    following = cluster.watch("/api/v1/namespaces/default/configmaps", {"resourceVersion": revision})
     assert len(following.take()) == 1
     following.close()
 

@@ -49,7 +49,7 @@ def test_exec_rules_with_fixed_results(cluster: Cluster) -> None:
     assert (code, rule["on"]) == (201, on)
     found = ask(cluster, "POST", "default/p/exec", {"command": "pg_dump; echo $?"})
     assert found == (200, {"code": 0, "stdout": "dump\n3\n", "stderr": "odd\n"})
-    metrics = cluster._client.call("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/p")
+    metrics = cluster.call("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/p")
     assert metrics["containers"][0]["usage"]["cpu"] == "2000m"
     assert ask(cluster, "GET", "rules") == (200, {"items": [rule]})
     assert ask(cluster, "DELETE", f"rules/{rule['id']}")[0] == 200

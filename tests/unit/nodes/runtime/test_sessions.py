@@ -201,11 +201,11 @@ def test_netcat_listens_on_forwarded_port(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("path", ["healthz", "pods", "runningpods/", "stats/summary", "metrics", "metrics/resource", "configz"])
 def test_kubelet_endpoints_over_node_proxy(cluster: Cluster, path: str) -> None:
-    assert cluster._client.request("GET", f"/api/v1/nodes/node-1/proxy/{path}").code == 200
+    assert cluster.request("GET", f"/api/v1/nodes/node-1/proxy/{path}").status == 200
 
 
 def test_kubelet_container_logs_endpoint(cluster: Cluster) -> None:
     cluster.pods.get("web").log("hello")
-    answer = cluster._client.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main", query={"tailLines": "1"})
+    answer = cluster.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main", query={"tailLines": "1"})
     body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
     assert (answer.code, body) == (200, b"hello\n")

@@ -43,7 +43,7 @@ def test_bookmarks_are_sent_only_for_changes_of_the_watched_resource() -> None:
             return int(cluster.create(obj)["metadata"]["resourceVersion"])
 
         query = {"resourceVersion": str(create("ConfigMap", "one")), "allowWatchBookmarks": "true", "labelSelector": "none"}
-        stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        stream = cluster.watch("/api/v1/namespaces/default/configmaps", query)
         create("Secret", "one")
         cluster.clock.advance(minutes=1)
         assert stream.take() == []
@@ -64,7 +64,7 @@ def test_a_first_bookmark_has_the_revision_from_which_the_watch_starts() -> None
 
         begin = create("one")
         query = {"resourceVersion": str(begin), "allowWatchBookmarks": "true"}
-        stream: Any = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        stream: Any = cluster.watch("/api/v1/namespaces/default/configmaps", query)
         changed = create("two")
         stream.set_bookmarks("first")
         events = [orjson.loads(frame) for frame in [*stream.take(), *stream.take()]]
@@ -88,7 +88,7 @@ def test_take_stops_in_a_long_search_and_is_due_again_at_once(monkeypatch: pytes
             return int(cluster.create(obj)["metadata"]["resourceVersion"])
 
         query = {"resourceVersion": str(create("first")), "fieldSelector": "metadata.name=last"}
-        stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        stream = cluster.watch("/api/v1/namespaces/default/configmaps", query)
         for number in range(600):
             create(f"foreign-{number}")
         create("last")
