@@ -123,7 +123,7 @@ def test_settle_waits_for_the_availability_check(cluster: Cluster) -> None:
     cluster.aggregate(GROUP_VERSION, Metrics())
     cluster.settle()
     document = cluster.request("GET", "/openapi/v3")
-    assert document.code == 200
+    assert document.status == 200
     assert not cluster.working()
 
 
