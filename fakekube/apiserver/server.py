@@ -45,7 +45,7 @@ from fakekube.apiserver.registry.scope import Backend, Settings
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.apiserver.registry.store_access import StoreAccess
 from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
-from fakekube.apiserver.webhooks.connections import ServiceResolver
+from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Retention, Store

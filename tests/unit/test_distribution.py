@@ -108,7 +108,7 @@ def test_dependencies_are_those_that_are_imported() -> None:
         _import_name(name) for extra in ("clients", "descriptions") for name in _names(PROJECT["optional-dependencies"][extra])
     }
     assert {_import_name(name) for name in _names(PROJECT["dependencies"])} == imported.keys() - optional
-    assert _imports("conftest_plugin").keys() == {"pytest"}
+    assert _imports("conftest_plugin").keys() - {"pytest_html"} == {"pytest"}  # pytest-html is linked to, where it is installed
 
 
 def test_dependencies_are_described_with_the_rooms_that_use_them() -> None:

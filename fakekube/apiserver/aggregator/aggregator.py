@@ -12,14 +12,15 @@ from typing import Any
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.aggregator.backends import Locations, MountedBackend
+from fakekube.apiserver.aggregator.backends import MountedBackend
 from fakekube.apiserver.aggregator.controller import AvailableConditionController, Remote
 from fakekube.apiserver.aggregator.discovery import DiscoveryFetcher, facts_of, version_discovery
+from fakekube.apiserver.aggregator.locations import Locations
 from fakekube.apiserver.aggregator.openapi import OpenAPIFetcher, facts_without_documents, published
 from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.aggregator.proxy import Origin, Proxy
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.webhooks.connections import ServiceResolver
+from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
 from fakekube.store import Store
 

@@ -27,7 +27,8 @@ from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition, with_condition
 from fakekube.apis.well_known import LABEL_SERVICE_NAME
-from fakekube.apiserver.aggregator.backends import BackendError, BackendTimeoutError, Location, Locations, UnresolvedError
+from fakekube.apiserver.aggregator.backends import BackendError, BackendTimeoutError
+from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.controlplane.control_loop import ControlLoop
 from fakekube.apiserver.endpoints.request import User

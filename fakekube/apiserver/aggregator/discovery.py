@@ -18,8 +18,9 @@ from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.aggregator.backends import BackendError, BackendResponse, Location, Locations, UnresolvedError, header
+from fakekube.apiserver.aggregator.backends import BackendError, BackendResponse, header
 from fakekube.apiserver.aggregator.controller import AGGREGATOR, Remote
+from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.apiserver.aggregator.backends import BackendError, Location, Locations, UnresolvedError
+from fakekube.apiserver.aggregator.backends import BackendError
 from fakekube.apiserver.aggregator.controller import Remote
 from fakekube.apiserver.aggregator.discovery import InvalidDocumentError, parse_object, read_body
+from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
 

@@ -25,7 +25,7 @@ from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
 from fakekube.apis.validation.webhooks import SERVICE_PORT
 from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
-from fakekube.apiserver.webhooks.connections import ServiceResolver
+from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.base.golang.quoting import go_quote
 

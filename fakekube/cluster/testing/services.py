@@ -16,7 +16,7 @@ from fakekube.base.private_files import write_private
 if TYPE_CHECKING:
     import ssl
 
-    from fakekube.apiserver.webhooks.connections import ServiceResolver
+    from fakekube.apiserver.webhooks.services import ServiceResolver
 
 __all__ = ["ForwardedServices", "ServingCertificate"]
 

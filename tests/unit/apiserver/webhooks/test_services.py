@@ -12,7 +12,7 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.apis.rest.webhook_calls import CallError
-from fakekube.apiserver.webhooks.connections import ServiceResolver
+from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.cluster.testing.services import ForwardedServices
 from fakekube.controllers.client import ApiError
 
