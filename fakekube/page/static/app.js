@@ -1,0 +1,420 @@
+/**
+ * The state of the page, and its only place: route, rows, selection, what the cluster says. Views are functions of it. A change of
+ * state asks for a rendering, which happens once a frame.
+ */
+
+import { render } from "lit";
+import { copy } from "fk/dialog";
+import { DEFAULT_FILTER, compileFilter, filteredRows, parseFilter } from "fk/filter";
+import { entryRevisions, mergedEntries, positionOf } from "fk/order";
+import { FileProvider } from "fk/provider_file";
+import { LiveProvider } from "fk/provider_live";
+import { Preferences } from "fk/preferences";
+import { digits, revisionOf } from "fk/revisions";
+import { formatRoute, parseRange, parseRoute, toView } from "fk/router";
+import { Store } from "fk/store";
+import { shell } from "fk/shell";
+import { handleKey } from "fk/keyboard";
+import { createPlay } from "fk/play";
+import { ObjectsModel } from "fk/objects_model";
+import { controlsView } from "fk/view_controls";
+import { compareView } from "fk/view_compare";
+import { objectsView } from "fk/view_objects";
+import { reportView } from "fk/view_report";
+import { requestsView } from "fk/view_requests";
+import { timelineView } from "fk/view_timeline";
+
+/**
+ * A view of the page.
+ * @typedef {object} View
+ * @property {(app: App) => any} render
+ * @property {(app: App) => any} [panel] the panel beside it
+ * @property {(app: App, event: KeyboardEvent) => boolean} [key] returns whether it handled the key
+ * @property {(app: App) => void} [focus] moves the focus into the view
+ * @property {(app: App, event: string, value: any) => void} [event]
+ */
+
+/** @type {Record<string, View>} */
+const VIEW_OF = { timeline: timelineView, objects: objectsView, requests: requestsView, controls: controlsView, compare: compareView, report: reportView };
+
+/** @typedef {{requests: Int32Array, changes: Int32Array, entries: Int32Array, revisions: Float64Array, total: number}} Rows */
+
+export class App {
+  /**
+   * @param {HTMLElement} root
+   * @param {LiveProvider | FileProvider} provider
+   * @param {any} report the report of `check`; null on other pages
+   */
+  constructor(root, provider, report) {
+    this.root = root;
+    this.provider = provider;
+    this.report = report;
+    this.store = new Store();
+    this.preferences = new Preferences();
+    this.connection = { state: "connecting", text: "connecting" };
+    /** @type {any[]} */ this.faults = [];
+    /** @type {any} */ this.clock = null;
+    /** @type {any[]} */ this.findings = [];
+    /** @type {{text: string, problem: boolean} | null} */ this.message = null;
+    /** @type {import("fk/dialog").DialogState | null} */ this.dialog = null;
+    this.commandOpen = false;
+    this.announcement = "";
+    /** Pinned objects of the Timeline. @type {import("fk/provider_live").ObjectId[]} */
+    this.pins = [];
+    this.presenting = false;
+    this.filterError = "";
+    this.objects = new ObjectsModel(this);
+    this.play = createPlay(this);
+    this.loaded = false;
+    /** @type {any} */ this.failure = null;
+    this.route = parseRoute(location.hash, this.home);
+    addEventListener("hashchange", () => this.#routed());
+    addEventListener("keydown", (event) => handleKey(this, event));
+    addEventListener("resize", () => this.render());
+  }
+
+  get home() {
+    return this.report ? "report" : "timeline";
+  }
+
+  get view() {
+    return VIEW_OF[this.route.view];
+  }
+
+  get info() {
+    return this.provider.info;
+  }
+
+  /** Whether the cluster can be changed from here, and if not, why. @returns {string} empty if it can */
+  get readOnly() {
+    if (!this.provider.live) return "This is a file: there is no cluster that could be changed.";
+    if (this.info.readOnly) return "The page is read-only.";
+    if (this.at !== null) return `The page stands in the past, at revision ${digits(this.at)}.`;
+    return "";
+  }
+
+  async start() {
+    performance.mark("fk:start");
+    this.preferences.apply();
+    this.render();
+    try {
+      await this.provider.start(this.store, { connection: (state, text) => this.#connected(state, text), rows: () => this.#rowsCame(), event: (what, value) => this.#event(what, value) });
+      this.loaded = true;
+      document.title = `${this.info.test?.id ?? this.info.name ?? "fakekube"} · fakekube`;
+      await this.#loadState();
+    } catch (error) {
+      this.failure = error;
+    }
+    this.render();
+    await new Promise((resolve) => requestAnimationFrame(() => resolve(undefined)));
+    performance.measure("fk:load", "fk:start");
+  }
+
+  async #loadState() {
+    this.findings = await this.provider.findings();
+    this.clock = this.info.clock ?? null;
+    if (!this.provider.live) return;
+    const [faults, clock] = await Promise.all([this.provider.call("faults"), this.provider.call("clock")]);
+    this.faults = faults.items;
+    this.clock = clock;
+  }
+
+  /** Replaces the provider: a trial of a report is shown like a trace. @param {FileProvider} provider */
+  async use(provider) {
+    this.provider = provider;
+    this.store.clear();
+    this.objects.reset();
+    await this.start();
+  }
+
+  // ---------------------------------------------------------------- what the cluster says
+
+  /** @param {string} state @param {string} text */
+  #connected(state, text) {
+    this.connection = { state, text };
+    this.render();
+  }
+
+  #rowsCame() {
+    this.#announce();
+    this.render();
+  }
+
+  /** New rows are announced at most every 5 s. */
+  #announce() {
+    const count = this.store.changes.count ? this.store.changes.value("revision", this.store.changes.count - 1) : 0;
+    const now = performance.now();
+    if (!this.loaded || now - (this.announcedTime ?? 0) < 5000) return;
+    const fresh = count - (this.announcedRevision ?? count);
+    this.announcedTime = now;
+    this.announcedRevision = count;
+    if (fresh > 0) this.announcement = `${fresh} new change${fresh === 1 ? "" : "s"}`;
+  }
+
+  /** @param {string} what @param {any} value */
+  #event(what, value) {
+    if (what === "faults") this.faults = value.items ?? value;
+    else if (what === "clock") this.clock = value;
+    else if (what === "findings") this.#refreshFindings();
+    else if (what === "changes") this.objects.changed(value);
+    else if (what === "reset" || what === "restarted") this.objects.reset();
+    else if (what === "problem") this.notice(String(value.message ?? value), true);
+    for (const view of Object.values(VIEW_OF)) view.event?.(this, what, value);
+    this.render();
+  }
+
+  async #refreshFindings() {
+    try {
+      this.findings = await this.provider.findings();
+    } catch (error) {
+      this.problem(error);
+    }
+    this.render();
+  }
+
+  // ---------------------------------------------------------------- route
+
+  #routed() {
+    this.route = parseRoute(location.hash, this.home);
+    if (this.route.unknown) this.notice(`There is no view ${this.route.unknown}.`, true);
+    this.render();
+  }
+
+  /**
+   * Changes members of the route; undefined removes one.
+   * @param {Record<string, string | undefined>} params
+   */
+  set(params) {
+    this.#goTo({ view: this.route.view, parts: this.route.parts, params: { ...this.route.params, ...params } }, true);
+  }
+
+  /** Opens a view; cursor, range and filter stay. @param {string} view @param {string[]} [parts] @param {Record<string, string | undefined>} [params] */
+  open(view, parts = [], params = {}) {
+    this.#goTo(toView(this.route, view, parts, params), false);
+  }
+
+  /** @param {import("fk/provider_live").ObjectId} id @param {Record<string, string | undefined>} [params] */
+  openObject({ resource, namespace, name }, params = {}) {
+    this.open("objects", [resource, namespace || "-", name], params);
+  }
+
+  /** @param {{view: string, parts?: string[], params?: Record<string, string | undefined>}} route @param {boolean} replace */
+  #goTo(route, replace) {
+    const hash = formatRoute(route);
+    if (hash === location.hash) return;
+    const url = new URL(location.href);
+    url.hash = hash;
+    history[replace ? "replaceState" : "pushState"](null, "", url);
+    this.route = parseRoute(hash, this.home);
+    this.render();
+  }
+
+  get link() {
+    const { view, parts, params } = this.route;
+    return new URL(formatRoute({ view, parts, params }), location.href).href;
+  }
+
+  // ---------------------------------------------------------------- cursor, range, filter
+
+  /** The revision at which the page stands; null means now. @returns {number | null} */
+  get at() {
+    const text = this.route.params.at;
+    return text && /^\d{1,40}$/.test(text) ? revisionOf(text) : null;
+  }
+
+  /** @param {number | null} revision */
+  setCursor(revision) {
+    this.set({ at: revision === null ? undefined : digits(revision) });
+  }
+
+  /** @returns {[number, number] | null} */
+  get range() {
+    const range = parseRange(this.route.params.range);
+    return range && [revisionOf(range[0]), revisionOf(range[1])];
+  }
+
+  get newest() {
+    const { changes } = this.store;
+    return Math.max(this.info.revision === undefined ? 0 : revisionOf(this.info.revision), changes.count ? changes.value("revision", changes.count - 1) : 0);
+  }
+
+  get query() {
+    return this.route.params.q ?? DEFAULT_FILTER;
+  }
+
+  /** Sets the filter; one with an error of syntax leaves the last valid one in force. @param {string} text */
+  setQuery(text) {
+    performance.mark("fk:filter-start");
+    const { error } = parseFilter(text);
+    this.filterError = error;
+    this.filterDraft = error ? text : undefined;
+    if (!error) this.set({ q: text === DEFAULT_FILTER ? undefined : text });
+    this.measureFilter = true;
+    this.render();
+  }
+
+  get filter() {
+    if (this.filterText !== this.query) {
+      this.filterText = this.query;
+      this.filterValue = parseFilter(this.query);
+    }
+    return /** @type {import("fk/filter").Filter} */ (this.filterValue);
+  }
+
+  /**
+   * The rows that the filter, the range and the cursor let through.
+   * @returns {Rows}
+   */
+  get rows() {
+    const { requests, changes } = this.store;
+    const key = [this.query, requests.version, changes.version, this.route.params.range, this.pins.map((pin) => Object.values(pin).join("/")).join()].join("|");
+    if (this.rowsKey !== key) {
+      this.rowsKey = key;
+      this.rowsValue = this.#derived();
+    }
+    return /** @type {Rows} */ (this.rowsValue);
+  }
+
+  /** @returns {Rows} */
+  #derived() {
+    const { requests, changes } = this.store;
+    let requestRows = filteredRows(this.filter, requests);
+    let changeRows = filteredRows(this.filter, changes);
+    const pinned = this.#pinTest();
+    if (this.pins.length) {
+      const passes = compileFilter(this.filter, changes);
+      changeRows = Int32Array.from({ length: changes.count }, (_, row) => row).filter((row) => pinned(row) || passes(row));
+    }
+    let entries = mergedEntries(this.store, requestRows, changeRows, pinned);
+    let revisions = entryRevisions(this.store, entries);
+    const total = requests.count + changes.count;
+    const range = this.range;
+    if (range && this.route.view !== "timeline") {
+      const first = positionOf(revisions, range[0] - 1);
+      const last = positionOf(revisions, range[1]);
+      entries = entries.subarray(first, last);
+      revisions = revisions.subarray(first, last);
+      requestRows = entries.filter((entry) => entry >= 0);
+      changeRows = changeRows.filter((row) => changes.value("revision", row) >= range[0] && changes.value("revision", row) <= range[1]);
+    }
+    return { requests: requestRows, changes: changeRows, entries, revisions, total };
+  }
+
+  #pinTest() {
+    if (!this.pins.length) return () => false;
+    const { strings, changes } = this.store;
+    const wanted = this.pins.map((pin) => [pin.resource, pin.namespace, pin.name].map((text) => strings.indexes.get(text) ?? -1));
+    const { resource, namespace, name } = changes.columns;
+    return (/** @type {number} */ row) => wanted.some(([a, b, c]) => resource[row] === a && namespace[row] === b && name[row] === c);
+  }
+
+  // ---------------------------------------------------------------- messages
+
+  /** @param {string} text @param {boolean} [problem] */
+  notice(text, problem = false) {
+    this.message = { text, problem };
+    clearTimeout(this.messageTimer);
+    if (!problem) this.messageTimer = setTimeout(() => this.dismiss(), 6000);
+    this.render();
+  }
+
+  /** @param {any} error */
+  problem(error) {
+    this.notice(String(error?.message ?? error), true);
+  }
+
+  dismiss() {
+    this.message = null;
+    this.render();
+  }
+
+  /** @param {import("fk/dialog").DialogState} state */
+  openDialog(state) {
+    this.dialog = state;
+    this.render();
+  }
+
+  closeDialog() {
+    this.dialog = null;
+    this.render();
+  }
+
+  async confirmDialog() {
+    const state = this.dialog;
+    if (!state) return;
+    try {
+      await state.act?.();
+      if (this.dialog === state) this.closeDialog();
+    } catch (error) {
+      if (this.dialog === state) this.openDialog({ ...state, error: String(/** @type {any} */ (error)?.message ?? error) });
+    }
+  }
+
+  /**
+   * Changes the cluster, and shows what went wrong.
+   * @param {string} path @param {{method?: string, body?: any, raw?: boolean}} [options]
+   * @returns {Promise<any>} undefined after an error
+   */
+  async act(path, options = { method: "POST", body: {} }) {
+    try {
+      return await this.provider.call(path, options);
+    } catch (error) {
+      this.problem(error);
+      return undefined;
+    }
+  }
+
+  copyLink() {
+    copy(this, this.link, "Link copied");
+  }
+
+  // ---------------------------------------------------------------- rendering
+
+  render() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      this.#renderNow();
+    });
+  }
+
+  #renderNow() {
+    render(shell(this), this.root);
+    const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("dialog"));
+    if (dialog && this.dialog && !dialog.open) dialog.showModal();
+    else if (dialog && !this.dialog && dialog.open) dialog.close();
+    if (this.measureFilter) {
+      this.measureFilter = false;
+      performance.measure("fk:filter", "fk:filter-start");
+    }
+  }
+}
+
+/** @param {string} id */
+function json(id) {
+  const text = document.getElementById(id)?.textContent;
+  return text ? JSON.parse(text) : null;
+}
+
+/** @param {string} prefix @param {string} [suffix] @returns {(name: string) => string | undefined} */
+export function sections(prefix, suffix = "") {
+  return (name) => document.getElementById(`${prefix}${name}${suffix}`)?.textContent ?? undefined;
+}
+
+/** Starts the page in its document. */
+export function main() {
+  const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+  root.replaceChildren();
+  const settings = json("fakekube") ?? { mode: "live", base: "/fakekube/v1/" };
+  const report = json("report");
+  const provider = settings.mode === "live" ? new LiveProvider(settings.base) : new FileProvider(json("trace") ?? report?.baseline ?? EMPTY, sections(""));
+  const app = new App(root, provider, report);
+  app.settings = settings;
+  Object.assign(globalThis, { fakekube: app });
+  app.start();
+}
+
+const EMPTY = { info: {}, requests: { strings: [""], columns: {} }, changes: { strings: [""], columns: {} }, findings: [] };
+
+main();

@@ -1,0 +1,85 @@
+/** The keys of all views. Single keys do nothing in fields, and can be switched off (WCAG 2.1.4). */
+
+import { helpDialog } from "fk/help";
+import { moveCursor } from "fk/play";
+
+/** Keys after `g`. @type {Record<string, string>} */
+const VIEWS = { t: "timeline", o: "objects", r: "requests", c: "controls", e: "report" };
+
+let leader = 0;
+
+/** @param {import("fk/app").App} app @param {KeyboardEvent} event */
+export function handleKey(app, event) {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    app.commandOpen = true;
+    app.render();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || app.dialog || app.commandOpen) return;
+  if (event.key === "Escape") return escape(app, event);
+  if (isField(event.target) || app.preferences.get("shortcuts") === "off") return;
+  if (leader && performance.now() - leader < 1500 && VIEWS[event.key]) {
+    leader = 0;
+    event.preventDefault();
+    openView(app, VIEWS[event.key]);
+    return;
+  }
+  leader = event.key === "g" ? performance.now() : 0;
+  if (app.view.key?.(app, event)) event.preventDefault();
+  else if (ACTIONS[event.key] && !(event.key === " " && isButton(event.target))) {
+    event.preventDefault();
+    ACTIONS[event.key](app);
+  }
+}
+
+/** @type {Record<string, (app: import("fk/app").App) => void>} */
+const ACTIONS = {
+  "/": () => document.getElementById("filter")?.focus(),
+  ":": (app) => {
+    app.commandOpen = true;
+    app.render();
+  },
+  "?": (app) => app.openDialog(helpDialog(app)),
+  "[": (app) => moveCursor(app, -1),
+  "]": (app) => moveCursor(app, 1),
+  n: (app) => app.setCursor(null),
+  " ": (app) => app.play.toggle(),
+  y: (app) => app.copyLink(),
+  f: (app) => {
+    app.presenting = !app.presenting;
+    app.render();
+  },
+  ".": () => /** @type {HTMLElement | null} */ (document.querySelector(".panel details.menu summary, main details.menu summary"))?.click(),
+};
+ACTIONS.F = ACTIONS.f;
+
+/** @param {import("fk/app").App} app @param {string} view */
+function openView(app, view) {
+  if (view === "report" && !app.report) return;
+  app.open(view);
+  requestAnimationFrame(() => requestAnimationFrame(() => app.view.focus?.(app)));
+}
+
+/** Leaves a field, then closes the panel, then the presentation. @param {import("fk/app").App} app @param {KeyboardEvent} event */
+function escape(app, event) {
+  if (isField(event.target)) {
+    /** @type {HTMLElement} */ (event.target).blur();
+    app.view.focus?.(app);
+  } else if (app.presenting) app.presenting = false;
+  else if (app.message) app.message = null;
+  else if (app.route.params.sel !== undefined) app.set({ sel: undefined });
+  else if (app.route.parts.length) app.open(app.route.view);
+  else if (app.route.params.range) app.set({ range: undefined });
+  app.render();
+}
+
+/** @param {EventTarget | null} target */
+function isField(target) {
+  return target instanceof HTMLElement && (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable);
+}
+
+/** @param {EventTarget | null} target */
+function isButton(target) {
+  return target instanceof HTMLElement && /^(BUTTON|SUMMARY|A)$/.test(target.tagName);
+}
