@@ -408,7 +408,7 @@ export function main() {
   root.replaceChildren();
   const settings = json("fakekube") ?? { mode: "live", base: "/fakekube/v1/" };
   const report = json("report");
-  const provider = settings.mode === "live" ? new LiveProvider(settings.base) : new FileProvider(json("trace") ?? report?.baseline ?? EMPTY, sections(""));
+  const provider = settings.mode === "live" ? new LiveProvider(settings.base) : new FileProvider(json("trace") ?? report?.trials?.[report.baseline] ?? EMPTY, sections("", report ? `-${report.baseline}` : ""));
   const app = new App(root, provider, report);
   app.settings = settings;
   Object.assign(globalThis, { fakekube: app });

@@ -248,9 +248,9 @@ function wordTest({ values }, table) {
   return (row) => tests.some((test) => test(row)) || (paths?.[row]?.some(matches) ?? false);
 }
 
-/** Leases, Events, and status of nodes in which no condition changed. @param {import("fk/store").Table} table @returns {Test} */
+/** Leases, Events, status of nodes in which no condition changed, and what a fresh cluster has. @param {import("fk/store").Table} table @returns {Test} */
 function heartbeatTest(table) {
   const named = stringTest("resource", (resource) => /^(leases\.coordination\.k8s\.io|events(\.events\.k8s\.io)?)(\/|$)/.test(resource), table);
   const flag = table.columns.heartbeat;
-  return flag ? (row) => flag[row] === 1 || named(row) : named;
+  return flag ? (row) => flag[row] > 0 || named(row) : named;
 }

@@ -84,8 +84,8 @@ function versionTable(app, rows, path, from, to) {
     <thead><tr><th scope="col">rev</th><th scope="col">time</th><th scope="col">by</th><th scope="col">request</th><th scope="col">changed</th></tr></thead>
     <tbody>${newest.map((row) => html`<tr class=${row.number === to ? "to" : row.number === from ? "from" : ""}>
       <th scope="row"><button type="button" class="link" title="Show what this version changed" @click=${() => app.set({ versions: `${previous(rows, row)}..${digits(row.number)}` })}>${digits(row.number)}</button></th>
-      <td>${time(Date.parse(row.time) / 1000)}</td><td>${actorCell(app, row.actor ?? "", "client")}</td>
-      <td>${row.request ? html`<button type="button" class="link" @click=${() => app.open("requests", [String(row.request)])}>#${row.request}</button>` : ""}</td>
+      <td>${time(timeOf(app, row))}</td><td>${actorCell(app, row.actor ?? "", sideOf(app, row))}</td>
+      <td>${(row.request ?? -1) >= 0 ? html`<button type="button" class="link" @click=${() => app.open("requests", [String(row.request)])}>#${row.request}</button>` : ""}</td>
       <td>${changedCell(row, path)}</td></tr>`)}</tbody></table>${rows.length > 300 ? html`<p class="muted">and ${rows.length - 300} older versions</p>` : nothing}`;
 }
 
@@ -131,4 +131,16 @@ function versionDiff(app, id, rows, from, to) {
   const change = { before: before.type === "DELETED" ? null : before.object, after: after.type === "DELETED" ? null : after.object };
   const text = () => diff(change.before ?? undefined, change.after ?? undefined).map((one) => `${one.path}: ${inline(one.old)} → ${inline(one.new)}`).join("\n");
   return html`<section class="change"><h3>${digits(from)} → ${digits(to)} ${copyMenu(app, [["differences", text]])}</h3>${differencesTable(app, change, id, { raw })}</section>`;
+}
+
+/** The precise time of a version, if its row is kept. @param {App} app @param {Row} row */
+function timeOf(app, row) {
+  const at = app.store.changes.find(row.number);
+  return at >= 0 ? app.store.changes.value("time", at) : Date.parse(row.time) / 1000;
+}
+
+/** @param {App} app @param {Row} row */
+function sideOf(app, row) {
+  const at = app.store.changes.find(row.number);
+  return at >= 0 ? app.store.changes.text("side", at) : "";
 }

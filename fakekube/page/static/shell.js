@@ -167,9 +167,9 @@ function cursorBar(app) {
   const newest = app.newest;
   return html`<div class="cursor-bar">
     <span class="buttons" role="group" aria-label="Cursor">
-      <button type="button" class="icon" aria-label="Previous change" title="Previous change ([)" @click=${() => moveCursor(app, -1)}>◀</button>
+      <button type="button" class="icon" aria-label="Previous change" title="Previous change ([)" @click=${() => moveCursor(app, -1)}>‹</button>
       <button type="button" class="icon play" aria-pressed=${play.running ? "true" : "false"} aria-label=${play.running ? "Pause" : "Play"} title=${play.running ? "Pause (Space)" : "Play (Space)"} @click=${() => play.toggle()}>${play.running ? "❚❚" : "▶︎"}</button>
-      <button type="button" class="icon" aria-label="Next change" title="Next change (])" @click=${() => moveCursor(app, 1)}>▶</button>
+      <button type="button" class="icon" aria-label="Next change" title="Next change (])" @click=${() => moveCursor(app, 1)}>›</button>
       <button type="button" class="quiet" title="Changes a second" @click=${() => play.next()}>${play.speed}/s</button>
     </span>
     ${at === null

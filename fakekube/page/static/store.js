@@ -275,9 +275,15 @@ export class Store {
     this.changes.dropFirst(this.changes.count - KEPT_ROWS);
   }
 
-  /** A request is a heartbeat if its change is one. @param {Rows} rows */
-  #markHeartbeats({ columns }) {
-    const { heartbeat, request } = columns;
+  /** A request is a heartbeat if its change is one. What a fresh cluster has is hidden like heartbeats. @param {Rows} rows */
+  #markHeartbeats(rows) {
+    const { columns } = rows;
+    const { heartbeat, request, reason, revision } = columns;
+    const initial = rows.strings.indexOf("initial");
+    reason?.forEach((text, index) => {
+      const row = text === initial ? this.changes.find(revisionOf(revision[index])) : -1;
+      if (row >= 0) this.changes.columns.heartbeat[row] = 2;
+    });
     heartbeat?.forEach((flag, index) => {
       const row = flag ? this.requests.find(request[index]) : -1;
       if (row >= 0) {
