@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _AFTER_CONTROL = 3.0
 
 
+#: Seconds within which the idle client watches a stream again that it has closed.
+_REOPENS_WITHIN = 20.0
+
+
 class BaselineFailed(Exception):
     """The client sent no request, or did not finish its baseline run."""
 
@@ -91,6 +95,15 @@ class Baseline:
     def is_shared(self, key: StreamKey) -> bool:
         """Reports whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
         return self.watches.get(key, 0) > 1
+
+    def lasting_streams(self) -> set[StreamKey]:
+        """Returns the streams that the client watches until now; it may be about to watch one again that it has just closed."""
+        now = self.trial.now
+        found: set[StreamKey] = set()
+        for key, stream in self.trial.trace.streams().items():
+            if any(now - (now if call.end is None else call.end) < _REOPENS_WITHIN for call in stream.watches):
+                found.add(key)
+        return found
 
     def poll_seconds(self) -> float:
         """Returns the longest time between two lists of a stream until now for a client that watches nothing, else 0."""

@@ -189,7 +189,7 @@ class Trial(ClientRun):
     def find_unwatched(self) -> list[StreamKey]:
         """Returns the streams that the client watches from its start on, and does not watch now."""
         opened = {call.stream for call in self.trace.open_watches()}
-        usual = {call.stream for call in self.baseline.trial.trace.open_watches()}
+        usual = self.baseline.lasting_streams()
         return [key for key in self.baseline.first_streams if key in usual and key not in opened]
 
     def has_failed(self) -> bool:

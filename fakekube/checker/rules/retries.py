@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.client_writes import generated_children, require_writes, writes_of
 from fakekube.checker.each_write import EachWrite
@@ -12,7 +12,7 @@ from fakekube.checker.judges import judge_backoff, judge_extra_children
 from fakekube.checker.provocations import RefuseEach, RefuseInText, arm
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.rules.watch_errors import judge_only_failures
-from fakekube.checker.trace import excerpt
+from fakekube.checker.trace import excerpt, failed
 from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.controllers.client import ApiError
 
@@ -150,6 +150,10 @@ class RetryAfterAgainAndAgain(RetryAfterAtStart):
     seconds = 8.0
 
 
+#: For how many seconds a watch is refused again and again.
+_SPELL = 3.5
+
+
 class RetryAfterOnWatch(RetryAfter):
     """A watch ends and is refused: with a Status, and with a text, as API Priority and Fairness does it."""
 
@@ -167,8 +171,9 @@ class RetryAfterOnWatch(RetryAfter):
         ):
             await_requests(trial, trial.end_watches())
         trial.converge()
-        with arm(trial.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=_RETRY_AFTER), label="in text"):
+        with arm(trial.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=1), label="in text"):
             await_requests(trial, trial.end_watches())
+            trial.wait(_SPELL)  # a client may handle one refusal, and not the next one
 
 
 #: The text that filters of the API server send instead of a Status.
@@ -219,12 +224,21 @@ class ServerErrors(Rule):
 
     #: How long the failures last, as a factor of the option --seconds.
     TIMES = 2.0
+    counts: ClassVar[bool] = True
+    """Whether the failures last until the client has made several attempts."""
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
         with self.failing(trial):
             trial.faults.on("watch").end(label="ended").remove()
             trial.wait(self.TIMES * trial.session.seconds)
+            if self.counts and trial.session.depth == "full":  # some clients give up after five attempts
+                trial.await_until(lambda: self._fewest_attempts(trial) >= _ATTEMPTS, self.TIMES * trial.session.seconds)
+
+    @staticmethod
+    def _fewest_attempts(trial: Trial) -> int:
+        """Returns how many attempts have failed on the stream with the fewest."""
+        return min((sum(map(failed, stream.calls)) for stream in trial.streams_since().values()), default=0)
 
     @contextmanager
     def failing(self, trial: Trial) -> Iterator[None]:
@@ -240,6 +254,10 @@ class ServerErrors(Rule):
 UNAVAILABLE = "the server is currently unable to handle the request"
 
 
+#: How many attempts the client makes while everything fails, if there is time.
+_ATTEMPTS = 6
+
+
 class ProxyErrors(ServerErrors):
     """A proxy answers with HTML pages."""
 
@@ -250,6 +268,7 @@ class ProxyErrors(ServerErrors):
     legality = "C"
     expected_seconds = 20.0
     TIMES = 0.6
+    counts = False
 
     @contextmanager
     def failing(self, trial: Trial) -> Iterator[None]:
@@ -269,6 +288,7 @@ class RefusedConnections(ServerErrors):
     legality = "C"
     expected_seconds = 20.0
     TIMES = 0.6
+    counts = False
 
     @contextmanager
     def failing(self, trial: Trial) -> Iterator[None]:

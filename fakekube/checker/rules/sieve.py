@@ -15,11 +15,11 @@ from fakekube.checker.edits import delete_children, own_objects
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rules.deletions import require_repaired
+from fakekube.checker.rules.deletions import is_repaired, require_repaired
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES
-from fakekube.checker.waits import await_delivery, await_quiet
+from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,24 +211,13 @@ class MissedChildDeletion(Rule):
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         resources = trial.baseline.reaction.children
-        mended = [one for one in resources if self._makes_again(trial, subject, one)]
+        mended = [one for one in resources if is_repaired(trial, subject, one)]
         require_repaired(mended)
         trial.await_all()
         with trial.disconnected():
             for one in mended:
                 delete_children(trial, subject, one)
             trial.compact()
-
-    @staticmethod
-    def _makes_again(trial: Trial, subject: Copy, resource: str) -> bool:
-        """Reports whether the client recreates children whose deletion it sees."""
-        if not delete_children(trial, subject, resource):
-            return False
-        if not trial.await_reaction(subject, 6.0 + 4 * trial.baseline.reaction_seconds):
-            return False
-        if resource in trial.baseline.streams.values():
-            await_delivery(trial, resource, children_of(trial.cluster, subject, resource))
-        return True
 
 
 class MissedDeletion(Rule):

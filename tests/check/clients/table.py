@@ -1,14 +1,15 @@
 """Runs `fakekube check` over the programs of this folder and prints the table of docs/check-results.md.
 
-    python tests/check/clients/table.py --built FOLDER [--build] [--only kopf,client-go] [--reports FOLDER] [--at-once 1]
+    python tests/check/clients/table.py --built FOLDER [--build] [--language python,go] [--only kopf] [--reports FOLDER] [--at-once 1]
 
-`--build` installs and compiles all clients into the folder first; it needs Python, Go, Node, Cargo and Maven and takes some minutes.
-Clients that are not in the folder are left out.
+`--build` installs and compiles the clients of the languages (all: python, go, node, rust, java) into the folder first; it needs Python,
+Go, Node, Cargo and Maven and takes some minutes. Clients that are not in the folder are left out. The last column is the date.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import re
@@ -30,7 +31,7 @@ SAMPLE = HERE / "configmap.yaml"
 #: Rules that judge what these programs write and keep, and not their libraries: run for the Go programs only, which are the bar.
 OF_PROGRAMS = re.compile(r"[CSL]\d|R3")
 #: The first words of what R1 says when it is the program's write that was refused.
-REFUSED_WRITE = "a write is refused"
+REFUSED_WRITE = "write"
 
 #: What builds the clients: the folder in that of the built ones, and the commands.
 BUILDS = (
@@ -87,9 +88,11 @@ CLIENTS = (
 )
 
 
-def build(folder: Path) -> None:
-    """Makes all clients. Raises CalledProcessError."""
+def build(folder: Path, languages: Sequence[str]) -> None:
+    """Makes the clients of some languages. Raises CalledProcessError."""
     for name, commands in BUILDS:
+        if name not in languages:
+            continue
         place = folder / name
         if (HERE / name).is_dir():
             shutil.copytree(HERE / name, place, dirs_exist_ok=True)
@@ -107,6 +110,11 @@ def command_of(client: Client, folder: Path) -> list[str]:
 def is_built(client: Client, folder: Path) -> bool:
     places = re.findall(r"\{(\w+)\}", " ".join(client.command))
     return all((folder / place).is_dir() for place in places)
+
+
+def language_of(client: Client) -> str:
+    """Returns the language of a client, which is the folder that it is built in."""
+    return next(re.finditer(r"\{(\w+)\}", " ".join(client.command)))[1]
 
 
 def version_of(client: Client) -> str:
@@ -127,10 +135,11 @@ def check(client: Client, folder: Path, reports: Path) -> str:
     (reports / f"{client.name}.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
     title = client.title.format(version_of(client))
     if not report.exists():
-        return f"| {title} | (exit code {done.returncode}) | |"
+        return f"| {title} | (exit code {done.returncode}) | | |"
     rows = json.loads(report.read_text(encoding="utf-8"))["rules"]
     words = {word: ", ".join(row["id"] for row in rows if row["verdict"] == word and _counts(row)) for word in ("fail", "warn")}
-    return f"| {title} | {words['fail'] or 'none'} | {words['warn'] or 'none'} |"
+    today = datetime.datetime.now(datetime.UTC).date()
+    return f"| {title} | {words['fail'] or 'none'} | {words['warn'] or 'none'} | {today} |"
 
 
 def rules_of_libraries() -> list[str]:
@@ -139,26 +148,33 @@ def rules_of_libraries() -> list[str]:
 
 
 def _counts(row: dict[str, Any]) -> bool:
-    return not (OF_PROGRAMS.match(row["id"]) or (row["id"] == "R1" and row["evidence"][0].startswith(REFUSED_WRITE)))
+    return not (OF_PROGRAMS.match(row["id"]) or (row["id"] in ("R1", "R2") and row["evidence"][0].startswith(REFUSED_WRITE)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--built", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--build", action="store_true")
+    parser.add_argument("--language", default=",".join(name for name, _ in BUILDS), help="languages, separated by commas")
     parser.add_argument("--only", default="", help="names or parts of names, separated by commas")
     parser.add_argument("--reports", type=Path, metavar="FOLDER", help="where report.json and the output of each are kept")
     parser.add_argument("--at-once", type=int, default=1)
     options = parser.parse_args()
     folder = options.built.absolute()
     if options.build:
-        build(folder)
+        build(folder, options.language.split(","))
     wanted = [part for part in options.only.split(",") if part]
-    chosen = [one for one in CLIENTS if is_built(one, folder) and (not wanted or any(part in one.name for part in wanted))]
+    chosen = [
+        one
+        for one in CLIENTS
+        if is_built(one, folder)
+        and language_of(one) in options.language.split(",")
+        and (not wanted or any(part in one.name for part in wanted))
+    ]
     reports = (options.reports or Path(tempfile.mkdtemp(prefix="check-reports-"))).absolute()
     reports.mkdir(parents=True, exist_ok=True)
     os.environ.pop("KUBECONFIG", None)
-    print("| client | broken | suspected |\n|---|---|---|", flush=True)
+    print("| client | broken | suspected | date |\n|---|---|---|---|", flush=True)
     with ThreadPoolExecutor(options.at_once) as pool:
         for row in pool.map(lambda client: check(client, folder, reports), chosen):
             print(row, flush=True)
