@@ -266,7 +266,7 @@ class Components:
             for number in range(1, self._nodes + 1):
                 fleet.add(f"node-{number}")
         if self._profile == "cluster" and self._runs("kubelet"):
-            from fakekube.nodes.control_plane import API_SERVER_ENDPOINTS
+            from fakekube.nodes.addresses import API_SERVER_ENDPOINTS
 
             for one in API_SERVER_ENDPOINTS:
                 _client_for(machinery, user_agent("kube-apiserver", self._settings.version)).create(one)

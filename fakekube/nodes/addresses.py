@@ -1,4 +1,4 @@
-"""Allocates the addresses of pods and nodes.
+"""Allocates the addresses of pods and nodes, and has those of the API server.
 
 A pod gets an address of its node's podCIDR, or, if the node has none or it is exhausted, of 10.244.0.0/16. Released addresses are
 used again last.
@@ -11,12 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["Addresses", "AddressesExhausted"]
 
 PODS: Final = "10.244.0.0/16"
 NODES: Final = "172.18.0.0/16"
+#: The first address of the network of the nodes.
+API_SERVER: Final = "172.18.0.1"
+_API_PORT: Final[dict[str, Any]] = {"name": "https", "port": 6443, "protocol": "TCP"}
+
+
+API_SERVER_ENDPOINTS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{"addresses": [{"ip": API_SERVER}], "ports": [_API_PORT]}],
+    },
+    {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [API_SERVER], "conditions": {"ready": True}}],
+        "ports": [_API_PORT],
+    },
+)
+"""Endpoints and EndpointSlice of the Service `kubernetes` (pkg/controlplane/reconcilers): where pods reach the API server. One
+that listens on loopback only has none; that of a cluster with nodes has its address in the network of the nodes."""
 
 
 class AddressesExhausted(Exception):

@@ -11,7 +11,7 @@ pkg/kubelet/kubelet.go (rejectPod).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity
 from fakekube.apimachinery.selectors.taints import untolerated
@@ -19,10 +19,9 @@ from fakekube.controllers.objects import Object
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
+from fakekube.nodes.pod_status import TERMINAL
 
 __all__ = ["Rejection", "rejected_status", "rejection"]
-
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Rejection(NamedTuple):
@@ -44,7 +43,7 @@ def rejection(pod: Object, node: Object, others: Iterable[Object]) -> Rejection 
     info.set_node(node)
     for other in others:
         status = other.get("status") or {}
-        if status.get("startTime") and status.get("phase") not in _TERMINAL:
+        if status.get("startTime") and status.get("phase") not in TERMINAL:
             info.add(PodInfo(other))
     return next(_rejections(PodInfo(pod), info), None)
 

@@ -94,7 +94,7 @@ class Commands:
         return of_container, of_volumes
 
     def is_obstructed(self, pod: Object) -> bool:
-        """Whether something keeps a container of a known image from starting, although its command is not known."""
+        """Reports whether something keeps a container of a known image from starting, although its command is not known."""
         images: Images = self._kubelet.context.shared.get("images", DEFAULT)
         spec = pod["spec"]
         concerned = [one for field in _FIELDS for one in spec.get(field) or () if images.find(one.get("image") or "") is not None]
@@ -122,7 +122,7 @@ class Commands:
                     self._run_post_start(pod, container)
 
     def is_started(self, pod: Object, name: str, attempt: int) -> bool:
-        """Whether the command of a run of a container was started."""
+        """Reports whether the command of a run of a container was started."""
         return self._started.get(pod["metadata"]["uid"], {}).get(name) == attempt
 
     def _run_post_start(self, pod: Object, container: Container) -> None:

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.golang.quoting import go_quote
+from fakekube.controllers.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.nodes.images.image import Image
 
-
-Object = Mapping[str, Any]
 
 #: Field of a source → (resource, kind).
 _KEYED: Final = {
@@ -32,12 +31,12 @@ _KEYED: Final = {
 }
 
 
-def mount_error(pod: Object, cluster: ClusterAccess) -> str:
+def mount_error(pod: StoredObject, cluster: ClusterAccess) -> str:
     """Returns why the volumes of a pod cannot be mounted; "" if they can."""
     return next(_mount_errors(pod, cluster), "")
 
 
-def _mount_errors(pod: Object, cluster: ClusterAccess) -> Iterator[str]:
+def _mount_errors(pod: StoredObject, cluster: ClusterAccess) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         sources = [volume, *((volume.get("projected") or {}).get("sources") or ())]
         for source in sources:
@@ -48,7 +47,7 @@ def _mount_errors(pod: Object, cluster: ClusterAccess) -> Iterator[str]:
                         yield f'MountVolume.SetUp failed for volume "{volume["name"]}" : {problem}'
 
 
-def _missing(pod: Object, field: str, source: Object, cluster: ClusterAccess) -> str:
+def _missing(pod: StoredObject, field: str, source: StoredObject, cluster: ClusterAccess) -> str:
     """Returns what a source refers to and does not exist; "" if all exists, or is optional."""
     if source.get("optional"):
         return ""
@@ -67,22 +66,22 @@ def _missing(pod: Object, field: str, source: Object, cluster: ClusterAccess) ->
 
 
 def creation_error(
-    pod: Object, container: Object, cluster: ClusterAccess, image: Image | None, environment: Mapping[str, str]
+    pod: StoredObject, container: StoredObject, cluster: ClusterAccess, image: Image | None, environment: Mapping[str, str]
 ) -> str:
     """Returns why a container cannot be created; "" if it can.
 
     Args:
-        pod: The pod.
-        container: An item of its spec.
-        cluster: Access to ConfigMaps and Secrets.
-        image: The image of the container; None if it is not known.
-        environment: The variables of the container.
+        pod: the pod.
+        container: an item of its spec.
+        cluster: access to ConfigMaps and Secrets.
+        image: the image of the container; None if it is not known.
+        environment: the variables of the container.
     """
     return next(_creation_errors(pod, container, cluster, image, environment), "")
 
 
 def _creation_errors(
-    pod: Object, container: Object, cluster: ClusterAccess, image: Image | None, environment: Mapping[str, str]
+    pod: StoredObject, container: StoredObject, cluster: ClusterAccess, image: Image | None, environment: Mapping[str, str]
 ) -> Iterator[str]:
     for source in (*(container.get("envFrom") or ()), *(one.get("valueFrom") or {} for one in container.get("env") or ())):
         for field in _KEYED.keys() & source.keys():
@@ -94,7 +93,7 @@ def _creation_errors(
     yield from _user_errors(pod, container, image)
 
 
-def _sub_path_errors(mount: Object, environment: Mapping[str, str]) -> Iterator[str]:
+def _sub_path_errors(mount: StoredObject, environment: Mapping[str, str]) -> Iterator[str]:
     expression = mount.get("subPathExpr") or ""
     if not expression:
         return
@@ -110,7 +109,7 @@ def _sub_path_errors(mount: Object, environment: Mapping[str, str]) -> Iterator[
         yield f"unable to provision SubPath {go_quote(path)}: must not contain '..'"
 
 
-def _user_errors(pod: Object, container: Object, image: Image | None) -> Iterator[str]:
+def _user_errors(pod: StoredObject, container: StoredObject, image: Image | None) -> Iterator[str]:
     own, shared = container.get("securityContext") or {}, pod["spec"].get("securityContext") or {}
 
     def value(name: str) -> Any:

@@ -31,7 +31,7 @@ from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.registry import DEFAULT, Images
 from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
-from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status
+from fakekube.nodes.pod_status import TERMINAL, completed_status, is_of_job, observed_status, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.probes import Probes
 from fakekube.nodes.rules import RULES, Pods
@@ -51,7 +51,6 @@ ONE_ADVANCE: Final = 0.2
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 #: The field manager of the status of pods without a plan: kwok, which writes the same.
 DEFAULT_MANAGER: Final = "kwok"
 
@@ -129,7 +128,7 @@ class Kubelet(Reconciler):
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (key, *self._running.deferred_on(node)) if status.get("phase") in _TERMINAL else (key,)
+        return (key, *self._running.deferred_on(node)) if status.get("phase") in TERMINAL else (key,)
 
     def _hold_node_addresses(self, node: StoredObject) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():
@@ -264,7 +263,7 @@ class Kubelet(Reconciler):
     def _check_deadline(self, key: Key, pod: Object, node: Object) -> None:
         """Fails a pod that has been active for longer than activeDeadlineSeconds."""
         status = pod.get("status") or {}
-        if status.get("phase") in _TERMINAL or not status.get("startTime") or "deletionTimestamp" in pod["metadata"]:
+        if status.get("phase") in TERMINAL or not status.get("startTime") or "deletionTimestamp" in pod["metadata"]:
             return
         active = (self.clock.now() - parse_time(status["startTime"])).total_seconds()
         left = pod["spec"]["activeDeadlineSeconds"] - active
@@ -302,7 +301,7 @@ class Kubelet(Reconciler):
     def _run_with_plan(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
         deleted = "deletionTimestamp" in pod["metadata"]
-        if (pod.get("status") or {}).get("phase") in _TERMINAL and (uid not in self._workers or not deleted):
+        if (pod.get("status") or {}).get("phase") in TERMINAL and (uid not in self._workers or not deleted):
             if deleted:
                 self._remove(pod)
             return

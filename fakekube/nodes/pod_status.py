@@ -23,6 +23,8 @@ __all__ = [
 
 Object = Mapping[str, Any]
 
+#: The phases in which a pod has ended.
+TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 #: The conditions that a kubelet sets in a ready pod; the scheduler sets PodScheduled.
 READY_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 

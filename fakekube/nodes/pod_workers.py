@@ -74,10 +74,10 @@ class PodWorkers:
         """Does what is due. Returns the seconds until the next transition; None if there is none. Raises ApiError.
 
         Args:
-            pod: The pod.
-            plan: Its plan; None keeps the present one.
-            addresses: The addresses of node and pod.
-            exits: The exits of main programs.
+            pod: the pod.
+            plan: its plan; None keeps the present one.
+            addresses: the addresses of node and pod.
+            exits: the exits of main programs.
         """
         uid = pod["metadata"]["uid"]
         now = self._clock.monotonic()
@@ -148,7 +148,7 @@ class PodWorkers:
         self._write_state(pod, worker.state, addresses, now)
 
     def is_done(self, uid: str) -> bool:
-        """Whether all containers of a deleted pod have stopped."""
+        """Reports whether all containers of a deleted pod have stopped."""
         worker = self._workers.get(uid)
         return worker is None or (worker.state.terminating and worker.state.is_done)
 

@@ -8,14 +8,14 @@ Specified by: pkg/kubelet/kubelet.go (SyncPod), pkg/kubelet/allocation/allocatio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.ephemeral import ephemeral_statuses
-from fakekube.nodes.pod_status import resized_status, resources_of
+from fakekube.nodes.pod_status import TERMINAL, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.resize import PENDING, is_resized, pending_condition, resize_message, why_deferred
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.kubelet import Kubelet
 
 __all__ = ["RunningPods"]
-
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class RunningPods:
@@ -75,7 +73,7 @@ class RunningPods:
         name = node["metadata"]["name"]
         keys = [one for one in self._on_node.get(name, ()) if one != key]
         others = [found for one in keys if (found := self._kubelet.cache.get("pods", *one)) is not None]
-        others = [one for one in others if (one.get("status") or {}).get("phase") not in _TERMINAL]
+        others = [one for one in others if (one.get("status") or {}).get("phase") not in TERMINAL]
         message = why_deferred(pod, node, others)
         if message:
             self._deferred.setdefault(name, set()).add(key)

@@ -15,14 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fakekube.controllers.objects import StoredObject
+
 if TYPE_CHECKING:
     from fakekube.net.streaming.kubelet_api import Destination
     from fakekube.nodes.runtime.behaviour import PortHandler
     from fakekube.nodes.runtime.handlers import Handler
     from fakekube.nodes.runtime.program import Command
-
-
-Object = Mapping[str, Any]
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,19 +53,19 @@ class Image:
         """Returns the program with a name or path; None if it has none."""
         return self.programs.get(name) or self.programs.get(posixpath.basename(name))
 
-    def argv(self, container: Object) -> list[str]:
+    def argv(self, container: StoredObject) -> list[str]:
         """Returns the words of the main program of a container: its command and args, or those of the image."""
         command, args = list(container.get("command") or ()), list(container.get("args") or ())
         if command:
             return command + args
         return [*self.entrypoint, *(args or self.command)]
 
-    def runs(self, container: Object, *, completes: bool = False) -> bool:
+    def runs(self, container: StoredObject, *, completes: bool = False) -> bool:
         """Reports whether the main program of a container is known, so that it decides how the container ends.
 
         Args:
-            container: An item of a pod's spec.
-            completes: Whether the container would succeed at once if its program were not known.
+            container: an item of a pod's spec.
+            completes: whether the container would succeed at once if its program were not known.
         """
         given = container.get("command") or container.get("args")
         argv = self.argv(container)
@@ -83,6 +82,6 @@ class Image:
         return base in APPLETS and base not in self.lacks
 
 
-def _is_observed(container: Object) -> bool:
-    """Whether something asks a container that runs for ever: a probe or a hook."""
+def _is_observed(container: StoredObject) -> bool:
+    """Reports whether something asks a container that runs for ever: a probe or a hook."""
     return any(container.get(one) for one in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"))

@@ -91,7 +91,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
         programs={"/regression-issue-74839": _WAIT}, entrypoint=("/regression-issue-74839",), shell=False
     ),
     "resource-consumer": Image(
-        programs={"/consumer": _import_later("consumer", "resource_consumer")}, entrypoint=("/consumer",), shell=False
+        programs={"/consumer": _import_later("programs", "resource_consumer")}, entrypoint=("/consumer",), shell=False
     ),
 }
 

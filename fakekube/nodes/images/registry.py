@@ -7,15 +7,14 @@ Specified by: pkg/kubelet/images/image_manager.go (EnsureImageExists).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
+from fakekube.controllers.objects import StoredObject
 from fakekube.nodes.images.image import Image
 from fakekube.nodes.images.known import find_known
 from fakekube.nodes.plans import ContainerPlan, PodPlan
-
-Object = Mapping[str, Any]
 
 #: Why an image that does not exist cannot be pulled.
 NOT_FOUND: Final = "failed to resolve reference: not found"
@@ -35,7 +34,7 @@ class Images(MutableMapping[str, Image]):
     A name is that of an image with or without its tag, or its last part. Names that are not set are those of `known`.
 
     Args:
-        changed: Called after each change.
+        changed: called after each change.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
@@ -72,12 +71,12 @@ class Images(MutableMapping[str, Image]):
                     return self._own[name]
         return find_known(image)
 
-    def runs(self, container: Object, *, completes: bool = False) -> bool:
+    def runs(self, container: StoredObject, *, completes: bool = False) -> bool:
         """Reports whether the main program of a container is known, see `Image.runs`."""
         found = self.find(container.get("image") or "")
         return found is not None and found.runs(container, completes=completes)
 
-    def plan_without(self, pod: Object) -> PodPlan | None:
+    def plan_without(self, pod: StoredObject) -> PodPlan | None:
         """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""
         missing = {
             one["name"]: ContainerPlan(pull_error=NOT_FOUND)

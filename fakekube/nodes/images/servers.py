@@ -109,7 +109,7 @@ def application(handle: Callable[[Request], Answer]) -> Callable[..., Iterable[b
         answer = handle(request)
         body = answer.body.encode() if isinstance(answer.body, str) else answer.body
         headers = {
-            "Content-Type": _HTML if _HTML_START.match(body) else _TEXT,
+            "Content-Type": f"text/{'html' if _HTML_START.match(body) else 'plain'}; charset=utf-8",
             **answer.headers,
             "Content-Length": str(len(body)),
         }

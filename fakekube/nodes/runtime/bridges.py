@@ -21,7 +21,7 @@ class Bridge:
     """A port of this machine that leads to a port of a pod.
 
     Args:
-        connect: Returns a new connection to the port of the pod. Raises OSError.
+        connect: returns a new connection to the port of the pod. Raises OSError.
     """
 
     def __init__(self, connect: Callable[[], Connection]) -> None:

@@ -1,21 +1,22 @@
-"""The DNS of the cluster: records of Services, their endpoints and pods, as CoreDNS serves them.
+"""The DNS of the cluster: records of Services, their endpoints and pods, as CoreDNS serves them; the resolvers of pods.
 
 A name is fully qualified here; the search list of a pod is applied by its resolver (`network.Network`).
 
 Specified by: the specification of DNS-based service discovery for Kubernetes (kubernetes/dns); CoreDNS' plugin kubernetes with
-`pods insecure`.
+`pods insecure`; pkg/kubelet/network/dns/dns.go (GetPodDNS); resolv.conf(5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
-
-Object = Mapping[str, Any]
+from fakekube.controllers.objects import StoredObject
+from fakekube.nodes.addresses import API_SERVER
 
 DOMAIN: Final = "cluster.local"
 #: The seconds for which a record may be kept.
@@ -34,7 +35,7 @@ class Record(NamedTuple):
         return f"{self.name}.\t{TTL}\tIN\t{self.type}\t{self.data}"
 
 
-def endpoints_of(cluster: ClusterAccess, service: str, namespace: str) -> Iterator[Object]:
+def endpoints_of(cluster: ClusterAccess, service: str, namespace: str) -> Iterator[StoredObject]:
     """Yields the EndpointSlices of a Service."""
     for piece in cluster.list("discovery.k8s.io", "endpointslices", namespace):
         if (piece["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service:
@@ -50,9 +51,9 @@ def lookup(cluster: ClusterAccess, name: str, kind: str) -> list[Record] | None:
     """Returns the records of a name; None if the name does not exist (NXDOMAIN).
 
     Args:
-        cluster: Access to Services, EndpointSlices and pods.
-        name: A fully qualified name, without the final dot.
-        kind: A, AAAA, CNAME, SRV or PTR.
+        cluster: access to Services, EndpointSlices and pods.
+        name: a fully qualified name, without the final dot.
+        kind: one of A, AAAA, CNAME, SRV or PTR.
     """
     name = name.rstrip(".").lower()
     if name.endswith(".arpa"):
@@ -76,7 +77,7 @@ def lookup(cluster: ClusterAccess, name: str, kind: str) -> list[Record] | None:
     if addresses is None:
         return None
     if kind == "SRV":
-        return _all_services(cluster, service, name) if not below else []
+        return [record for _, record in _ports(cluster, service, name)] if not below else []
     return [Record(name, _type_of(one), one) for one in addresses if _type_of(one) == kind]
 
 
@@ -91,11 +92,11 @@ def _pod(name: str, address: str, kind: str) -> list[Record] | None:
     return [Record(name, kind, text)] if _type_of(text) == kind else []
 
 
-def _is_headless(service: Object) -> bool:
+def _is_headless(service: StoredObject) -> bool:
     return service["spec"].get("clusterIP") in (None, "", "None")
 
 
-def _ready_endpoints(cluster: ClusterAccess, service: Object) -> Iterator[tuple[Object, Object]]:
+def _ready_endpoints(cluster: ClusterAccess, service: StoredObject) -> Iterator[tuple[StoredObject, StoredObject]]:
     """Yields the endpoints that have records, each with its EndpointSlice."""
     metadata = service["metadata"]
     for piece in endpoints_of(cluster, metadata["name"], metadata["namespace"]):
@@ -104,12 +105,12 @@ def _ready_endpoints(cluster: ClusterAccess, service: Object) -> Iterator[tuple[
                 yield piece, one
 
 
-def _label_of(endpoint: Object) -> str:
+def _label_of(endpoint: StoredObject) -> str:
     """Returns the label of an endpoint: its hostname, or its address with dashes."""
     return str(endpoint.get("hostname") or endpoint["addresses"][0].replace(".", "-").replace(":", "-"))
 
 
-def _addresses(cluster: ClusterAccess, service: Object, below: list[str]) -> list[str] | None:
+def _addresses(cluster: ClusterAccess, service: StoredObject, below: list[str]) -> list[str] | None:
     """Returns the addresses of a Service, or of one of its endpoints; None if there is no such endpoint."""
     spec = service["spec"]
     if not _is_headless(service):
@@ -122,18 +123,14 @@ def _addresses(cluster: ClusterAccess, service: Object, below: list[str]) -> lis
     return list(dict.fromkeys(address for one in found for address in one["addresses"]))
 
 
-def _services(cluster: ClusterAccess, service: Object, name: str, port: str, protocol: str) -> list[Record] | None:
+def _services(cluster: ClusterAccess, service: StoredObject, name: str, port: str, protocol: str) -> list[Record] | None:
     """Returns the SRV records of a named port; None if there is none."""
     wanted = (port.removeprefix("_"), protocol.removeprefix("_").upper())
     found = [record for key, record in _ports(cluster, service, name) if key == wanted]
     return found or None
 
 
-def _all_services(cluster: ClusterAccess, service: Object, name: str) -> list[Record]:
-    return [record for _, record in _ports(cluster, service, name)]
-
-
-def _ports(cluster: ClusterAccess, service: Object, name: str) -> Iterator[tuple[tuple[str, str], Record]]:
+def _ports(cluster: ClusterAccess, service: StoredObject, name: str) -> Iterator[tuple[tuple[str, str], Record]]:
     """Yields the SRV records of a Service by name and protocol of the port."""
     metadata = service["metadata"]
     base = f"{metadata['name']}.{metadata['namespace']}.svc.{DOMAIN}"
@@ -161,3 +158,43 @@ def _reverse(cluster: ClusterAccess, name: str) -> list[Record] | None:
             if any(reverse_name(one) == name for one in endpoint["addresses"]):
                 return [Record(name, "PTR", f"{_label_of(endpoint)}.{full}")]
     return None
+
+
+# ---------------------------------------------------------------- the resolver of a pod
+
+#: The address of the Service kube-dns.
+CLUSTER_DNS: Final = "10.96.0.10"
+
+
+@dataclass(slots=True, frozen=True)
+class Resolver:
+    """The content of a pod's /etc/resolv.conf."""
+
+    servers: list[str] = field(default_factory=list)
+    searches: list[str] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"search {' '.join(self.searches)}\n"] if self.searches else []
+        lines += [f"nameserver {server}\n" for server in self.servers]
+        shown = [f"{name}:{value}" if value else name for name, value in self.options.items()]
+        return "".join(lines) + (f"options {' '.join(shown)}\n" if shown else "")
+
+
+def resolver_of(pod: StoredObject) -> Resolver:
+    """Returns the resolver of a pod: that of the cluster or of the node, by dnsPolicy, with its dnsConfig."""
+    spec = pod["spec"]
+    policy = spec.get("dnsPolicy") or "ClusterFirst"
+    if policy == "ClusterFirst" and spec.get("hostNetwork"):
+        policy = "Default"
+    searches, servers, options = list[str](), list[str](), dict[str, str]()
+    if policy in ("ClusterFirst", "ClusterFirstWithHostNet"):
+        searches = [f"{pod['metadata']['namespace']}.svc.cluster.local", "svc.cluster.local", "cluster.local"]
+        servers, options = [CLUSTER_DNS], {"ndots": "5"}
+    elif policy == "Default":
+        servers = [API_SERVER]
+    own = spec.get("dnsConfig") or {}
+    searches += own.get("searches") or ()
+    servers += own.get("nameservers") or ()
+    options |= {one["name"]: one.get("value") or "" for one in own.get("options") or ()}
+    return Resolver(list(dict.fromkeys(servers)), list(dict.fromkeys(searches)), options)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.nodes.runtime.commands import APPLETS
+from fakekube.nodes.runtime.dns import resolver_of
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Space, Symlink
-from fakekube.nodes.runtime.resolver import resolver_of
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
@@ -67,9 +67,9 @@ def root_of(name: str, now: float, image: Image | None = None) -> Directory:
     """Returns the root directory of a new container.
 
     Args:
-        name: The name of the image.
-        now: The time of its files, in seconds since 1970.
-        image: The image, if it is known.
+        name: the name of the image.
+        now: the time of its files, in seconds since 1970.
+        image: the image, if it is known.
     """
     root = Directory(mtime=now)
     files = FileSystem(root, lambda: now)

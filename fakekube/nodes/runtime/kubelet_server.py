@@ -37,7 +37,6 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscore
 _LOGS: Final = re.compile(r"/containerLogs/([^/]+)/([^/]+)/([^/]+)")
 _PHRASES: Final = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
 _GIGABYTE: Final = 1024**3
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 _CONFIGURATION: Final[dict[str, Any]] = {
     "enableServer": True,

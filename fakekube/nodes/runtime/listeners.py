@@ -48,9 +48,9 @@ class Listeners:
         """Listens at a TCP port.
 
         Args:
-            port: The port.
-            accept: Returns a new connection.
-            shared: Whether other programs may wait for a connection at the port as well.
+            port: the port.
+            accept: returns a new connection.
+            shared: whether other programs may wait for a connection at the port as well.
 
         Raises:
             OSError: Another program listens at the port.

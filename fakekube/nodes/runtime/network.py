@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
 from fakekube.base.clock import Clock
+from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror
@@ -25,10 +26,6 @@ from fakekube.nodes.runtime.listeners import Listeners, Peer
 
 __all__ = ["Network", "NoSuchHost", "Routes", "Target", "endpoints_of"]
 
-Object = Mapping[str, Any]
-
-#: The seconds for which a client stays with its endpoint, if the Service does not say so.
-_AFFINITY: Final = 10_800
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
 
@@ -48,13 +45,13 @@ class PodNetworks(Protocol):
     def routes(self) -> Routes:
         """The routes of the cluster."""
 
-    def listens(self, pod: Object, port: int, protocol: str) -> bool:
+    def listens(self, pod: StoredObject, port: int, protocol: str) -> bool:
         """Reports whether a program of a pod listens at a port."""
 
-    def connect(self, pod: Object, port: int, peer: Peer | None = None) -> Connection:
+    def connect(self, pod: StoredObject, port: int, peer: Peer | None = None) -> Connection:
         """Connects to a port of a pod. Raises OSError."""
 
-    def send(self, pod: Object, port: int, data: bytes, peer: Peer) -> bytes | None:
+    def send(self, pod: StoredObject, port: int, data: bytes, peer: Peer) -> bytes | None:
         """Sends a datagram to a port of a pod. Returns its answer. Raises OSError."""
 
     def connect_api_server(self) -> Connection:
@@ -68,7 +65,7 @@ class NoSuchHost(OSError):
 class Target(NamedTuple):
     """A port of a pod."""
 
-    pod: Object
+    pod: StoredObject
     port: int
 
 
@@ -76,7 +73,7 @@ class Routes:
     """Finds the pods behind addresses of pods, Services and nodes, for one cluster.
 
     Args:
-        runtime: The container runtime.
+        runtime: the container runtime.
     """
 
     def __init__(self, runtime: PodNetworks) -> None:
@@ -88,19 +85,19 @@ class Routes:
         """Uid of a Service and address of a client → address of its endpoint, and the time until which it applies."""
         self._last_port = _FIRST_PORT
 
-    def peer(self, pod: Object) -> Peer:
+    def peer(self, pod: StoredObject) -> Peer:
         """Returns the source of a connection from a pod."""
         with self._lock:
             self._last_port = self._last_port + 1 if self._last_port < 60_999 else _FIRST_PORT
             return Peer(address_of(pod), self._last_port)
 
-    def target(self, client: Object | None, address: str, port: int, protocol: str = "TCP") -> Target | None:
+    def target(self, client: StoredObject | None, address: str, port: int, protocol: str = "TCP") -> Target | None:
         """Returns the port of a pod that an address and a port lead to; None if it is the API server.
 
         Args:
-            client: The pod that connects; None for the API server.
-            address: Of a pod, a Service or a node.
-            port: The port.
+            client: the pod that connects; None for the API server.
+            address: of a pod, a Service or a node.
+            port: the port.
             protocol: TCP or UDP.
 
         Raises:
@@ -120,7 +117,7 @@ class Routes:
                 return Target(pod, port)
         raise oserror(errno.EHOSTUNREACH, address)
 
-    def _local(self, client: Object, address: str, port: int, protocol: str) -> Target | None:
+    def _local(self, client: StoredObject, address: str, port: int, protocol: str) -> Target | None:
         if not client["spec"].get("hostNetwork"):
             return Target(client, port)
         node = self._cluster.get("", "nodes", "", client["spec"].get("nodeName", ""))
@@ -130,13 +127,13 @@ class Routes:
 
     # ------------------------------------------------------------ Services
 
-    def _behind(self, service: Object, client: Object | None, port: int, protocol: str, field: str) -> Target | None:
+    def _behind(self, service: StoredObject, client: StoredObject | None, port: int, protocol: str, field: str) -> Target | None:
         """Returns an endpoint of a port of a Service.
 
         Args:
-            service: The Service.
-            client: The pod that connects.
-            port: A port, or a node port.
+            service: the Service.
+            client: the pod that connects.
+            port: one of its ports, or a node port.
             protocol: TCP or UDP.
             field: `port` or `nodePort`.
         """
@@ -158,7 +155,9 @@ class Routes:
             raise oserror(errno.ECONNREFUSED, metadata["name"])
         return self._pod_at(*self._choose(service, port, client, found))
 
-    def _endpoints(self, service: Object, wanted: Object, client: Object | None, *, local: bool) -> Iterator[tuple[str, int]]:
+    def _endpoints(
+        self, service: StoredObject, wanted: StoredObject, client: StoredObject | None, *, local: bool
+    ) -> Iterator[tuple[str, int]]:
         """Yields address and port of the endpoints that traffic goes to: those that are ready, else terminating ones that
         serve."""
         metadata, spec = service["metadata"], service["spec"]
@@ -180,7 +179,9 @@ class Routes:
                         serving.append((one["addresses"][0], target["port"]))
         yield from ready or serving
 
-    def _choose(self, service: Object, port: int, client: Object | None, found: list[tuple[str, int]]) -> tuple[str, int]:
+    def _choose(
+        self, service: StoredObject, port: int, client: StoredObject | None, found: list[tuple[str, int]]
+    ) -> tuple[str, int]:
         uid, now = service["metadata"]["uid"], self._runtime.clock.monotonic()
         with self._lock:
             if service["spec"].get("sessionAffinity") != "ClientIP" or client is None:
@@ -192,8 +193,8 @@ class Routes:
             if chosen is None:
                 turn = self._turns[uid, port] = self._turns.get((uid, port), -1) + 1
                 chosen = found[turn % len(found)]
-            config = (service["spec"].get("sessionAffinityConfig") or {}).get("clientIP") or {}
-            self._kept[key] = (chosen[0], now + (config.get("timeoutSeconds") or _AFFINITY))
+            seconds = service["spec"]["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
+            self._kept[key] = (chosen[0], now + seconds)
             return chosen
 
     def service(self, namespace: str, name: str, port: int) -> Target:
@@ -216,14 +217,14 @@ class Routes:
 
     # ------------------------------------------------------------ nodes
 
-    def _node_at(self, address: str) -> Object | None:
+    def _node_at(self, address: str) -> StoredObject | None:
         for node in self._cluster.list("", "nodes"):
             for one in (node.get("status") or {}).get("addresses") or ():
                 if one["address"] == address and one["type"] in ("InternalIP", "ExternalIP"):
                     return node
         return None
 
-    def _at_node(self, node: Object, client: Object | None, address: str, port: int, protocol: str) -> Target | None:
+    def _at_node(self, node: StoredObject, client: StoredObject | None, address: str, port: int, protocol: str) -> Target | None:
         """Returns what a port of a node leads to: a pod in its network, a hostPort, or a node port."""
         name = node["metadata"]["name"]
         for pod in self._cluster.list("", "pods"):
@@ -245,12 +246,12 @@ class Routes:
         raise oserror(errno.ECONNREFUSED, address)
 
 
-def address_of(pod: Object) -> str:
+def address_of(pod: StoredObject) -> str:
     """Returns the address of a pod."""
     return str((pod.get("status") or {}).get("podIP") or "127.0.0.1")
 
 
-def _addresses_of(service: Object) -> list[str]:
+def _addresses_of(service: StoredObject) -> list[str]:
     """Returns the addresses at which nodes accept traffic for a Service."""
     spec = service["spec"]
     balancer = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
@@ -266,7 +267,7 @@ class Network:
         runtime: the container runtime.
     """
 
-    def __init__(self, pod: Callable[[], Object], runtime: PodNetworks) -> None:
+    def __init__(self, pod: Callable[[], StoredObject], runtime: PodNetworks) -> None:
         self._pod, self._runtime = pod, runtime
         self.listeners = Listeners()
         """The ports at which programs of the pod listen."""
@@ -327,7 +328,7 @@ class Network:
 
     def searches(self) -> list[str]:
         """Returns the search list of the pod."""
-        from fakekube.nodes.runtime.resolver import resolver_of
+        from fakekube.nodes.runtime.dns import resolver_of
 
         return resolver_of(self._pod()).searches
 
@@ -335,9 +336,9 @@ class Network:
         """Returns the records of a name.
 
         Args:
-            name: The name; with a final dot, it is fully qualified.
-            kind: A, AAAA, CNAME, SRV or PTR.
-            search: Whether the search list applies.
+            name: the name; with a final dot, it is fully qualified.
+            kind: one of A, AAAA, CNAME, SRV or PTR.
+            search: whether the search list applies.
         """
         full = name.rstrip(".")
         candidates = [full]

@@ -28,8 +28,8 @@ def secure(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connec
     """Returns the outer side of a connection whose inner side is plain.
 
     Args:
-        connect: Returns the inner connection; called after the handshake.
-        context: Of the server.
+        connect: returns the inner connection; called after the handshake.
+        context: of the server.
     """
     made = _Secured(connect, context)
     return made.outer
@@ -146,9 +146,9 @@ class Client:
     """The client's side of TLS on a connection, for programs of containers.
 
     Args:
-        connection: The connection.
-        name: The name that the certificate must have.
-        authorities: The CA certificates in PEM; None accepts every certificate.
+        connection: the connection.
+        name: the name that the certificate must have.
+        authorities: the CA certificates in PEM; None accepts every certificate.
     """
 
     def __init__(self, connection: Connection, name: str, authorities: str | None) -> None:

@@ -18,10 +18,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "netexec": "netexec",
     "mounttest": "mounttest",
     "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset nettest",
-    "connect": "connect",
     "webhook": "webhook crd-conversion-webhook",
     "guestbook": "guestbook",
-    "clients": "inclusterclient test-service-account-issuer-discovery",
+    "clients": "connect inclusterclient test-service-account-issuer-discovery",
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
 

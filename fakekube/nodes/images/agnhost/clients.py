@@ -1,7 +1,8 @@
-"""Subcommands of agnhost that are clients of the API server, with the token of their pod."""
+"""Subcommands of agnhost that are clients: of any port, and of the API server with the token of their pod."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from base64 import urlsafe_b64encode
@@ -9,6 +10,7 @@ from typing import Final
 
 from fakekube.apiserver.auth import jose
 from fakekube.nodes.images.agnhost.flags import flags, log
+from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep
 
@@ -61,7 +63,39 @@ async def _issuer_discovery(program: Program) -> int:
     return 0
 
 
+async def _connect(program: Program) -> int:
+    given, operands = flags(program, {"timeout": "0", "protocol": "tcp", "udp-data": "hostname", "sctp-data": "hostname"})
+    host, _, port = (operands[0] if operands else "").rpartition(":")
+    if not port.isdigit():
+        return await _fail(program, f"UNKNOWN: address {operands[0] if operands else ''}: missing port in address")
+    network, protocol = program.host.network, given["protocol"] or "tcp"
+    try:
+        if protocol == "udp":
+            if not network.send(host.strip("[]"), int(port), given["udp-data"].encode() + b"\n"):
+                return await _fail(program, "TIMEOUT: read udp: i/o timeout")
+        elif protocol == "tcp":
+            connection = network.connect(host.strip("[]"), int(port))
+            connection.from_client.close()
+            connection.to_client.abandon()
+        else:
+            return await _fail(program, "OTHER: protocol not supported")
+    except NoSuchHost:
+        return await _fail(program, f"DNS: lookup {host}: no such host")
+    except TimeoutError:
+        return await _fail(program, "TIMEOUT")
+    except OSError as error:
+        kind = "REFUSED" if error.errno == errno.ECONNREFUSED else f"OTHER: {error.strerror}"
+        return await _fail(program, "TIMEOUT" if error.errno == errno.ETIMEDOUT else kind)
+    return 0
+
+
+async def _fail(program: Program, text: str) -> int:
+    await program.stderr.write(f"{text}\n".encode())
+    return 1
+
+
 COMMANDS: Final[dict[str, Command]] = {
+    "connect": _connect,
     "inclusterclient": _in_cluster_client,
     "test-service-account-issuer-discovery": _issuer_discovery,
 }

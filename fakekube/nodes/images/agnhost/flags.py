@@ -18,9 +18,9 @@ def flags(
     """Returns the flags of a subcommand, by name, and its operands.
 
     Args:
-        program: The program; its first argument is the subcommand.
-        defaults: Name → default; a flag whose default is `true` or `false` takes a value only after `=`.
-        short: Letter → name.
+        program: the program; its first argument is the subcommand.
+        defaults: name → default; a flag whose default is `true` or `false` takes a value only after `=`.
+        short: letter → name.
 
     Raises:
         Usage: A flag is unknown.
@@ -50,7 +50,7 @@ def flags(
 
 def _next(rest: list[str], name: str) -> str:
     if not rest:
-        raise Usage(f"flag needs an argument: --{name}")
+        raise Usage(f"expected argument for flag --{name}")
     return rest.pop(0)
 
 

@@ -179,10 +179,6 @@ class _NetExec:
         return None if found is None else found().encode()
 
 
-def _dial_http(program: Program, host: str, port: int, request: str) -> str:
-    return fetch(program, f"http://{f'[{host}]' if ':' in host else host}:{port}/{request}")[1].decode("utf-8", "replace")
-
-
 def _dial_udp(program: Program, host: str, port: int, request: str) -> str:
     found = program.host.network.send(host, port, request.encode())
     if not found:
@@ -190,7 +186,12 @@ def _dial_udp(program: Program, host: str, port: int, request: str) -> str:
     return found.decode("utf-8", "replace")
 
 
-_DIALERS: Final[dict[str, Callable[[Program, str, int, str], str]]] = {"http": _dial_http, "udp": _dial_udp}
+_DIALERS: Final[dict[str, Callable[[Program, str, int, str], str]]] = {
+    "http": lambda program, host, port, request: fetch(
+        program, f"http://{f'[{host}]' if ':' in host else host}:{port}/{request}"
+    )[1].decode("utf-8", "replace"),
+    "udp": _dial_udp,
+}
 
 _PATHS: Final[dict[str, Callable[[_NetExec, Request], Answer]]] = {
     "/clientip": _NetExec._client_ip,

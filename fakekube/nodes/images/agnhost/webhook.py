@@ -41,10 +41,6 @@ def _allow_late(request: Review) -> Response:
     return {"allowed": True, "status": {"metadata": {}, "message": "this webhook allows all requests"}}
 
 
-def _deny(request: Review) -> Response:
-    return _denial("this webhook denies all requests")
-
-
 def _add_label(request: Review) -> Response:
     labels = _object(request).get("metadata", {}).get("labels") or {}
     if not labels:
@@ -126,7 +122,7 @@ def _definitions(request: Review) -> Response:
 
 _WEBHOOKS: Final[Mapping[str, Callable[[Review], Response]]] = {
     "/always-allow-delay-5s": _allow_late,
-    "/always-deny": _deny,
+    "/always-deny": lambda request: _denial("this webhook denies all requests"),
     "/add-label": _add_label,
     "/pods": _pods,
     "/pods/attach": _attaching,

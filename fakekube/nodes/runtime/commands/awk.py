@@ -336,7 +336,7 @@ class _Parser:
         return execute
 
     def _ends_statement_after_group(self) -> bool:
-        """Whether the group of parentheses that begins here is the whole rest of the statement."""
+        """Reports whether the group of parentheses that begins here is the whole rest of the statement."""
         depth = 0
         for place in range(self._at, len(self._tokens)):
             kind = self._tokens[place][0]

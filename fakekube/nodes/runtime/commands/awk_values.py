@@ -251,7 +251,7 @@ def format_values(values: Sequence[Value]) -> str:
         return ""
     rest = list(values[1:])
 
-    def one(found: re.Match[str]) -> str:
+    def convert(found: re.Match[str]) -> str:
         flags, width, precision, kind = found.groups()
         if kind == "%":
             return "%"
@@ -268,7 +268,7 @@ def format_values(values: Sequence[Value]) -> str:
         text = text_of(value)
         return f"{shape}s" % ((chr(int(value)) if isinstance(value, float) else text[:1]) if kind == "c" else text)
 
-    return _FORMAT.sub(one, text_of(values[0]))
+    return _FORMAT.sub(convert, text_of(values[0]))
 
 
 def _substr(given: Sequence[Value]) -> Value:

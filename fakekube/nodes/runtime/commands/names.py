@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from fakekube.apis.validation.ip import parse_ip
-from fakekube.nodes.runtime.dns import Record, reverse_name
+from fakekube.nodes.runtime.dns import Record, resolver_of, reverse_name
 from fakekube.nodes.runtime.program import Command, Program, Usage
-from fakekube.nodes.runtime.resolver import resolver_of
 
 _TYPES: Final = frozenset({"A", "AAAA", "CNAME", "SRV", "PTR", "ANY", "TXT", "MX", "NS", "SOA"})
 
