@@ -30,6 +30,10 @@ _CONVENTIONS = "API conventions, concurrency control and consistency"
 #: How many conflicts each object has: a client may write it several times, and only one of the writes may be careless.
 _CONFLICTS = 4
 
+#: A client that reads from a cache repeats a stale write only until the watch has delivered the newer object: fewer times than
+#: this, and within fewer seconds.
+_SEVERAL, _LASTED = 5, 0.3
+
 #: How many times a client may repeat a write that cannot succeed. A client that reads from a cache needs a few attempts until the
 #: cache is up to date; more are an error loop.
 _MANY = 10
@@ -80,10 +84,13 @@ class Conflicts(Rule):
             if call.status == 409 and call.verb in ("update", "patch") and call.collection != LEASES:
                 refused.setdefault((call.path, call.exchange.raw_body), []).append(call)
         worst = max(refused.values(), key=len, default=[])
-        if len(worst) < _MANY:
+        lasted = worst[-1].at - worst[0].at if worst else 0.0
+        if len(worst) < _MANY and not (len(worst) >= _SEVERAL and lasted >= _LASTED):
             return None
         return Verdict.failed(
-            f"{worst[0].verb} {worst[0].path} was sent {len(worst)} times with the same stale body", *trial.excerpt(worst)
+            f"{worst[0].verb} {worst[0].path} was sent {len(worst)} times within {lasted:.1f} s with the same stale body",
+            *trial.excerpt(worst),
+            by_time=len(worst) < _MANY,
         )
 
 

@@ -118,7 +118,7 @@ class CompressedLists(Content):
     name = "gzip"
     provocation = "a list beyond 128 KiB is compressed"
     watches = True
-    steps = ("W9", "W14", "W1")
+    steps = ("W14", "W1")
 
     def require(self, baseline: Baseline) -> None:
         reads = [call for call in baseline.trial.trace if call.is_list or call.is_watch]
