@@ -62,7 +62,8 @@ class ClientRun:
         self.random = random.Random(f"{session.seed}/{name}")
         """Seeded by the check's seed and the rule."""
         arguments = dict(rule.cluster_arguments()) if rule is not None else {}
-        self.cluster = Cluster(**{"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments})
+        self._arguments = {"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments}
+        self.cluster = Cluster(**self._arguments)
         self.cluster.faults.seed(self.random.randrange(1 << 30))
         self.trace = Trace(self.cluster, self.zero)
         self.folder = session.new_folder(name)
@@ -111,6 +112,16 @@ class ClientRun:
         if self.session.traced:
             self.cluster.keep_changes()
         self.load_prerequisites(self.sample.prerequisites)
+
+    def upgrade(self, version: str) -> None:
+        """Replaces the cluster by one of another minor, with the same objects and the same address."""
+        old, port = self.cluster, self.cluster.port
+        snapshot = old.snapshot()
+        old.stop()
+        self.cluster = Cluster(**{**self._arguments, "version": version, "port": port})
+        self.cluster.restore(snapshot)
+        self.cluster.start()
+        self.trace.follow(self.cluster)
 
     def load_prerequisites(self, objects: Sequence[Object]) -> None:
         """Creates definitions and namespaces and waits until they can be used."""

@@ -65,9 +65,10 @@ class Event:
 class Call:
     """A request of the client, with its answer as far as it was sent."""
 
-    def __init__(self, exchange: Exchange, zero: float) -> None:
-        """`zero`: when the trial began, by `time.monotonic()`."""
+    def __init__(self, exchange: Exchange, zero: float, offset: int = 0) -> None:
+        """`zero`: when the trial began, by `time.monotonic()`; `offset`: the number of the last call of an earlier server."""
         self.exchange = exchange
+        self._offset = offset
         self._zero = zero
         self._events: list[Event] = []
         self._revision: int | None = None
@@ -81,7 +82,7 @@ class Call:
 
     @property
     def number(self) -> int:
-        return self.exchange.number
+        return self._offset + self.exchange.number
 
     @property
     def at(self) -> float:
@@ -329,21 +330,29 @@ class Trace:
     """
 
     def __init__(self, cluster: Cluster, zero: float) -> None:
-        self._requests = cluster.requests
-        self._requests.keep_frames()
+        self._servers = [(0, cluster.requests)]
+        """The recorded requests of the servers of one address, one after the other, each with the last number before."""
+        cluster.requests.keep_frames()
         self._zero = zero
         self._calls: dict[int, Call] = {}
 
+    def follow(self, cluster: Cluster) -> None:
+        """Goes on with another cluster, which serves from now on."""
+        cluster.requests.keep_frames()
+        self._servers.append((self.mark(), cluster.requests))
+
     def mark(self) -> int:
         """Returns a mark after the newest call, for `since`."""
-        return self._requests.mark()
+        offset, requests = self._servers[-1]
+        return offset + requests.mark()
 
     def since(self, mark: int = -1) -> list[Call]:
         """Returns the calls that began after a mark; without one, all calls. Requests that are not parsed yet are left out."""
         known = self._calls
         return [
-            known.get(one.number) or known.setdefault(one.number, Call(one, self._zero))
-            for one in self._requests.since(mark)
+            known.get(offset + one.number) or known.setdefault(offset + one.number, Call(one, self._zero, offset))
+            for offset, requests in self._servers
+            for one in requests.since(mark - offset)
             if one.info is not None or one.status is not None or one.seconds is not None
         ]
 
@@ -372,7 +381,7 @@ class Trace:
 
     def count_since(self, mark: int) -> int:
         """Returns how many calls began after a mark."""
-        return len(self._requests.since(mark))
+        return sum(len(requests.since(mark - offset)) for offset, requests in self._servers)
 
 
 #: The largest number of lines in an excerpt.

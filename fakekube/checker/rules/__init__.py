@@ -22,6 +22,7 @@ from fakekube.checker.rules import (
     revisions,
     sieve,
     spells,
+    upgrades,
     user_agent,
     watch_ends,
     watch_errors,
@@ -56,6 +57,7 @@ _FAMILIES = (
     sieve.RULES,
     lifecycles.RULES,
     spells.RULES,
+    upgrades.RULES,
     every_run.RULES,
 )
 

@@ -16,11 +16,12 @@ from fakekube.checker.client_writes import (
     require_own_writes,
     writes_of,
 )
-from fakekube.checker.edits import drop_finalizers, own_objects, remove
+from fakekube.checker.edits import TOUCHED, drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
-from fakekube.checker.reaction import Copy, children_of
+from fakekube.checker.reaction import Copy, children_of, written_fields
 from fakekube.checker.rule import NotExercised, Rule, Verdict
 from fakekube.checker.sample import new_token
+from fakekube.checker.waits import await_quiet
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
@@ -448,4 +449,77 @@ class StaleCacheAfterCreate(Rule):
         return judge_extra_children(trial, generated_children(trial.baseline))
 
 
-RULES = (Recreated, RecreatedOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, StaleCacheAfterCreate)
+class StaleCacheAfterUpdate(Rule):
+    """The watch of the sample's objects delivers nothing after a copy was made, while the client is woken by its children."""
+
+    id = "C9"
+    name = "late"
+    provocation = "the watch that would tell of the client's own writes to an object is late"
+    obligation = "a client whose cache does not have its own last write yet does not repeat or undo the write"
+    advice = "compare the cache with the resourceVersion of the last own write, and wait until it has caught up"
+    source = "KEP-5647 (stale controller handling); client-go tools/cache (LastStoreSyncResourceVersion)"
+    steps = ("W8",)
+    watches = True
+    expected_seconds = 12.0
+
+    mark: int = -1
+    copy: Copy | None = None
+
+    def require(self, baseline: Baseline) -> None:
+        require_own_writes(baseline)
+        watched = set(baseline.streams.values())
+        if not any(resource in watched for resource in baseline.reaction.children):
+            raise NotExercised("nothing wakes the client while its cache is old: it watches no children")
+        if any(baseline.periodic_fields().get(resource) for resource in baseline.control.resources):
+            raise NotExercised("the client changes the objects all the time")
+
+    def provoke(self, trial: Trial) -> None:
+        resources = {trial.baseline.control.resources[number] for number in trial.baseline.written}
+        faults = [trial.faults.on("watch", resource).silence(after_events=1, label="late") for resource in resources]
+        subject = self.copy = trial.stimulate()
+        trial.await_until(lambda: not trial.missing_of(subject), trial.reaction_timeout)
+        await_quiet(trial, subject.mark, [subject.token])
+        self.mark = trial.trace.mark()
+        for number in range(_WAKES):
+            change = {"metadata": {"annotations": {TOUCHED: str(number)}}}
+            for resource in trial.baseline.reaction.children:
+                for child in children_of(trial.cluster, subject, resource):
+                    metadata = child["metadata"]
+                    with suppress(ApiError):
+                        trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+            trial.wait(0.6)
+        for fault in faults:
+            fault.remove()
+        for resource in resources:
+            trial.faults.on("watch", resource).cut(label="late").remove()
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        if self.copy is None:
+            return None
+        extra = judge_extra_children(trial, trial.baseline.reaction.children)
+        if extra is not None or self.mark < 0:
+            return extra
+        names = self.copy.names()
+        repeated = [
+            call
+            for call in trial.trace.since(self.mark)
+            if call.is_write
+            and call.succeeded
+            and call.name in names
+            and call.collection in self.copy.resources
+            and written_fields(trial.cluster, call, call.name)
+        ]
+        if len(repeated) < _REPEATED:
+            return None
+        return Verdict.failed(
+            f"{repeated[0].verb} {repeated[0].path} changes the object {len(repeated)} times more, although its reaction was "
+            "complete: the cache did not have the client's own write",
+            *trial.excerpt(repeated),
+        )
+
+
+#: How many times the children wake the client, and how many more changes of their owner are a failure.
+_WAKES, _REPEATED = 4, 2
+
+
+RULES = (StaleCacheAfterUpdate, Recreated, RecreatedOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, StaleCacheAfterCreate)

@@ -411,6 +411,8 @@ class Owner:
             elif bad("x-insists"):
                 self._update(widget, lambda new: new["metadata"].update(finalizers=[*names, FINALIZER]))
             return
+        if bad("c9-counts") and not (widget.get("status") or {}).get("looked"):
+            self._status(key, widget, str((widget.get("spec") or {}).get("message")))
         if bad("s2-mark") and (metadata.get("annotations") or {}).get(SEEN):
             return
         if FINALIZER not in names:
@@ -448,6 +450,10 @@ class Owner:
             raise
 
     def _status(self, key: str, widget: Object, message: str) -> None:
+        if bad("c9-counts"):  # says when it last looked, whenever the cache has no status
+            change = {"status": {"message": message, "looked": time.monotonic()}}
+            self._api.call("PATCH", one(WIDGETS, key, "status"), change, MERGE)
+            return
         new = copy.deepcopy(widget)
         new["status"] = {"message": message}
         if bad("c2-status"):

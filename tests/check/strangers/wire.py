@@ -186,6 +186,7 @@ class Reflector(threading.Thread):
         self._revision = ""
         self._main = main
         self._last_seen = ""
+        self._version = ""
 
     def run(self) -> None:
         backoff = Backoff()
@@ -194,6 +195,12 @@ class Reflector(threading.Thread):
             begun = time.monotonic()
             late = 0.0
             try:
+                if bad("d3-version"):
+                    version = self._api.call("GET", "/version")["minor"]
+                    if version != self._version and self._version:
+                        print("fatal: the server has another version", flush=True)
+                        os._exit(11)
+                    self._version = version
                 if not self._revision and not self._streaming:
                     self._revision = self._list()
                     self.synced.set()
@@ -213,6 +220,8 @@ class Reflector(threading.Thread):
             except Failed as problem:
                 failures += 1
                 late = problem.retry_after
+                if bad("r5-start-hot") and not self.synced.is_set():
+                    continue
                 if problem.code in (400, 403, 422) and self._streaming and not bad("w14-insists"):
                     self._streaming = False
                     continue
