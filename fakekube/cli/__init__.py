@@ -97,6 +97,8 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             raise UsageError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from None
         _warn_of_other_hosts(options)
         _collect_seldom()
+        if options.kube_system:
+            _create_kube_system(cluster)
         if options.command == "serve" or options.trace is not None:
             cluster.keep_changes()
         for source in options.load:
@@ -144,6 +146,20 @@ def _warn_of_other_hosts(options: Options) -> None:
         warning = reachability_warning(options.host, "are administrators without any credentials (--insecure-anonymous-admin)")
     if warning:
         print(f"fakekube: {warning}", file=sys.stderr, flush=True)
+
+
+def _create_kube_system(cluster: Cluster) -> None:
+    """Creates the system components of a kind cluster. Raises UsageError without nodes."""
+    from fakekube.apiserver.http.documents import git_version
+    from fakekube.nodes.kube_system import kube_system
+
+    node = next((one["metadata"]["name"] for one in cluster.nodes), None)
+    if node is None:
+        raise UsageError("--kube-system needs a node")
+    for one in kube_system(node, git_version(cluster.version)):
+        cluster.create(one)
+    cluster.settle()
+    cluster.keep_initial()
 
 
 def _load_pods(cluster: Cluster, options: Options) -> None:

@@ -51,13 +51,6 @@ class Options:
     control: bool | None = None
     nodes: int | None = None
     stages: list[Path] | None = None
-    pace: float = 0.05
-    """Seconds that kubelets take."""
-    pod_rules: list[Path] = field(default_factory=list)
-    verbose: bool = False
-    images: list[Path] = field(default_factory=list)
-    missing_images: list[str] = field(default_factory=list)
-    """Patterns of names of images that do not exist."""
     context: str = ""
     namespace: str | None = None
     kinds: list[str] = field(default_factory=list)
@@ -103,6 +96,14 @@ class Options:
     min_exercised: int | None = None
     strict: bool = False
     allow_timeout: bool = False
+    pace: float = 0.05
+    """Seconds that kubelets take."""
+    pod_rules: list[Path] = field(default_factory=list)
+    verbose: bool = False
+    images: list[Path] = field(default_factory=list)
+    kube_system: bool = False
+    missing_images: list[str] = field(default_factory=list)
+    """Patterns of names of images that do not exist."""
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -184,6 +185,11 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="FILE",
         help="images of containers, in YAML or JSON: the bodies of POST /fakekube/v1/images; may be repeated",
+    )
+    serve.add_argument(
+        "--kube-system",
+        action="store_true",
+        help="start with the system pods of a kind cluster: control plane, CoreDNS, kube-proxy, kindnet",
     )
     serve.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
     serve.add_argument(

@@ -134,7 +134,7 @@ def listen_http(
 
         return secure(lambda: serve(served, peer), context)
 
-    with program.host.network.listeners.tcp(port, accept):
+    with program.host.network.listeners.tcp(port, accept, secure=context is not None):
         yield
 
 

@@ -40,17 +40,20 @@ class Listeners:
     def __init__(self) -> None:
         self._tcp: dict[int, list[Accept]] = {}
         self._udp: dict[int, Receive] = {}
+        self.secure: set[int] = set()
+        """The TCP ports whose programs expect TLS."""
         self.health: dict[int, Callable[[str], bool | None]] = {}
         """Port → whether the gRPC service with a name is healthy; None if there is no such service."""
 
     @contextmanager
-    def tcp(self, port: int, accept: Accept, *, shared: bool = False) -> Iterator[None]:
+    def tcp(self, port: int, accept: Accept, *, shared: bool = False, secure: bool = False) -> Iterator[None]:
         """Listens at a TCP port.
 
         Args:
             port: the port.
             accept: returns a new connection.
             shared: whether other programs may wait for a connection at the port as well.
+            secure: whether its connections begin with a TLS handshake.
 
         Raises:
             OSError: Another program listens at the port.
@@ -59,10 +62,13 @@ class Listeners:
         if found and not shared:
             raise oserror(errno.EADDRINUSE)
         found.append(accept)
+        if secure:
+            self.secure.add(port)
         try:
             yield
         finally:
             self.stop(port, accept)
+            self.secure.discard(port)
 
     def stop(self, port: int, accept: Accept) -> None:
         """Ends a listener of TCP; unknown ones are ignored."""

@@ -245,6 +245,8 @@ class Sandbox:
                     return served  # type: ignore[return-value]
         except OSError:
             return None
+        if port in self.network.listeners.secure:
+            return self.bridge(port)
         from fakekube.nodes.runtime.ports import over_connection
 
         return over_connection(lambda: self.connect(port))

@@ -119,6 +119,30 @@ def test_mounttest_prints_types_modes_and_owners(cluster: Cluster) -> None:
     ]  # fmt: skip
 
 
+def test_proxies_reach_plain_and_secure_ports(cluster: Cluster) -> None:
+    made = pod("porter", "porter")
+    env = {"SERVE_PORT_80": '<a href="/here">plain</a>', "SERVE_TLS_PORT_443": "secure"}
+    made["spec"]["containers"][0]["env"] = [{"name": name, "value": value} for name, value in env.items()]
+    cluster.create(made)
+    ports = [{"name": "plain", "port": 80}, {"name": "secure", "port": 443}]
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "porter"},
+            "spec": {"selector": {"app": "porter"}, "ports": ports},
+        }
+    )
+    cluster.settle()
+    answers = {
+        path: cluster._client.request("GET", f"/api/v1/namespaces/default/{path}/proxy/")
+        for path in ("pods/porter:80", "pods/https:porter:443", "services/https:porter:secure", "services/porter:plain")
+    }
+    texts = {path: answer.body if isinstance(answer.body, bytes) else b"".join(answer.body) for path, answer in answers.items()}
+    assert texts["pods/https:porter:443"] == texts["services/https:porter:secure"] == b"secure"
+    assert texts["pods/porter:80"] == b'<a href="/api/v1/namespaces/default/pods/porter:80/proxy/here">plain</a>'
+
+
 def test_webhooks_in_pods_are_called_by_their_service(cluster: Cluster) -> None:
     issued = cluster.services.certificate("default/hook")
     data = {"tls.crt": issued.certificate, "tls.key": issued.key}

@@ -1,0 +1,100 @@
+"""The system components of a new kind cluster, as objects: `fakekube serve --kube-system`.
+
+The control plane's pods are on the first node; CoreDNS, kube-proxy and kindnet are workloads, whose pods the controllers make.
+Nothing of it works: names resolve and traffic flows without it. Clients that look for system pods first find them.
+
+Specified by: kubeadm (cmd/kubeadm/app/phases: controlplane, etcd, addons/dns, addons/proxy); kind (pkg/build/nodeimage).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fakekube.controllers.objects import Object
+
+#: The namespace of the components.
+NAMESPACE: Final = "kube-system"
+
+#: Component of the control plane → (image, port of its probes); `{version}` is that of the cluster.
+_CONTROL_PLANE: Final = {
+    "etcd": ("registry.k8s.io/etcd:3.6.8-0", 2381),
+    "kube-apiserver": ("registry.k8s.io/kube-apiserver:{version}", 6443),
+    "kube-controller-manager": ("registry.k8s.io/kube-controller-manager:{version}", 10257),
+    "kube-scheduler": ("registry.k8s.io/kube-scheduler:{version}", 10259),
+}
+
+
+def kube_system(node: str, version: str) -> Iterator[Object]:
+    """Yields the objects.
+
+    Args:
+        node: the name of the node with the control plane.
+        version: the version of the cluster, such as v1.36.3.
+    """
+    for name in ("coredns", "kube-proxy", "kindnet"):
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
+    for name, (image, port) in _CONTROL_PLANE.items():
+        yield _static_pod(name, node, image.format(version=version), port)
+    corefile = ".:53 {\n    errors\n    health\n    ready\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    cache 30\n}\n"
+    metadata = {"name": "coredns", "namespace": NAMESPACE}
+    yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": corefile}}
+    yield _dns_service()
+    yield _workload("Deployment", "coredns", "kube-dns", "registry.k8s.io/coredns/coredns:v1.13.1", replicas=2)
+    yield _workload("DaemonSet", "kube-proxy", "kube-proxy", f"registry.k8s.io/kube-proxy:{version}")
+    yield _workload("DaemonSet", "kindnet", "kindnet", "docker.io/kindest/kindnetd:v20260101")
+
+
+def _static_pod(name: str, node: str, image: str, port: int) -> Object:
+    probe = {"httpGet": {"path": "/livez", "port": port, "host": "127.0.0.1", "scheme": "HTTPS"}}
+    container = {"name": name, "image": image, "command": [name], "livenessProbe": probe}
+    metadata = {
+        "name": f"{name}-{node}",
+        "namespace": NAMESPACE,
+        "labels": {"component": name, "tier": "control-plane"},
+        "annotations": {"kubernetes.io/config.source": "file"},
+    }
+    spec: dict[str, Any] = {
+        "hostNetwork": True,
+        "nodeName": node,
+        "priorityClassName": "system-node-critical",
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [container],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _dns_service() -> Object:
+    ports = [
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+        {"name": "metrics", "port": 9153, "protocol": "TCP"},
+    ]
+    labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
+    metadata = {"name": "kube-dns", "namespace": NAMESPACE, "labels": labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"selector": {"k8s-app": "kube-dns"}, "ports": ports},
+    }
+
+
+def _workload(kind: str, name: str, app: str, image: str, **spec: Any) -> Object:
+    labels = {"k8s-app": app}
+    ports = [{"name": "dns", "containerPort": 53, "protocol": "UDP"}] if name == "coredns" else []
+    pod = {
+        "serviceAccountName": name,
+        "priorityClassName": "system-cluster-critical" if kind == "Deployment" else "system-node-critical",
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": name if name != "kindnet" else "kindnet-cni", "image": image, "ports": ports}],
+        **({"hostNetwork": True} if kind == "DaemonSet" else {}),
+    }
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": {"selector": {"matchLabels": labels}, "template": template, **spec},
+    }

@@ -1,0 +1,73 @@
+"""`fakekube serve`: files of images and rules for pods, images that do not exist, system pods, the access log, the pace."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakekube.cli import _cluster
+from fakekube.cli.access_log import with_access_log
+from fakekube.cli.arguments import Options, UsageError, parse
+
+
+def options(tmp_path: Path, *words: str) -> Options:
+    return parse(["serve", "--kubeconfig", str(tmp_path / "kubeconfig"), *words])
+
+
+def pod(name: str, image: str) -> dict[str, Any]:
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": image}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_files_of_images_and_rules_apply(tmp_path: Path) -> None:
+    (tmp_path / "images.yaml").write_text("- name: ghcr.io/me/app\n  programs: {app: {stdout: 'hi\\n', code: 2}}\n")
+    (tmp_path / "rules.yaml").write_text("on: {name: bad}\ndo: {exits: {code: 4}}\n")
+    words = ("--images", str(tmp_path / "images.yaml"), "--rules", str(tmp_path / "rules.yaml"), "--missing-image", "no*")
+    with _cluster(options(tmp_path, *words)) as cluster:
+        for name, image in (("app", "ghcr.io/me/app:1"), ("bad", "x:1"), ("none", "nothing:1")):
+            cluster.create(pod(name, image))
+        cluster.settle()
+        states = {one["metadata"]["name"]: one["status"]["containerStatuses"][0]["state"] for one in cluster.list("pods")}
+        assert states["app"]["terminated"]["exitCode"] == 2
+        assert states["bad"]["terminated"]["exitCode"] == 4
+        assert states["none"]["waiting"]["reason"] == "ImagePullBackOff"
+        assert cluster.pace == 0.05
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "reason"),
+    [
+        ("--images", "[1]", "item 1 is not an object"),
+        ("--images", "{name: a, programs: {p: {code: 999}}}", "item 1: stdout and stderr of a program are strings"),
+        ("--images", "{name: a, colour: red}", "item 1: unknown member 'colour'"),
+        ("--rules", "{on: {name: a}}", "item 1: member 'do' is required"),
+        ("--rules", "- {on: {name: a}, do: {sing: {}}}", "item 1: unknown method 'sing'"),
+    ],
+)
+def test_files_that_are_invalid_are_errors_in_words(tmp_path: Path, flag: str, text: str, reason: str) -> None:
+    (tmp_path / "file.yaml").write_text(text)
+    with pytest.raises(UsageError, match=re.escape(reason)), _cluster(options(tmp_path, flag, str(tmp_path / "file.yaml"))):
+        pass
+
+
+def test_system_pods_are_those_of_a_kind_cluster(tmp_path: Path) -> None:
+    with _cluster(options(tmp_path, "--kube-system", "--pace", "0")) as cluster:
+        names = {one["metadata"]["name"] for one in cluster.list("pods", namespace="kube-system")}
+        assert {"etcd-node-1", "kube-apiserver-node-1", "kube-scheduler-node-1"} <= names
+        assert cluster.get("deployments", "coredns", namespace="kube-system")["status"]["readyReplicas"] == 2
+        assert cluster.get("endpoints", "kubernetes")["subsets"][0]["ports"][0]["port"] == 6443
+
+
+def test_the_access_log_has_a_line_for_each_request() -> None:
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("404 Not Found", [])
+        return [b""]
+
+    output = io.StringIO()
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api\n", "QUERY_STRING": "a=b", "HTTP_USER_AGENT": "kubectl/v1 x"}
+    with_access_log(application, output)(environ, lambda line, headers: None)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} GET /api\\n\?a=b 404 kubectl/v1 \d+\.\d ms\n", output.getvalue())
