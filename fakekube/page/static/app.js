@@ -267,7 +267,7 @@ export class App {
    */
   get rows() {
     const { requests, changes } = this.store;
-    const key = [this.query, requests.version, changes.version, this.route.params.range, this.pins.map((pin) => Object.values(pin).join("/")).join()].join("|");
+    const key = [this.query, requests.version, changes.version, this.route.params.range, this.route.view === "timeline", this.pins.map((pin) => Object.values(pin).join("/")).join()].join("|");
     if (this.rowsKey !== key) {
       this.rowsKey = key;
       this.rowsValue = this.#derived();
@@ -326,6 +326,12 @@ export class App {
   dismiss() {
     this.message = null;
     this.render();
+  }
+
+  /** Opens the command line at once: the next key belongs to it. */
+  openCommand() {
+    this.commandOpen = true;
+    this.#renderNow();
   }
 
   /** @param {import("fk/dialog").DialogState} state */

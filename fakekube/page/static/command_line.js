@@ -116,7 +116,7 @@ export function commandLine(app) {
     if (event.key === "Escape") close();
     else if (event.key === "ArrowDown") chosen = Math.min(items.length - 1, chosen + 1);
     else if (event.key === "ArrowUp") chosen = Math.max(0, chosen - 1);
-    else if (event.key === "Enter") accept(items[chosen]);
+    else if (event.key === "Enter") accept(suggestions(app, typed)[chosen]);
     else if (event.key !== "Tab") return;
     event.preventDefault();
     event.stopPropagation();

@@ -12,8 +12,7 @@ let leader = 0;
 export function handleKey(app, event) {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     event.preventDefault();
-    app.commandOpen = true;
-    app.render();
+    app.openCommand();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || app.dialog || app.commandOpen) return;
@@ -37,8 +36,7 @@ export function handleKey(app, event) {
 const ACTIONS = {
   "/": () => document.getElementById("filter")?.focus(),
   ":": (app) => {
-    app.commandOpen = true;
-    app.render();
+    app.openCommand();
   },
   "?": (app) => app.openDialog(helpDialog(app)),
   "[": (app) => moveCursor(app, -1),

@@ -243,7 +243,7 @@ function lastRevision(revision) {
 
 /** @param {import("fk/store").Table} table */
 function lastKey(table) {
-  return table.count ? table.columns[table.key][table.count - 1] : 0;
+  return table.count ? table.columns[table.key][table.count - 1] : table.key === "number" ? -1 : 0;
 }
 
 /** @param {Record<string, string | undefined>} values */

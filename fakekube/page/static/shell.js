@@ -43,7 +43,7 @@ function header(app) {
       ${info.kubernetes ? html`<span class="fact">${visible(info.kubernetes)}${info.profile ? html` · ${visible(info.profile)}` : nothing}</span>` : nothing}
       ${app.clock ? html`<span class="fact" title="the cluster's clock">${clockText(app.clock)}</span>` : nothing}
       <span class="fact connection ${app.connection.state}"><span class="dot" aria-hidden="true"></span>${app.connection.text}</span>
-      <button type="button" class="quiet search" @click=${() => { app.commandOpen = true; app.render(); }}>Go to … <kbd>Ctrl K</kbd></button>
+      <button type="button" class="quiet search" @click=${() => app.openCommand()}>Go to … <kbd>Ctrl K</kbd></button>
       <button type="button" class="quiet icon" aria-label="Theme: ${app.preferences.get("theme")}" title="Theme: ${app.preferences.get("theme")}" @click=${() => nextTheme(app)}>${{ dark: "☾", light: "☀" }[app.preferences.get("theme")] ?? "◐"}</button>
       <button type="button" class="quiet icon" aria-label="Help" title="Help (?)" @click=${() => app.openDialog(helpDialog(app))}>?</button>
     </div>

@@ -1,0 +1,82 @@
+"""The page in a real browser: Playwright drives Debian's Chromium. Without either the tests are skipped, with the reason.
+
+Every test fails for an error in the console, an uncaught exception and a violation of the Content-Security-Policy.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from tests.page.rows import wait
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `page`)")
+
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+VIOLATIONS = "globalThis.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])  # as root, in containers
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(profile="apiserver") as started:
+        started.keep_changes()
+        yield started
+
+
+class Watched:
+    """A page of the browser, and what went wrong in it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        page.add_init_script(VIOLATIONS)
+        page.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+
+    def check(self) -> None:
+        """Fails if anything went wrong."""
+        violations = [] if self.page.is_closed() else self.page.evaluate("globalThis.violations ?? []")
+        assert not self.problems
+        assert not violations
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens addresses: `page = open_page(cluster.page_url)`; waits until the rows are there."""
+    contexts, watched = [], []
+
+    def opened(address: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        contexts.append(context)
+        one = Watched(context.new_page())
+        watched.append(one)
+        one.page.goto(address)
+        wait(one.page, "!!globalThis.fakekube?.loaded && globalThis.fakekube.connection.state !== 'connecting'")
+        return one.page
+
+    yield opened
+    for one in watched:
+        one.check()
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def trace(cluster: Cluster, tmp_path: Path) -> Callable[[], str]:
+    """Writes a trace file, and returns its address."""
+    return lambda: cluster.trace(tmp_path / "trace.html").as_uri()

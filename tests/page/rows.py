@@ -1,0 +1,34 @@
+"""What a page holds, as Python values."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+__all__ = ["table", "visible_rows", "wait"]
+
+_TABLE = """([name, columns]) => {
+  const table = fakekube.store[name];
+  return Array.from({length: table.count}, (_, row) => columns.map((column) => table.types[column] === 's' ? table.text(column, row) : Number.isNaN(table.value(column, row)) ? null : table.value(column, row)));
+}"""
+
+
+def table(page: Any, name: str, columns: list[str]) -> list[dict[str, Any]]:
+    """Returns the rows of a table of the page's store."""
+    return [dict(zip(columns, row, strict=True)) for row in page.evaluate(_TABLE, [name, columns])]
+
+
+def visible_rows(page: Any) -> list[str]:
+    """Returns the texts of the rows of the first grid that are in the DOM, in the order of their indexes."""
+    found = page.evaluate(
+        """() => [...document.querySelectorAll('.grid-body .grid-row')].map((row) => [Number(row.dataset.index), [...row.children].map((cell) => cell.textContent.trim()).join('|')])"""
+    )
+    return [text for _, text in sorted(found)]
+
+
+def wait(page: Any, expression: str, arg: Any = None, seconds: float = 15.0) -> None:
+    """Waits until an expression is true. Playwright's own `wait_for_function` needs `eval`, which the policy of the page forbids."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < end, f"never true: {expression}; {page.evaluate('document.body.innerText')[:2000]}"
+        page.wait_for_timeout(30)

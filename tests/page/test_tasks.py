@@ -1,0 +1,172 @@
+"""The tasks of users, by keyboard only, with the number of actions; each ends with the same view after a reload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from tests.page.rows import visible_rows, wait
+from tests.unit.seen import config_map, deployment
+
+Open = Callable[..., Any]
+
+
+def fight(cluster: Cluster) -> None:
+    cluster.create(deployment("web", 3))
+    clients = [cluster.client_of("my-operator/1.0"), cluster.client_of("horizontal-pod-autoscaler/1.0")]
+    for number in range(6):
+        patch = {"spec": {"replicas": 3 + 2 * (number % 2)}}
+        path = "/apis/apps/v1/namespaces/default/deployments/web"
+        clients[number % 2].call("PATCH", path, patch, content_type="application/merge-patch+json")
+
+
+def same_after_reload(page: Any, selector: str = "main") -> None:
+    """Checks that the address alone leads to the same view."""
+    text = page.inner_text(selector)
+    page.reload()
+    wait(page, "globalThis.fakekube?.loaded")
+    wait(page, "([selector, text]) => document.querySelector(selector)?.innerText === text", [selector, text])
+
+
+def test_t1_why_did_my_operator_fight(cluster: Cluster, open_page: Open) -> None:
+    fight(cluster)
+    page = open_page(cluster.page_url)
+    page.wait_for_selector(".finding button")
+    page.focus(".finding button")
+    assert "alternated between" in page.inner_text(".finding button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table.versions")
+    assert "tab=history" in page.url
+    assert "path=spec.replicas" in page.url
+    strip = page.inner_text(".strip")
+    assert strip.split()[0] == "spec.replicas"
+    assert [value for value in strip.split()[1:] if value.isdigit()] == ["3", "5", "3", "5", "3", "5"]
+    same_after_reload(page, ".strip")
+
+
+def test_t2_what_happened_between_two_revisions(cluster: Cluster, open_page: Open) -> None:
+    first = int(cluster.rows.revision)
+    for number in range(8):
+        cluster.create(config_map(f"a-{number}"))
+    page = open_page(cluster.page_url)
+    page.keyboard.press("Control+k")
+    page.keyboard.type(f"range {first + 2}..{first + 4}")
+    page.keyboard.press("Enter")
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    wait(page, "document.querySelectorAll('.grid-body .grid-row').length === 3")
+    assert ["a-1" in visible_rows(page)[0], "a-3" in visible_rows(page)[2]] == [True, True]
+    same_after_reload(page, ".grid-body")
+
+
+def test_t3_a_rollout_is_played_with_a_sentence_for_each_change(open_page: Open) -> None:
+    with Cluster() as cluster:
+        cluster.create(deployment("web", 2))
+        cluster.settle()
+        page = open_page(cluster.page_url)
+        page.keyboard.press(" ")
+        page.wait_for_selector(".sentence")
+        before = page.inner_text(".sentence")
+        wait(page, "(before) => document.querySelector('.sentence')?.innerText !== before", before)
+        page.keyboard.press(" ")
+        assert "THEN" in page.inner_text(".cursor-bar")
+
+
+def test_t4_inject_410_gone(cluster: Cluster, open_page: Open) -> None:
+    page = open_page(cluster.page_url)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("gone pods")
+    page.keyboard.press("Enter")
+    wait(page, "fakekube.faults.length === 1")
+    (fault,) = cluster.faults
+    assert str(fault.action) == "gone()"
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    page.focus("[role=switch][aria-checked=true]")
+    page.keyboard.press("Enter")
+    wait(page, "fakekube.faults.length === 0")
+    assert len(cluster.faults) == 0
+
+
+def test_t5_the_clock_moves_by_an_hour(cluster: Cluster, open_page: Open) -> None:
+    before = cluster.clock.now()
+    page = open_page(cluster.page_url)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("clock +1h")
+    page.keyboard.press("Enter")
+    wait(page, "fakekube.clock?.held && [...document.querySelectorAll('.fact')].some((one) => one.textContent.includes('held'))")
+    assert 3600 <= (cluster.clock.now() - before).total_seconds() < 3700
+
+
+def test_t6_which_manager_owns_which_field(cluster: Cluster, open_page: Open) -> None:
+    fight(cluster)
+    page = open_page(f"{cluster.page_url}#/objects")
+    wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("deployments web")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".field-line")
+    lines = page.eval_on_selector_all(".field-line", "(all) => all.map((one) => one.innerText.replace(/\\s+/g, ' '))")
+    replicas = next(line for line in lines if "replicas:" in line)
+    assert replicas.startswith(("my-operator", "horizontal-pod-autoscaler"))
+    same_after_reload(page, ".fields")
+
+
+def test_t7_compare_two_revisions(cluster: Cluster, open_page: Open) -> None:
+    cluster.create(config_map("kept", x="1"))
+    first = int(cluster.rows.revision)
+    cluster.patch("configmaps", "kept", {"data": {"x": "2"}})
+    cluster.create(config_map("new"))
+    page = open_page(cluster.page_url)
+    page.keyboard.press("Control+k")
+    page.keyboard.type(f"diff {first}..{cluster.rows.revision}")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".compare-table tbody tr")
+    text = page.inner_text(".compare")
+    assert "+ 1 added" in text
+    assert "~ 1 changed" in text
+    assert "data.x" in text
+    assert "1 → 2" in text.replace("\n", " ")
+    same_after_reload(page, ".compare-table")
+
+
+def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page: Open, tmp_path: Path) -> None:
+    fight(cluster)
+    path = cluster.trace(tmp_path / "trace.html")
+    with Cluster(profile="apiserver", load=path) as other:
+        page = open_page(f"{other.page_url}#/objects/deployments.apps/default/web?tab=history")
+        page.wait_for_selector("table.versions tbody tr")
+        shown = page.eval_on_selector_all("table.versions tbody tr", "(all) => all.map((one) => one.cells[0].innerText)")
+        assert [int(text) for text in reversed(shown)] == [version.revision for version in cluster.history("deployments", "web")]
+
+
+@pytest.fixture
+def report(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    from fakekube.checker.report import Report
+    from fakekube.checker.report_data import ProvocationReport, RuleReport
+
+    fight(cluster)
+    rules = []
+    for name, verdict in (("W1", "pass"), ("W5", "fail")):
+        provocation = ProvocationReport(f"{name}/ends", "ends", "A", verdict, ["resumed from 512"], 1.0)
+        rules.append(
+            RuleReport(name, verdict, "A", ["resumed from 512"], "the source", "a client lists again", "list", [provocation])
+        )
+    parts = cluster.trace_parts()
+    Report("my-operator", rules, traces={"W5/ends": parts, "baseline": parts}).write_html(tmp_path / "report.html")
+    yield (tmp_path / "report.html").as_uri()
+
+
+def test_t9_why_a_client_was_judged(report: str, open_page: Open) -> None:
+    page = open_page(report)
+    text = page.inner_text(".verdicts")
+    assert text.index("W5") < text.index("W1")
+    assert "a client lists again" in text
+    page.focus(".verdict.fail .primary")
+    page.keyboard.press("Enter")
+    wait(page, "fakekube.route.view === 'timeline' && fakekube.store.requests.count > 0")
+    assert "my-operator" in str(visible_rows(page))
