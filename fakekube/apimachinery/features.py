@@ -205,6 +205,11 @@ class Emulation:
 
         return builtins(self.version)
 
+    @property
+    def scheme(self) -> str:
+        """The name of the server's scheme in errors about kinds that are not registered: where it is in the source."""
+        return f"pkg/runtime/scheme.go:{111 if self.minor >= 35 else 110}"
+
     def compiled(self, key: Hashable, make: Callable[[Emulation], _Made]) -> _Made:
         """Returns what `make` makes of this emulation; it is called once for each key."""
         try:

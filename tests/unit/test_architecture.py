@@ -65,7 +65,7 @@ PARTS: Mapping[str, frozenset[str]] = {
         "apimachinery.features": "data schema",
         "apimachinery.codecs": "data schema",
         "apimachinery.patch": "errors schema",
-        "apimachinery.cel": "errors schema selectors",
+        "apimachinery.cel": "errors features schema selectors",
         "apimachinery.selectors": "errors schema",
         "apimachinery.schema": "data",
         "apimachinery.errors": "",

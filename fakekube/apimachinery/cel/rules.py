@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, NoReturn
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.cel.compilation import PER_CALL_LIMIT, CompilationError, Compiled, compile_message, compile_rule
 from fakekube.apimachinery.cel.correlation import Correlation, items_by_key, key_of_item
 from fakekube.apimachinery.cel.declarations import Declaration, declaration
@@ -35,6 +36,9 @@ _MAX_MESSAGE: Final = 5 * 1024
 #: The cost limit of all rules for one resource.
 _BUDGET: Final = 10_000_000
 _BUDGET_SPENT: Final = "failed due to running out of cost budget, no further validation rules will be run"
+
+#: The number of the first minor whose errors show values of scalars, and not their type.
+_VALUES_SHOWN_SINCE = 35
 
 
 def compile_rules(schema: Schema, *, root: bool = True) -> Rules | None:
@@ -272,7 +276,9 @@ class Rules:
         kind = self.schema.get("type", "")
         place, ends = _joined(here.path, rule.field_path), False
         try:
-            shown = OMITTED if kind in ("object", "array") else here.value
+            shown = kind  # as older minors show every value
+            if features.current().minor >= _VALUES_SHOWN_SINCE:
+                shown = OMITTED if kind in ("object", "array") else here.value
             failure = rule.failure(place, shown, _message(walk, rule, variables))
         except _MessageProblem as problem:
             failure, ends = field.invalid(place, kind, str(problem)), True

@@ -135,6 +135,12 @@ _CELLS: Final[Mapping[tuple[str, str], Cells]] = {
 }  # fmt: skip
 
 
+#: (group, plural) → the number of the minor from which on the cells are those of `_CELLS`, and those of older ones.
+_OLDER_CELLS: Final[Mapping[tuple[str, str], tuple[int, Cells]]] = {
+    ("", "serviceaccounts"): (35, core.service_account_with_secrets)
+}
+
+
 def _column(name: str, type_: str = "string", format_: str = "", priority: int = 0) -> Column:
     return {"name": name, "type": type_, "format": format_, "description": "", "priority": priority}
 
@@ -157,7 +163,8 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
     """The convertor of a built-in resource of a minor, or of its scale."""
     if scale:
         return _SCALE
-    cells = _CELLS.get((group, plural))
+    older = _OLDER_CELLS.get((group, plural))
+    cells = older[1] if older and int(minor.partition(".")[2]) < older[0] else _CELLS.get((group, plural))
     if cells is None:
         return DEFAULT
     path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"

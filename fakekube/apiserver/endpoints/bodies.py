@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from fakekube.apiextensions.instances import objects
+from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import cbor, json, protobuf, yaml
 from fakekube.apimachinery.codecs.errors import ContentError
 from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
@@ -37,8 +38,6 @@ _SUMMARY_LENGTH = 30
 
 #: Kinds of old versions that endpoints of a newer version accept.
 _SAME_AS = {GVK("policy", "v1beta1", "Eviction"): GVK("policy", "v1", "Eviction")}
-
-_SCHEME = "pkg/runtime/scheme.go:111"
 
 
 @dataclass(slots=True)
@@ -185,12 +184,16 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
         found = _typed(scope.resource.emulation.types, _DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
         is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then it has no schema
-        raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
+        text = _unregistered(problem.kind) if problem.kind and is_other else problem.message
+        wraps = scope.resource.emulation.minor >= _DELETE_OPTIONS_REFUSED_SINCE
+        raise status.bad_request(text) if wraps else status.generic(500, "", text) from None
     if scope.request.audit is not None:
         scope.request.audit.request_object({"kind": kind.kind, "apiVersion": _INTERNAL_META, **found})
     return found
 
 
+#: The number of the first minor that answers DeleteOptions which it cannot decode with 400, and not with 500.
+_DELETE_OPTIONS_REFUSED_SINCE = 35
 #: The version of options in audit events.
 _INTERNAL_META = "meta.k8s.io/__internal"
 _NO_VERSION_TEXT = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
@@ -408,12 +411,12 @@ def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
 
 def _unregistered(kind: GVK) -> str:
     what, version = go_quote(kind.kind), go_quote(kind.api_version)
-    return f'no kind {what} is registered for version {version} in scheme "{_SCHEME}"'
+    return f'no kind {what} is registered for version {version} in scheme "{features.current().scheme}"'
 
 
 def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
     if scope.resource.custom and not scope.is_custom:  # a scheme that can decode the scale, but reports no details of errors
-        return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"'
+        return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{features.current().scheme}"'
     if problem.kind is not None:
         kind = problem.kind
         return f"{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from fakekube.apimachinery import selectors
+from fakekube.apimachinery import features, selectors
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.selectors import FieldSelector, LabelSelector
@@ -140,6 +140,8 @@ def _list_options(query: Query) -> ListOptions:
 
 def _default_initial_events(options: ListOptions) -> None:
     """Sets sendInitialEvents of a watch without a start revision (SetListOptionsDefaults)."""
+    if not features.current().enabled(WATCH_LIST):
+        return
     if options.watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
         options.send_initial_events = True
         options.match = NOT_OLDER_THAN
@@ -169,6 +171,9 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     errors = []
     if options.send_initial_events is not None and options.match != NOT_OLDER_THAN:
         errors.append(fields.forbidden(_MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if options.send_initial_events is not None and not features.current().enabled(WATCH_LIST):
+        text = f"sendInitialEvents is forbidden for watch unless the {WATCH_LIST} feature gate is enabled"
+        errors.append(fields.forbidden("sendInitialEvents", text))
     if options.match:
         if options.send_initial_events is None:
             problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -278,6 +283,8 @@ class DeleteOptions:
     """The options as an object for admission."""
 
 
+WATCH_LIST = "WatchList"
+"""The gate of watches that begin with the present state."""
 UNSAFE_DELETION = "ignoreStoreReadErrorWithClusterBreakingPotential"
 """The option that deletes an object which cannot be read from the storage."""
 

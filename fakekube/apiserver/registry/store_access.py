@@ -97,7 +97,13 @@ class StoreAccess:
                 self._builtins[group, plural] = found
         return found
 
+    def _is_served(self, group: str, plural: str) -> bool:
+        """Reports whether a resource is served: the minor or --runtime-config may be without it."""
+        return (group, plural) in self._builtins or self._registry.any_version(group, plural) is not None
+
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
+        if not self._is_served(group, plural):
+            return None
         resource, bucket = self._stored(group, plural)
         record = bucket.get(resource.key(namespace, name))
         return record.value.object if record else None
@@ -117,6 +123,8 @@ class StoreAccess:
         return found
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
+        if not self._is_served(group, plural):
+            return None
         resource, bucket = self._stored(group, plural)
         if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
             return iter(())
@@ -186,7 +194,7 @@ class StoreAccess:
             self._store.bucket(pool).commit(value, None, None)
 
     def has_any(self, group: str, plural: str) -> bool:
-        return self._stored(group, plural)[1].has_keys()
+        return self._is_served(group, plural) and self._stored(group, plural)[1].has_keys()
 
     def admission_snapshot(self) -> AdmissionSnapshot:
         if self._changes is None:
@@ -206,6 +214,8 @@ class StoreAccess:
         )
 
     def last_change(self, group: str, plural: str) -> int:
+        if not self._is_served(group, plural):
+            return 0
         return self._stored(group, plural)[1].newest
 
     def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:

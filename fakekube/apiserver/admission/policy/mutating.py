@@ -169,7 +169,8 @@ def _claimed_type(versioned: VersionedAttributes, patched: Object) -> Type:
         return _type(versioned)
     found = versioned.resource.emulation.types.kind_type(group, version, kind)
     if found is None:
-        raise status.internal(f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"')
+        scheme = versioned.resource.emulation.scheme
+        raise status.internal(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"')
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.patch.errors import type_mismatch
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Object
@@ -25,7 +26,6 @@ from fakekube.base.golang.quoting import go_quote
 
 
 #: The name of the scheme in error messages: the Go source line that creates it.
-_SCHEME = "pkg/runtime/scheme.go:111"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _FAILED = "couldn't get version/kind; json parse error"
 
@@ -46,7 +46,8 @@ def type_meta(value: Any) -> tuple[str, str]:
 
 def not_registered(kind: str, api_version: str) -> str:
     """Returns the error message for a kind that is not registered in the scheme."""
-    return f"no kind {go_quote(kind)} is registered for version {go_quote(api_version)} in scheme {go_quote(_SCHEME)}"
+    scheme = go_quote(features.current().scheme)
+    return f"no kind {go_quote(kind)} is registered for version {go_quote(api_version)} in scheme {scheme}"
 
 
 _GROUP, _KIND = "admission.k8s.io", "AdmissionReview"
