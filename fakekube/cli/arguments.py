@@ -36,8 +36,6 @@ class Options:
     kubeconfig: Path | None = None
     compaction_interval: float | None = None
     """Seconds."""
-    version: str = ""
-    """The minor of --kubernetes-version; "" for the default."""
     feature_gates: dict[str, bool] = field(default_factory=dict)
     load: list[Path] = field(default_factory=list)
     users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -60,6 +58,8 @@ class Options:
     duration: float | None = None
     """The duration of a recording in seconds; None for no limit."""
     replay: Path | None = None
+    version: str = ""
+    """The minor of --kubernetes-version; "" for the default."""
     speed: float = 1.0
     dir: Path | None = None
     install: bool = False

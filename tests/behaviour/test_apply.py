@@ -429,7 +429,7 @@ def test_duplicate_keys_in_an_apply_body(api, config: Applier, validation: str, 
         assert 'line 6: key \\"a\\" already set in map' in reply.headers["warning"]
     if status == 400:
         assert reply.at("message") == (
-            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n"
+            "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n"
             '  line 6: key "a" already set in map'
         )
     else:
@@ -440,7 +440,7 @@ def test_duplicate_keys_in_an_apply_body(api, config: Applier, validation: str, 
 def test_apply_body_must_be_an_object(api, config: Applier, body: str) -> None:
     reply = api.patch(config.path, body, APPLY, {"fieldManager": "me"})
     assert reply.status == 400
-    assert reply.at("message").startswith("error decoding YAML: ")
+    assert reply.at("message").startswith(("error decoding patch: ", "error encoding patch: "))
 
 
 # ---------------------------------------------------------------- random sequences

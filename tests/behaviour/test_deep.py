@@ -151,7 +151,7 @@ def test_exceeding_the_maximum_json_depth_is_rejected(api, kind: Kind) -> None:
     refused = api.patch(f"{kind.things}/one", kind.thing(deep(depth=10_000)), APPLY, "fieldManager=first")
     assert (refused.status, refused.at("message")) == (
         400,
-        "error decoding YAML: error converting YAML to JSON: yaml: exceeded max depth of 10000",
+        "error decoding patch: error converting YAML to JSON: yaml: exceeded max depth of 10000",
     )
     assert api.get(f"{kind.things}/one").status == 404
 

@@ -13,8 +13,8 @@ OTHER_USER = {"Authorization": "Bearer user-token"}
 
 def test_version(api) -> None:
     version = api.get("/version").json
-    assert (version["major"], version["minor"]) == ("1", "36")
-    assert version["gitVersion"].startswith("v1.36")
+    assert (version["major"], version["minor"]) == ("1", "37")
+    assert version["gitVersion"].startswith("v1.37")
     assert {"gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"} <= version.keys()
     assert api.get("/version/").status == 200
 

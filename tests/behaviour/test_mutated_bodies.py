@@ -1,6 +1,6 @@
 """Bodies in which bytes were changed at random, and how the real server refuses them.
 
-`fixtures/bodies` holds a recorded answer for each sort of mistake that turned up among thousands of such bodies.
+`fixtures/bodies` holds a recorded answer of 1.36 for each sort of mistake that turned up among thousands of such bodies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def gated_url(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     from fakekube import Cluster
 
-    with Cluster(profile="apiserver", feature_gates={"CBORServingAndStorage": True}) as cluster:
+    with Cluster(version="1.36", profile="apiserver", feature_gates={"CBORServingAndStorage": True}) as cluster:
         yield cluster.url
 
 

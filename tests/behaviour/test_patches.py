@@ -87,8 +87,10 @@ def test_field_manager_of_a_patch_owns_changed_fields(api, config: str, content_
 
 
 @pytest.mark.parametrize("content_type", PATCH_TYPES)
-def test_missing_object_returns_404_before_the_patch_is_parsed(api, content_type: str) -> None:
+def test_patch_must_be_json_before_the_object_is_looked_for(api, content_type: str) -> None:
     reply = api.patch(api.path("configmaps", "none"), "{", content_type)
+    assert (reply.status, reply.at("message")) == (400, "invalid JSON patch")
+    reply = api.patch(api.path("configmaps", "none"), "5", content_type)
     assert (reply.status, reply.at("message")) == (404, 'configmaps "none" not found')
 
 
@@ -279,7 +281,7 @@ def test_invalid_json_patch_bodies_are_rejected(api, config: str, body: str, sta
     reply = api.patch(config, body, JSON_PATCH)
     assert reply.status == status
     if status == 400:
-        assert reply.at("message").startswith("error decoding patch: ")
+        assert reply.at("message").startswith(("error decoding patch: ", "invalid JSON patch"))
 
 
 def test_json_patch_result_of_wrong_type_returns_422(api, config: str) -> None:

@@ -206,7 +206,7 @@ def test_concurrent_patches_are_all_applied(api: Api) -> None:
 
 def test_update_of_a_missing_object_returns_404(api: Api) -> None:
     path = api.path("configmaps", "a")
-    for reply in (api.put(path, config_map("a")), api.patch(path, {}, MERGE), api.patch(path, "broken", JSON_PATCH)):
+    for reply in (api.put(path, config_map("a")), api.patch(path, {}, MERGE), api.patch(path, "{}", JSON_PATCH)):
         assert problem(reply) == (404, "NotFound", 'configmaps "a" not found')
 
 

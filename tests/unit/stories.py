@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fakekube.apimachinery.features import emulation
 from fakekube.apiserver import server as assembly
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
@@ -51,6 +52,10 @@ _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 Step = dict[str, Any]
 Ask = Callable[[str, str, Any, str], tuple[int, list[str], bytes]]
 """(method, path, body, content type) → status, Warning headers, body."""
+
+
+RECORDED_MINOR = "1.36"
+"""The minor whose server answered the stories."""
 
 
 def load(path: Path) -> list[Step]:
@@ -119,11 +124,16 @@ def steady(value: Any) -> Any:
     return value
 
 
+def recorded_settings() -> Settings:
+    """The settings of a server of the minor that stories are recorded of."""
+    return Settings(emulation(RECORDED_MINOR))
+
+
 def differences_of_fresh_cluster(path: Path) -> list[str]:
     """Play a story to a cluster of its own; cluster_….jsonl to one with every admission plugin."""
     clock = Clock()
     profile = "cluster" if path.stem.startswith("cluster_") else "apiserver"
-    machinery = assembly.build(clock=clock, settings=Settings(), profile=profile)
+    machinery = assembly.build(clock=clock, settings=recorded_settings(), profile=profile)
     found = list(differences(load(path), of_application(machinery.application)))
     clock.close()
     return found

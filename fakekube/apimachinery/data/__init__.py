@@ -295,7 +295,7 @@ def _resource(row: Row) -> ResourceRow:
 NEWEST: Final = max(RELEASES, key=lambda minor: int(minor.partition(".")[2]))
 """The newest minor that is known."""
 
-DEFAULT: Final = "1.36"
+DEFAULT: Final = NEWEST
 """The minor that is emulated by default."""
 
 

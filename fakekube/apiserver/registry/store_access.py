@@ -124,7 +124,7 @@ class StoreAccess:
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
         if not self._is_served(group, plural):
-            return None
+            return iter(())
         resource, bucket = self._stored(group, plural)
         if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
             return iter(())

@@ -149,7 +149,7 @@ def test_version_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"fakekube {fakekube.__version__} (Kubernetes 1.36)\n"
+    assert capsys.readouterr().out == f"fakekube {fakekube.__version__} (Kubernetes 1.37)\n"
 
 
 @pytest.mark.parametrize("tls", [False, True])

@@ -46,7 +46,7 @@ def make(cluster: Cluster, **spec: Any) -> None:
 
 def test_it_creates_rolls_out_and_rolls_back(cluster: Cluster) -> None:
     make(cluster, replicas=3)
-    assert names(cluster, "replicasets") == ["web-68b4fdb489"]
+    assert names(cluster, "replicasets") == ["web-6979489c59"]
     assert deployment(cluster)["status"]["availableReplicas"] == 3
     change(cluster, image("app:2"))
     assert revisions(cluster) == {"1": 0, "2": 3}

@@ -52,11 +52,11 @@ def template(name: str, image: str, **spec: Any) -> dict[str, Any]:
     ],
 )
 def test_a_template_has_the_real_hash(name: str, image: str, hash_: str) -> None:
-    assert compute_hash(template(name, image), None) == hash_
+    assert compute_hash(template(name, image), None, "1.36") == hash_
 
 
 def test_collision_count_absent_and_zero_differ() -> None:
-    hashes = {compute_hash(template("web", "app:1"), count) for count in (None, 0, 1)}
+    hashes = {compute_hash(template("web", "app:1"), count, "1.36") for count in (None, 0, 1)}
     assert len(hashes) == 3
 
 
@@ -95,7 +95,7 @@ MANY = {
 
 @pytest.mark.parametrize(("name", "written", "hash_"), [("rich", RICH, "544df4848"), ("many", MANY, "85cb46b98c")])
 def test_defaults_quantities_pointers_and_probes_count(name: str, written: dict[str, Any], hash_: str) -> None:
-    with Cluster() as cluster:
+    with Cluster(version="1.36") as cluster:
         stored = cluster.create(
             {
                 "apiVersion": "apps/v1",
@@ -104,7 +104,7 @@ def test_defaults_quantities_pointers_and_probes_count(name: str, written: dict[
                 "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": written},
             }
         )
-    assert compute_hash(stored["spec"]["template"], None) == hash_
+    assert compute_hash(stored["spec"]["template"], None, "1.36") == hash_
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_empty_slices_equal_nil_but_pointers_to_empty_structs_do_not() -> None:
 @given(st.permutations(list(template("x", "x", nodeSelector={"b": "1", "a": "2"})["spec"].items())))
 def test_the_order_of_keys_does_not_matter(items: list[tuple[str, Any]]) -> None:
     same = template("x", "x", nodeSelector={"a": "2", "b": "1"})
-    assert compute_hash({**same, "spec": dict(items)}, None) == compute_hash(same, None)
+    assert compute_hash({**same, "spec": dict(items)}, None, "1.36") == compute_hash(same, None, "1.36")
 
 
 @pytest.mark.parametrize(("image", "hash_"), [("app:1", "fbfc8b6b8")])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fakekube.apimachinery.schema.builtin import kind_type
+from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.model import Type
 
 _FILE = Path(__file__).parents[4] / "fixtures" / "decoding" / "cases.jsonl"
@@ -30,7 +30,7 @@ class Case:
 
     @property
     def type(self) -> Type:
-        found = kind_type(self.group, self.version, self.kind)
+        found = builtins("1.36").kind_type(self.group, self.version, self.kind)
         assert found is not None
         return found
 

@@ -23,7 +23,7 @@ CONDITIONAL = {
 
 def defaulted(case: Case) -> Any:
     tree = decode(case.type, json.loads(case.body)[0])
-    defaults.apply(builtins(), case.group, case.version, case.kind, tree)
+    defaults.apply(builtins("1.36"), case.group, case.version, case.kind, tree)
     return normalise(case.type, tree)
 
 
@@ -58,7 +58,7 @@ def test_defaults_are_a_subset_of_the_reference_defaults(case: Case) -> None:
 def test_nested_default_requires_the_parent_struct() -> None:
     containers = [{"name": "a", "livenessProbe": {"httpGet": {"port": 80}}}, {"name": "b"}]
     probe: dict[str, Any] = {"spec": {"containers": containers}}
-    defaults.apply(builtins(), "", "v1", "Pod", probe)
+    defaults.apply(builtins("1.36"), "", "v1", "Pod", probe)
     first, second = probe["spec"]["containers"]
     assert first["livenessProbe"]["periodSeconds"] == 10
     assert first["livenessProbe"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
@@ -67,7 +67,7 @@ def test_nested_default_requires_the_parent_struct() -> None:
 
 def test_given_values_are_not_overwritten() -> None:
     service: dict[str, Any] = {"spec": {"type": "NodePort", "ports": [{"protocol": "UDP"}]}}
-    defaults.apply(builtins(), "", "v1", "Service", service)
+    defaults.apply(builtins("1.36"), "", "v1", "Service", service)
     assert service["spec"]["type"] == "NodePort"
     assert service["spec"]["ports"] == [{"protocol": "UDP"}]
     assert service["spec"]["sessionAffinity"] == "None"
@@ -76,8 +76,8 @@ def test_given_values_are_not_overwritten() -> None:
 def test_defaults_of_pods_do_not_apply_to_pod_templates() -> None:
     pod: dict[str, Any] = {"spec": {}}
     template: dict[str, Any] = {"template": {"spec": {}}}
-    defaults.apply(builtins(), "", "v1", "Pod", pod)
-    defaults.apply(builtins(), "", "v1", "PodTemplate", template)
+    defaults.apply(builtins("1.36"), "", "v1", "Pod", pod)
+    defaults.apply(builtins("1.36"), "", "v1", "PodTemplate", template)
     assert pod["spec"]["enableServiceLinks"] is True
     assert "enableServiceLinks" not in template["template"]["spec"]
 
@@ -85,19 +85,19 @@ def test_defaults_of_pods_do_not_apply_to_pod_templates() -> None:
 def test_default_structs_are_not_shared() -> None:
     first: dict[str, Any] = {"spec": {}}
     second: dict[str, Any] = {"spec": {}}
-    defaults.apply(builtins(), "", "v1", "Pod", first)
-    defaults.apply(builtins(), "", "v1", "Pod", second)
+    defaults.apply(builtins("1.36"), "", "v1", "Pod", first)
+    defaults.apply(builtins("1.36"), "", "v1", "Pod", second)
     assert first["spec"]["securityContext"] == {}
     assert first["spec"]["securityContext"] is not second["spec"]["securityContext"]
 
 
 def test_resource_lists_are_rounded_up_to_milli() -> None:
     quota = {"spec": {"hard": {"cpu": "1u", "memory": "1500m", "pods": "1.1234"}}}
-    defaults.apply(builtins(), "", "v1", "ResourceQuota", quota)
+    defaults.apply(builtins("1.36"), "", "v1", "ResourceQuota", quota)
     assert quota["spec"]["hard"] == {"cpu": "1m", "memory": "1500m", "pods": "1124m"}
 
 
 def test_unknown_kinds_have_no_defaults() -> None:
     thing: dict[str, Any] = {"spec": {}}
-    defaults.apply(builtins(), "example.com", "v1", "Thing", thing)
+    defaults.apply(builtins("1.36"), "example.com", "v1", "Thing", thing)
     assert thing == {"spec": {}}

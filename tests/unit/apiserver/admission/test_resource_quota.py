@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 from fakekube.apiserver import server as assembly
-from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from tests.unit import stories
 
@@ -15,7 +14,7 @@ MERGE = "application/merge-patch+json"
 
 def test_concurrent_creates_do_not_exceed_the_quota() -> None:
     clock = Clock()
-    machinery = assembly.build(clock=clock, settings=Settings(), profile="apiserver")
+    machinery = assembly.build(clock=clock, settings=stories.recorded_settings(), profile="apiserver")
     ask = stories.of_application(machinery.application)
     hard = {"count/configmaps": "7"}
     ask("POST", f"{NAMESPACE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}}, stories.JSON)

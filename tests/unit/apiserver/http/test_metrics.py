@@ -72,7 +72,7 @@ def test_feature_gate_metrics() -> None:
     text = _text(Metrics(emulation=emulation(gates={"CBORServingAndStorage": True})))
     assert 'kubernetes_feature_enabled{name="CBORServingAndStorage",stage="ALPHA"} 1\n' in text
     assert 'kubernetes_feature_enabled{name="AllAlpha",stage="ALPHA"} 0\n' in text
-    assert 'kubernetes_feature_enabled{name="APIServerTracing",stage=""} 1\n' in text
+    assert 'kubernetes_feature_enabled{name="ClusterTrustBundle",stage=""} 1\n' in text
 
 
 def test_unavailable_apiservice_metrics() -> None:

@@ -51,4 +51,4 @@ def server(cluster: Cluster) -> Iterator[BaseWSGIServer]:
 
 def test_werkzeug_server(server: BaseWSGIServer) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/version") as answer:
-        assert json.load(answer)["minor"] == "36"
+        assert json.load(answer)["minor"] == "37"

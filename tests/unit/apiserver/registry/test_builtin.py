@@ -34,7 +34,7 @@ def test_subresource_and_action_attributes_resolve(path: str) -> None:
 
 def test_every_creatable_builtin_resource_has_its_own_strategy() -> None:
     """A resource without a row is served by the generic strategy: none of the built-in ones is."""
-    written = {(row.group, row.name) for row in ROWS if "/" not in row.name and "create" in row.verbs}
+    written = {(row.group, row.name) for row in ROWS if "/" not in row.name and "create" in row.verbs and not row.off}
     by_definition = {("apiextensions.k8s.io", "customresourcedefinitions")}
     known = {*builtin.STRATEGIES, *builtin.ACTIONS}
     generic = written - known - by_definition

@@ -81,9 +81,9 @@ def test_apply_create_and_delete(kubectl: Kubectl, tmp_path: Path) -> None:
 
 
 def test_version(kubectl: Kubectl) -> None:
-    assert kubectl("version") == (0, "Client Version: v1.36.3\nServer Version: v1.36.3\n", "")
-    assert kubectl("version", "--client") == (0, "Client Version: v1.36.3\n", "")
-    assert json.loads(kubectl("version", "-o", "json")[1])["serverVersion"]["gitVersion"] == "v1.36.3"
+    assert kubectl("version") == (0, "Client Version: v1.37.2\nServer Version: v1.37.2\n", "")
+    assert kubectl("version", "--client") == (0, "Client Version: v1.37.2\n", "")
+    assert json.loads(kubectl("version", "-o", "json")[1])["serverVersion"]["gitVersion"] == "v1.37.2"
 
 
 def test_config_builds_a_kubeconfig(kubectl: Kubectl, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fakekube.apiserver import server as assembly
-from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from tests.unit import stories
 
@@ -29,7 +28,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.machinery = assembly.build(clock=self.clock, settings=Settings(), profile="apiserver")
+        self.machinery = assembly.build(clock=self.clock, settings=stories.recorded_settings(), profile="apiserver")
         self._ask = stories.of_application(self.machinery.application)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = stories.JSON) -> tuple[int, Any]:

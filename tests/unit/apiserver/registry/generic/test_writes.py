@@ -11,7 +11,6 @@ import pytest
 
 from fakekube.apiserver import server as assembly
 from fakekube.apiserver.registry.generic import writes
-from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from tests.unit import stories
 
@@ -22,7 +21,9 @@ FILES = sorted([*UNIT.parents[1].glob("fixtures/kinds/*.jsonl"), *UNIT.glob("api
 @pytest.fixture
 def ask() -> Iterator[stories.Ask]:
     clock = Clock()
-    yield stories.of_application(assembly.build(clock=clock, settings=Settings(), profile="apiserver").application)
+    yield stories.of_application(
+        assembly.build(clock=clock, settings=stories.recorded_settings(), profile="apiserver").application
+    )
     clock.close()
 
 
