@@ -1,0 +1,33 @@
+"""Makes the screenshot of docs/page.md and the README: `FAKEKUBE_SCREENSHOT=1 pytest tests/page/test_screenshot.py` writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fakekube import Cluster
+from tests.page.rows import wait
+from tests.unit.seen import deployment
+
+IMAGE = Path(__file__).parents[2] / "docs" / "page.png"
+
+
+def test_the_screenshot_of_the_documentation(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    with Cluster() as cluster:
+        cluster.keep_changes()
+        users = [cluster.as_user(name, groups=["system:masters"]) for name in ("my-operator", "autoscaler")]
+        cluster.create(deployment("web", 3))
+        cluster.settle()
+        for number in range(6):
+            users[number % 2].patch("deployments", "web", {"spec": {"replicas": (5, 3)[number % 2]}})
+            cluster.settle()
+        cluster.mark("scaled three times")
+        page = open_page(cluster.page_url, viewport={"width": 1280, "height": 720})
+        wait(page, "document.querySelector('.finding') !== null && document.querySelectorAll('.grid-body .grid-row').length > 5")
+        page.click("text=All")
+        path = IMAGE if os.environ.get("FAKEKUBE_SCREENSHOT") else tmp_path / "page.png"
+        page.screenshot(path=path)
+        assert path.stat().st_size > 20_000
+        assert IMAGE.exists()
