@@ -1,6 +1,7 @@
-"""The endpoint of the control API with which the page applies an edited object.
+"""The endpoints of the control API with which the page applies an edited object, and sends a request again.
 
     POST objects               {"yaml": "…", "dryRun": false, "force": false}
+    POST requests/N/repeat
 
 The object is applied by server-side apply with the field manager `fakekube-page`; its resourceVersion, if it has one, is a
 precondition. Errors are a list of paths and messages.
@@ -20,12 +21,14 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = ["FIELD_MANAGER", "apply_object"]
+__all__ = ["FIELD_MANAGER", "apply_object", "repeat_request"]
 
 Answer = tuple[int, Any]
 
 FIELD_MANAGER: Final = "fakekube-page"
 _AGENT: Final = "fakekube-page"
+#: Verbs of requests that are streams, and those of calls of webhooks.
+_NOT_REPEATED: Final = frozenset({"watch", "connect", "proxy", "call"})
 _MAX_BYTES: Final = 3 << 20
 
 
@@ -45,6 +48,19 @@ def apply_object(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
     except ApiError as problem:
         return 422 if problem.code == 422 else problem.code, {"error": str(problem), "errors": _causes(problem)}
     return 200, {"object": found, "dryRun": dry_run}
+
+
+def repeat_request(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    """Sends a recorded request again, as an administrator."""
+    found = next((one for one in cluster.requests.where(own=True) if one.number == members["number"]), None)
+    if found is None:
+        raise LookupError(f"request {members['number']} is not recorded, or was dropped")
+    if found.verb in _NOT_REPEATED:
+        raise BadMembers(f"a {found.verb} is not sent again")
+    answer = cluster.client_of(_AGENT).request(
+        found.method, found.path, found.raw_body or None, found.query, content_type=found.content_type
+    )
+    return 200, {"status": answer.code, "number": cluster.requests.mark()}
 
 
 def _object_in(text: str) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from fakekube.cluster.control import edits, images, pods, powers, recordings, ro
 from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
 from fakekube.cluster.control.page import DATA_HEADERS, Page
 from fakekube.cluster.control.paths import PREFIX
+from fakekube.cluster.control.terminal import Terminal
 from fakekube.net.wsgi import Headers
 from fakekube.powers.exchange_data import json_line
 
@@ -167,6 +168,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("DELETE", "requests", powers.clear_requests),
     Endpoint("GET", "requests/<int:number>", rows.get_request),
+    Endpoint("POST", "requests/<int:number>/repeat", edits.repeat_request),
     Endpoint("GET", "info", rows.get_info),
     Endpoint("GET", "rows/requests", rows.list_requests, parameters=("since", "until", "before", "limit", "own")),
     Endpoint(
@@ -252,8 +254,9 @@ def openapi() -> dict[str, Any]:
 class Endpoints:
     """The control API of one cluster as a WSGI application."""
 
-    def __init__(self, cluster: Cluster, access: Access) -> None:
+    def __init__(self, cluster: Cluster, access: Access, api: Callable[..., Iterable[bytes]]) -> None:
         self._cluster = cluster
+        self._terminal = Terminal(cluster, api)
         self._page = Page(access, cluster.page_token, is_served=cluster.has_page)
         self._urls = Map(
             [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
@@ -271,6 +274,8 @@ class Endpoints:
                 answer = responses.error_response(error, Headers(environ), Query())
                 refused = Response(answer.body, answer.status, answer.headers)
             return refused(environ, start_response)
+        if self._terminal.is_wanted(environ):
+            return self._terminal(environ, start_response)
         answered = self._page.answer(environ) or self._respond(environ)
         if isinstance(answered, Response):
             return answered(environ, start_response)

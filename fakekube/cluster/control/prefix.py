@@ -41,5 +41,5 @@ class Control:
         if self._endpoints is None:
             from fakekube.cluster.control.endpoints import Endpoints
 
-            self._endpoints = Endpoints(self._cluster, self._machinery.access)
+            self._endpoints = Endpoints(self._cluster, self._machinery.access, self._api)
         return self._endpoints(environ, start_response)
