@@ -281,7 +281,7 @@ class _Row:
 
 def _drop(emulation: Emulation, key: object, rows: Iterable[GatedFields], obj: Object, old: Object | None) -> None:
     make: Callable[[Emulation], Sequence[_Row]] = partial(_compile, rows)
-    for row in emulation.compiled(("disabled fields", key), make):
+    for row in emulation.compiled(("disabled-fields", key), make):
         if old is not None and any(_has(old, path) for path in row.used_by):
             continue
         for path in row.drops:

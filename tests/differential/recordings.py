@@ -172,6 +172,7 @@ RECORDINGS = {
         Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
         Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
+        Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         Recording("random-open", "random:open:250"),
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",

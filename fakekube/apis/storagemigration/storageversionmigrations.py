@@ -37,7 +37,7 @@ class StorageVersionMigrationStrategy(Strategy):
         spec = obj.get("spec") or {}
         if spec.get("resource") != (old.get("spec") or {}).get("resource"):
             resource = spec.get("resource") or {}
-            shown = {name: resource[name] for name in ("group", "resource") if resource.get(name)}
+            shown = {name: resource.get(name, "") for name in ("group", "resource")}
             errors.append(invalid("spec", {"Resource": shown}, IMMUTABLE))
         return errors
 
