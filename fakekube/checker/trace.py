@@ -291,7 +291,9 @@ class Stream:
     def keeps_failing(self, since: float) -> bool:
         """Reports whether the newest calls have all failed and began after a time."""
         newest = self.calls[-_AGAIN:]
-        return len(newest) == _AGAIN and newest[0].at > since and all(map(failed, newest))
+        if len(newest) < _AGAIN or newest[0].at <= since:
+            return False
+        return all(map(failed, newest)) or bool(self.watches and all(map(_is_rejected, newest)))
 
     def knows(self, revision: int, before: Call) -> bool:
         """Reports whether the client had received this revision on this stream before a call."""
@@ -303,6 +305,13 @@ class Stream:
             if one.is_watch and any(event.revision == revision for event in one.events):
                 return True
         return False
+
+
+def _is_rejected(call: Call) -> bool:
+    """Reports whether the client could not use an answer: it lists and does not watch then, or closes the watch at once."""
+    if call.is_list:
+        return call.succeeded and "continue" not in call.query
+    return call.ended == CLOSED and call.end is not None and call.end - call.at < 1.0
 
 
 #: After so many failures in a row, which nothing provokes any more, the client will not recover.

@@ -22,7 +22,6 @@ from fakekube.checker.rules import (
     revisions,
     sieve,
     spells,
-    upgrades,
     user_agent,
     watch_ends,
     watch_errors,
@@ -57,7 +56,6 @@ _FAMILIES = (
     sieve.RULES,
     lifecycles.RULES,
     spells.RULES,
-    upgrades.RULES,
     every_run.RULES,
 )
 

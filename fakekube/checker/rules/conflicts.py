@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,7 +53,7 @@ class Conflicts(Rule):
     expected_seconds = 8.0
 
     every: ClassVar[int] = 2
-    """Every nth write of the client has a conflict."""
+    """Every nth write of an object has a conflict, from the first one on."""
 
     def require(self, baseline: Baseline) -> None:
         require_writes(baseline, "update", "patch")
@@ -62,11 +63,13 @@ class Conflicts(Rule):
 
     def meet(self, trial: Trial) -> None:
         """Changes objects as another editor just before the client's updates."""
-        values, budget = itertools.count(1), Budget(_CONFLICTS)
+        values, budget, written = itertools.count(1), Budget(_CONFLICTS), Counter[str]()
 
         def edit(obj: Object) -> Object | None:
-            number = next(values)
-            return edited(obj, str(number)) if number % self.every == 0 and budget.take(obj["metadata"]["uid"]) else None
+            uid = obj["metadata"]["uid"]
+            written[uid] += 1
+            meets = written[uid] % self.every == 1 % self.every  # the first write conflicts
+            return edited(obj, str(next(values))) if meets and budget.take(uid) else None
 
         for verb, resource in require_writes(trial.baseline, "update", "patch"):
             if resource != LEASES:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.client_writes import writes_of
 from fakekube.checker.provocations import AddWarning, arm, asked_revision
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
 from fakekube.checker.rules.initial_events import require_lists
 from fakekube.checker.rules.retries import UNAVAILABLE
 from fakekube.checker.rules.watch_errors import expire
@@ -133,6 +133,16 @@ class CompressedLists(Content):
         trial.require_watch()
         expire(trial)
 
+    def judge(self, trial: Trial) -> Verdict:
+        """Returns a failure also for a client that reads the compressed list again and again, and never watches after it."""
+        verdict = super().judge(trial)
+        calls = [call for call in trial.trace.since(trial.provoked_at) if call.stream in trial.baseline.streams]
+        lists = [call for call in calls if call.is_list and call.status == 200 and _is_compressed(call)]
+        watched = any(call.is_watch and lists and call.number > lists[0].number for call in calls)
+        if verdict.outcome is Outcome.WARN and len(lists) >= _READ_AGAIN and not watched:
+            return Verdict.failed(f"lists {len(lists)} times and does not use the compressed answers", *trial.excerpt(lists))
+        return verdict
+
     def judge_trace(self, trial: Trial) -> Verdict:
         compressed = [call for call in trial.trace.since(trial.provoked_at) if call.is_list and _is_compressed(call)]
         return Verdict.passed() if compressed else Verdict.not_exercised("no list was compressed")
@@ -142,6 +152,8 @@ def _enlarged(obj: dict[str, Any]) -> None:
     obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "large " * 9_000
 
 
+#: How many compressed lists a client reads that can use none of them.
+_READ_AGAIN = 3
 #: How many copies make a list larger than 128 KiB. Each is so small that a client may keep it in another annotation.
 _LARGE_COPIES = 3
 

@@ -1,4 +1,4 @@
-"""Rules about discovery: definitions that are installed late or deleted, and unavailable groups (D1, D2)."""
+"""Rules about discovery: definitions that are installed late or deleted, unavailable groups, another minor (D1 to D3)."""
 
 from __future__ import annotations
 
@@ -204,4 +204,31 @@ class UnavailableGroup(Rule):
         return Verdict.passed() if asked else Verdict.not_exercised("the client does not ask for discovery")
 
 
-RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, UnavailableGroup)
+class Upgrade(Rule):
+    """The API server is replaced by one of the next minor, which has the same objects and the same address."""
+
+    id = "D3"
+    name = "minor"
+    provocation = "the API server is replaced by one of the next minor"
+    obligation = "a client survives an upgrade of the API server: it connects again, and repeats discovery if a version is gone"
+    advice = "use versions of groups that both minors serve, retry refused connections, and list again after a 410"
+    source = "Kubernetes docs, version skew policy and deprecation policy; KEP-4330 (compatibility versions)"
+    steps = ("W1", "W8", "R2")
+    watches = True
+    expected_seconds = 15.0
+
+    #: The minors before and after.
+    FROM, TO = "1.36", "1.37"
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"version": self.FROM}
+
+    def provoke(self, trial: Trial) -> None:
+        trial.upgrade(self.TO)
+        trial.await_until(lambda: bool(trial.trace.open_watches()), trial.reaction_timeout)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.passed(f"from {self.FROM} to {self.TO}")
+
+
+RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, UnavailableGroup, Upgrade)

@@ -29,7 +29,7 @@ DEFECTS: dict[str, tuple[str, str]] = {
     "r1-capped": ("put", "R1"),
     "r1-write-soon": ("put", "R1"),
     "r1-second-dies": ("watch", "R1"),
-    "r2-five": ("watch", "R2"),
+    "r2-three": ("watch", "R2"),
     "r2-html": ("watch", "R2"),
     "r2-hot": ("watch", "R2"),
     "r2-dropped-hot": ("watch", "R2"),

@@ -230,7 +230,7 @@ class Reflector(threading.Thread):
                 if problem.code == 504 and not bad("w15-same"):
                     self._revision = ""
                     self._last_seen = ""
-                if bad("r2-five") and failures >= 5:
+                if bad("r2-three") and failures >= 3:
                     print("fatal: too many failures", flush=True)
                     os._exit(5)
                 if bad("r1-second-dies") and problem.code == 429 and failures >= 2:
