@@ -62,6 +62,8 @@ class Baseline:
     """The reaction to the deletion of a copy: the requests that the client sends."""
     deleted_children: Mapping[str, int]
     """How many children of each resource are deleted with a copy."""
+    controls_children: bool
+    """Whether children of a copy have a controller reference."""
     adds_finalizer: bool
     """Whether the client adds a finalizer to objects of the sample."""
     start_seconds: float
@@ -157,6 +159,10 @@ def _learn(trial: Trial) -> Baseline:
         delivering = _delivering_streams(trial, copies)
         streams = {call.stream: call.collection for call in trial.trace if call.is_watch}
         adds_finalizer = any(effect.detail[:2] == ("metadata", "finalizers") for effect in reaction.effects)
+        made = [child for resource in reaction.children for child in children_of(trial.cluster, copies[0], resource)]
+        controls_children = any(
+            owner.get("controller") for child in made for owner in child["metadata"].get("ownerReferences") or ()
+        )
         deletion, deleted_children = _observe_deletion(trial, copies, reaction)
         watches |= Counter(call.stream for call in trial.trace.open_watches())
         control = trial.stimulate()
@@ -178,6 +184,7 @@ def _learn(trial: Trial) -> Baseline:
         reaction=reaction,
         deletion=deletion,
         deleted_children=deleted_children,
+        controls_children=controls_children,
         adds_finalizer=adds_finalizer,
         start_seconds=start_seconds,
         reaction_seconds=reaction_seconds,

@@ -173,7 +173,7 @@ class _Check:
             if unmet_requirement(self._session, other):
                 continue
             found = self._run_first(other).verdict
-            if found.outcome is Outcome.FAIL and found.symptom is not None:
+            if found.outcome is Outcome.FAIL:
                 return Verdict.not_exercised(
                     f"dies of {step}: {other.provocation}, which is a step of this provocation: {found.evidence[0]}"
                 )

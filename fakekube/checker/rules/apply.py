@@ -123,7 +123,7 @@ def _applied_by_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
     given = other.get("metadata") or {}
     place = {"name": exchange.name, **({"namespace": exchange.namespace} if exchange.namespace else {})}
     other["metadata"] = {**place, **{key: given[key] for key in ("labels", "annotations") if key in given}}
-    if not any(_alter(other[part]) for part in _TEXTS if isinstance(other.get(part), dict)) and not _alter_metadata(other):
+    if not any(alter_text(other[part]) for part in _TEXTS if isinstance(other.get(part), dict)) and not _alter_metadata(other):
         return False
     suffix = f"/{exchange.subresource}" if exchange.subresource else ""
     try:
@@ -141,16 +141,16 @@ _TEXTS = ("data", "stringData", "spec", "status")
 def _alter_metadata(obj: Object) -> bool:
     """Changes an annotation, or else a label: a client may apply metadata only."""
     metadata = obj["metadata"]
-    return _alter(metadata.get("annotations") or {}) or _alter(metadata.get("labels") or {})
+    return alter_text(metadata.get("annotations") or {}) or alter_text(metadata.get("labels") or {})
 
 
-def _alter(value: Object) -> bool:
+def alter_text(value: Object) -> bool:
     """Changes the first string in a value; returns whether there was one."""
     for key, inner in value.items():
         if isinstance(inner, str):
             value[key] = f"{inner}-x"
             return True
-        if isinstance(inner, dict) and _alter(inner):
+        if isinstance(inner, dict) and alter_text(inner):
             return True
     return False
 

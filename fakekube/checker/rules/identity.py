@@ -16,6 +16,7 @@ from fakekube.checker.client_writes import (
     require_own_writes,
     writes_of,
 )
+from fakekube.checker.each_write import shape_of
 from fakekube.checker.edits import TOUCHED, drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, children_of, written_fields
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Trial
     from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
 
 _GC = "Kubernetes docs, garbage collection and owner references"
 
@@ -475,12 +477,20 @@ class StaleCacheAfterUpdate(Rule):
 
     def provoke(self, trial: Trial) -> None:
         resources = {trial.baseline.control.resources[number] for number in trial.baseline.written}
-        faults = [trial.faults.on("watch", resource).silence(after_events=1, label="late") for resource in resources]
-        subject = self.copy = trial.stimulate()
-        trial.await_until(lambda: not trial.missing_of(subject), trial.reaction_timeout)
-        await_quiet(trial, subject.mark, [subject.token])
-        self.mark = trial.trace.mark()
-        for number in range(_WAKES):
+        faults: list[Fault] = []
+
+        def silence(exchange: Exchange) -> None:
+            if not faults:  # just before the first write, of which the cache must not know
+                faults.extend(trial.faults.on("watch", resource).silence(label="late") for resource in resources)
+
+        with trial.faults.on("create,update,patch").intercept(silence, label="late"):
+            subject = self.copy = trial.stimulate()
+            enough = _COMPLETE_WITHIN + 4 * trial.baseline.reaction_seconds
+            complete = trial.await_until(lambda: not trial.missing_of(subject), enough)
+        if complete:
+            await_quiet(trial, subject.mark, [subject.token])
+            self.mark = trial.trace.mark()
+        for number in range(_WAKES if complete else 0):
             change = {"metadata": {"annotations": {TOUCHED: str(number)}}}
             for resource in trial.baseline.reaction.children:
                 for child in children_of(trial.cluster, subject, resource):
@@ -497,29 +507,36 @@ class StaleCacheAfterUpdate(Rule):
         if self.copy is None:
             return None
         extra = judge_extra_children(trial, trial.baseline.reaction.children)
-        if extra is not None or self.mark < 0:
+        if extra is not None:
             return extra
         names = self.copy.names()
-        repeated = [
-            call
-            for call in trial.trace.since(self.mark)
-            if call.is_write
-            and call.succeeded
-            and call.name in names
-            and call.collection in self.copy.resources
-            and written_fields(trial.cluster, call, call.name)
-        ]
-        if len(repeated) < _REPEATED:
+        changing: dict[object, list[Call]] = {}
+        for call in trial.trace.since(self.copy.mark):
+            if (
+                call.is_write
+                and call.succeeded
+                and call.name in names
+                and call.collection in self.copy.resources
+                and written_fields(trial.cluster, call, call.name)
+            ):
+                changing.setdefault((call.verb, call.path, shape_of(call.body)), []).append(call)
+        repeated = max(changing.values(), key=len, default=[])
+        late = [call for call in repeated if 0 <= self.mark < call.number]
+        if len(repeated) < _CHANGES and len(late) < _REPEATED:
             return None
         return Verdict.failed(
-            f"{repeated[0].verb} {repeated[0].path} changes the object {len(repeated)} times more, although its reaction was "
-            "complete: the cache did not have the client's own write",
+            f"{repeated[0].verb} {repeated[0].path} changes the object {len(repeated)} times: the cache did not have the "
+            "client's own write",
             *trial.excerpt(repeated),
         )
 
 
-#: How many times the children wake the client, and how many more changes of their owner are a failure.
+#: How many equal changes of an object are a failure, while the cache is old.
+_CHANGES = 4
+#: How many times the children wake the client, and how many more changes of their owner are a failure after the reaction.
 _WAKES, _REPEATED = 4, 2
+#: Seconds within which a client completes its reaction without the events of its own writes; many wait for them.
+_COMPLETE_WITHIN = 5.0
 
 
 RULES = (StaleCacheAfterUpdate, Recreated, RecreatedOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, StaleCacheAfterCreate)

@@ -3,6 +3,7 @@ same name, or under the name that a child would get (C4, C5)."""
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from fakekube.checker.client_writes import require_named_children
 from fakekube.checker.edits import drop_finalizers, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
 from fakekube.checker.rule import NotExercised, Rule, Symptom, Verdict
+from fakekube.checker.rules.apply import alter_text
 from fakekube.checker.rules.conflicts import Finalizers
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import new_token
@@ -149,7 +151,7 @@ class ForeignChild(Rule):
 
     def require(self, baseline: Baseline) -> None:
         require_named_children(baseline)
-        if not any(_controllers(child) for child in _children(baseline)):
+        if not baseline.controls_children:
             raise NotExercised("the client's children have no controller reference")
 
     def provoke(self, trial: Trial) -> None:
@@ -172,7 +174,8 @@ class ForeignChild(Rule):
                     metadata["namespace"] = child["metadata"]["namespace"]
                     if metadata["namespace"] != "default":
                         continue
-                bare = {key: value for key, value in child.items() if key not in ("status", "metadata")}
+                bare = {key: value for key, value in copy.deepcopy(child).items() if key not in ("status", "metadata")}
+                any(alter_text(bare[part]) for part in ("data", "spec") if isinstance(bare.get(part), dict))
                 with suppress(ApiError):
                     self.foreign.append((effect.resource, trial.cluster.create({**bare, "metadata": metadata})))
         if not self.foreign:
@@ -219,11 +222,6 @@ def _differs(one: Object, other: Object) -> bool:
 
 def _controllers(child: Object) -> list[Object]:
     return [one for one in child["metadata"].get("ownerReferences") or () if one.get("controller")]
-
-
-def _children(baseline: Baseline) -> list[Object]:
-    resources = baseline.reaction.children
-    return [child for one in resources for child in children_of(baseline.trial.cluster, baseline.control, one)]
 
 
 RULES = (FirstSeenDeleting, RecreatedObject, ForeignChild)
