@@ -20,7 +20,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.rest.webhook_calls import Call, CallError
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.base.golang.fmt import go_type
-from fakekube.base.golang.quoting import go_quote, json_kind
+from fakekube.base.golang.strconv import go_quote, json_kind
 
 __all__ = ["Convert", "converter"]
 

@@ -22,7 +22,7 @@ from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, RuntimeConfigError, parse_runtime_config
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags", "ineffective_flags"]
 

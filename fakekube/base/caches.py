@@ -19,7 +19,7 @@ class BoundedCache(dict[K, V]):
     """A dict whose entries are set by `add` only.
 
     Args:
-        maximum: The maximal number of entries.
+        maximum: the maximal number of entries.
     """
 
     __slots__ = ("_maximum",)
@@ -40,7 +40,7 @@ def cached_bytes(maximum: int) -> Callable[[Callable[[bytes], bytes]], Callable[
     """Returns a decorator that keeps the results of a function from bytes to bytes.
 
     Args:
-        maximum: The maximal number of bytes of all kept arguments and results; what was not used longest is forgotten first.
+        maximum: the maximal number of bytes of all kept arguments and results; what was not used longest is forgotten first.
     """
 
     def decorate(function: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:

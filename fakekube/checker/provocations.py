@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.powers.action import Action
 from fakekube.powers.actions import End

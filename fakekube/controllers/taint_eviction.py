@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from fakekube.apimachinery.selectors.taints import tolerates
+from fakekube.apimachinery.selectors.nodes import tolerates
 from fakekube.apis.well_known import TAINT_EFFECT_NO_EXECUTE
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object, StoredObject

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from fakekube.apimachinery.selectors.nodes import required_node_affinity
-from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.controllers.objects import Object
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from fakekube.apimachinery.patch.types import STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.patch.errors import STRATEGIC_MERGE_PATCH
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apiserver.http.documents import git_version
 from fakekube.controllers.client import ApiError

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.base.clock import monotonic_of, time_of
 from fakekube.controllers.client.client import OWN

@@ -11,7 +11,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.endpoints.request import RequestInfo
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["status_of"]
 

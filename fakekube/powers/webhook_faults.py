@@ -19,7 +19,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.client.client import OWN
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.matching import CALL

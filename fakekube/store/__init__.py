@@ -19,12 +19,9 @@ whole; every event is seen by every cursor once and in order, or the cursor rais
 
 from __future__ import annotations
 
-from fakekube.store.bucket import Bucket, Contents
-from fakekube.store.cursor import Cursor
+from fakekube.store.bucket import Bucket, Contents, Cursor
 from fakekube.store.index import Condition
-from fakekube.store.rebuilding import rebuilt
-from fakekube.store.reflector import Reflector
-from fakekube.store.store import Snapshot, Store
+from fakekube.store.store import Reflector, Snapshot, Store, rebuilt
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, Selection, StoreError
 

@@ -8,17 +8,95 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fakekube.store.bucket import Bucket, Contents, Frozen
+from fakekube.store.bucket import Bucket, Contents, Cursor, Frozen
 from fakekube.store.history import History
 from fakekube.store.timeline import Retention, Timeline
-from fakekube.store.values import Event
+from fakekube.store.values import Compacted, Event, Record
 from fakekube.store.versions import Versions
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Makes the contents of a bucket from records and events that were written down.
+#
+# Invariant: the contents are those of a bucket that held `records` and then had these events.
+
+
 V = TypeVar("V")
+
+_EVERYTHING = Retention(compaction_interval=None, window_maximum=1 << 62, window_age=float("inf"))
+
+
+def rebuilt(records: Iterable[Record[V]], changes: Iterable[tuple[Record[V], bool, float]] = (), floor: int = 0) -> Contents[V]:
+    """Returns the contents of a bucket.
+
+    Args:
+        records: what it held before the changes.
+        changes: in the order of their revisions: the record (of a deletion, the key and the revision of that), whether it
+            was deleted, and when, in seconds of the store's `now`.
+        floor: the revision after which cached cursors know every event.
+    """
+    versions: Versions[V] = Versions()
+    history: History[V] = History(floor)
+    for record in records:
+        versions.apply(Event(record.revision, record.key, record, None, 0.0, {}))
+    for record, deleted, when in changes:
+        previous = versions.heads.get(record.key)
+        event = Event(record.revision, record.key, None if deleted else record, previous, when, {})
+        if deleted and previous is None:
+            raise ValueError(f"{record.key} is deleted at revision {record.revision} and was not there")
+        versions.apply(event)
+        history.append(event, _EVERYTHING)
+    return Contents(versions, history)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A local copy of the records of a bucket that follows its events: the cost depends on the changes, not on the size.
+#
+# Invariant: after `catch_up`, `records` is what the bucket held at one revision, and every key that changed since the
+# previous call was returned.
+
+
+class Reflector(Generic[V]):
+    """A local copy of a bucket. One owner at a time; empty before the first `catch_up`."""
+
+    def __init__(self, bucket: Bucket[V]) -> None:
+        self._bucket = bucket
+        self._cursor: Cursor[V] | None = None
+        self._records: dict[str, Record[V]] = {}
+
+    @property
+    def records(self) -> Mapping[str, Record[V]]:
+        """The records by key."""
+        return self._records
+
+    def catch_up(self) -> list[str]:
+        """Applies new events. Returns the keys that were created, changed or deleted, each once."""
+        if self._cursor is not None:
+            with suppress(Compacted):  # events were dropped, or a snapshot was restored: compare all records
+                return self._follow(self._cursor) if self._cursor.pending else []
+        return self._look()
+
+    def _follow(self, cursor: Cursor[V]) -> list[str]:
+        news = {event.key: event.record for event in cursor.take()}
+        for key, record in news.items():
+            if record is None:
+                self._records.pop(key, None)
+            else:
+                self._records[key] = record
+        return list(news)
+
+    def _look(self) -> list[str]:
+        page = self._bucket.page()
+        self._cursor = None
+        with suppress(Compacted):  # dropped meanwhile: the next call compares all records
+            self._cursor = self._bucket.cursor(page.revision)
+        before, self._records = self._records, {record.key: record for record in page.records}
+        gone = [key for key in before if key not in self._records]
+        return gone + [key for key, record in self._records.items() if before.get(key) is not record]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
     ): "to be untangled",
     frozenset({"apiserver.auth.authentication_configuration", "apiserver.auth.options"}): "to be untangled",
     frozenset({"apiserver.admission.cel.activation", "apiserver.admission.cel.conditions"}): "to be untangled",
-    frozenset({"store.cursor", "store.bucket"}): "to be untangled",
     frozenset(
         {
             "powers.fault_index",

@@ -12,7 +12,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.urls import parse_url
 
 __all__ = ["ANNOTATION", "CONDITION", "approval_errors", "conformance"]

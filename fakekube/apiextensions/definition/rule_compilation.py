@@ -18,7 +18,7 @@ from typing import Any, Final
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
 from fakekube.apimachinery.cel.compilation import compile_validation
 from fakekube.apimachinery.cel.declarations import Declaration, declaration
-from fakekube.apimachinery.cel.names import escape
+from fakekube.apimachinery.cel.syntax import escape
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, internal, invalid
 

@@ -28,7 +28,7 @@ from fakekube.apis.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.conditions import with_condition
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
 

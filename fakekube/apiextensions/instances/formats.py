@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from fakekube.apis.validation import names
 from fakekube.apis.validation.ip import parse_cidr, parse_ip
 from fakekube.base.golang.durations import parse_spelled_duration
-from fakekube.base.golang.mail_addresses import is_mail_address
-from fakekube.base.golang.netip import is_address
+from fakekube.base.golang.net import is_address, is_mail_address
 from fakekube.base.golang.urls import parse_request_uri
 
 __all__ = ["FORMATS"]

@@ -13,7 +13,7 @@ from fakekube.apiextensions.instances.value_types import is_near_integer, types_
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.base.golang.fmt import plain
-from fakekube.base.golang.integers import go_integer
+from fakekube.base.golang.strconv import go_integer
 
 __all__ = ["integer_limits", "number_errors"]
 

@@ -18,7 +18,7 @@ from fakekube.apimachinery.errors import field
 from fakekube.apimachinery.schema import decode, printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Shape, Type
-from fakekube.base.golang.quoting import json_kind, json_number
+from fakekube.base.golang.strconv import json_kind, json_number
 from fakekube.base.golang.strings import json_text
 
 __all__ = ["MetadataError", "default", "drop_nulls", "is_same", "metadata_of", "prune", "read", "sorted_tree"]

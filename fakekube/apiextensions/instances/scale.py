@@ -12,7 +12,7 @@ from fakekube.apiextensions.instances.paths import PathError, integer_at, segmen
 from fakekube.apimachinery.errors import FieldError, field, status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.rest.subresource import Projection
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["projection", "scale_errors", "scale_status_errors"]
 

@@ -21,7 +21,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.schema.model import ListType, Shape, Type
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.base.golang.integers import go_integer
+from fakekube.base.golang.strconv import go_integer
 
 __all__ = ["becomes", "list_errors", "value_errors"]
 

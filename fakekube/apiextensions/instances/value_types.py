@@ -17,7 +17,7 @@ from fakekube.apiextensions.instances.formats import FORMATS
 from fakekube.apiextensions.instances.objects import sorted_tree
 from fakekube.apiextensions.schema.visitor import schemas_in
 from fakekube.apimachinery.errors import FieldError, field
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["format_errors", "is_near_integer", "supported_formats", "type_errors", "types_of", "unrecognized_formats"]
 

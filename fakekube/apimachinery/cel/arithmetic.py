@@ -10,7 +10,6 @@ from collections.abc import Callable, Container
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
-from fakekube.apimachinery.cel.texts import shown
 from fakekube.apimachinery.cel.values import (
     ABSENT,
     NANOSECONDS,
@@ -26,6 +25,7 @@ from fakekube.apimachinery.cel.values import (
     equal,
     go_name_of,
     kind_of,
+    shown,
     type_of,
 )
 

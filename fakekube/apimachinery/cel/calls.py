@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.cost.actual import Rule
+from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, no_list, no_such_overload
 from fakekube.apimachinery.cel.folds import truth
 from fakekube.apimachinery.cel.frames import Evaluator, Frame
-from fakekube.apimachinery.cel.functions import call
 from fakekube.apimachinery.cel.values import Duration, Optional, Timestamp, UInt, go_name_of, kind_of
 
 

@@ -30,11 +30,10 @@ from fakekube.apimachinery.cel.calls import (
 from fakekube.apimachinery.cel.checker import Checked
 from fakekube.apimachinery.cel.cost.actual import equality_cost, rule_of
 from fakekube.apimachinery.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
-from fakekube.apimachinery.cel.depth import room
+from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.apimachinery.cel.folds import FOLDS, SORT, Body, truth
-from fakekube.apimachinery.cel.frames import Bindings, Evaluator, Frame
-from fakekube.apimachinery.cel.functions import call
+from fakekube.apimachinery.cel.frames import Bindings, Evaluator, Frame, room
 from fakekube.apimachinery.cel.libraries.regex import compiled
 from fakekube.apimachinery.cel.mutation import maker_of
 from fakekube.apimachinery.cel.syntax import (
@@ -50,7 +49,6 @@ from fakekube.apimachinery.cel.syntax import (
     Select,
     qualified_name,
 )
-from fakekube.apimachinery.cel.texts import shown
 from fakekube.apimachinery.cel.values import (
     ABSENT,
     QUALIFIERS,
@@ -61,6 +59,7 @@ from fakekube.apimachinery.cel.values import (
     go_name_of,
     key_of,
     kind_of,
+    shown,
     type_of,
 )
 

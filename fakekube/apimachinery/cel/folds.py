@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.cost.actual import comparison_cost
 from fakekube.apimachinery.cel.cost.ranges import LIST_COST
+from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, no_list, no_such_overload
 from fakekube.apimachinery.cel.frames import Evaluator, Frame
-from fakekube.apimachinery.cel.functions import call
-from fakekube.apimachinery.cel.texts import shown
-from fakekube.apimachinery.cel.values import Map, Mapping, go_name_of, kind_of
+from fakekube.apimachinery.cel.values import Map, Mapping, go_name_of, kind_of, shown
 
 
 class Body(NamedTuple):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, Protocol
 
 from fakekube.apimachinery.cel.cost.ranges import MAXIMUM
 from fakekube.apimachinery.cel.errors import CostLimitExceeded
+from fakekube.base.depth import allowance
 
 
 class Bindings(Protocol):
@@ -39,3 +41,27 @@ class Frame:
 
 
 Evaluator = Callable[[Frame], Any]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Raises the recursion limit for deeply nested expressions.
+#
+# An expression may nest 250 levels deep, and a recursive walk makes a few calls for each level, more than Python's default
+# recursion limit.
+
+
+_OPENING: Final = "([{?"
+#: The number of levels that the default limit always allows.
+_SHALLOW: Final = 20
+_CALLS: Final = 12_000
+_AS_IT_IS: Final = nullcontext()
+
+
+def is_deep(source: str) -> bool:
+    """Reports whether a walk over an expression may exceed the recursion limit."""
+    return sum(map(source.count, _OPENING)) + source.count(".") // 4 > _SHALLOW
+
+
+def room(deep: bool) -> AbstractContextManager[None]:
+    """Returns the context manager for walks over an expression; `deep` is the result of `is_deep`."""
+    return allowance(_CALLS) if deep else _AS_IT_IS

@@ -19,7 +19,7 @@ from fakekube.apimachinery.cel.values import Opaque, kind_of
 from fakekube.apimachinery.cel.views import Untyped
 from fakekube.base.golang.durations import print_duration
 from fakekube.base.golang.fmt import GoValue
-from fakekube.base.golang.quoting import go_quote, go_type
+from fakekube.base.golang.strconv import go_quote, go_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A tree of nodes, each with the position (in characters) at which the real compiler reports its errors. Operators are
 calls of functions with the names in error messages (`_+_`, `_[_]`, `!_`). Macros with variables are nodes of their own
-(`Loop`): they are evaluated directly, and checked and estimated as their expansion (`fakekube.apimachinery.cel.macros`).
+(`Loop`): they are evaluated directly, and checked and estimated as their expansion (`fakekube.apimachinery.cel.parser`).
 
 Nodes are compared by identity, so that the checker can use them as keys.
 
@@ -11,9 +11,13 @@ Specified by: cel-spec, doc/langdef.md; names of operators: cel-go/common/operat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
+
+from fakekube.apimachinery.cel.lexer import RESERVED
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -166,3 +170,43 @@ def qualified_name(node: Node) -> str:
         names.append(node.field)
         node = node.operand
     return ".".join((node.name, *reversed(names))) if isinstance(node, Identifier) else ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Escapes property names as identifiers: `my-key` is `my__dash__key`, `namespace` is `__namespace__`.
+#
+# Specified by: k8s.io/apiserver/pkg/cel/escaping.go.
+
+
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_WORDS: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
+_NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
+_SPECIAL = re.compile(r"__|[-./]")
+_ESCAPED = re.compile(r"__([^_]+)__")
+
+
+@lru_cache(maxsize=4096)
+def escape(name: str) -> str | None:
+    """Returns the identifier of a property; None if it cannot be escaped."""
+    if name in RESERVED:
+        return f"__{name}__"
+    if not _NAME.fullmatch(name):
+        return None
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name)
+
+
+@lru_cache(maxsize=4096)
+def unescape(identifier: str) -> str | None:
+    """Returns the property of an identifier; None if it is not one of a property."""
+    wrong = False
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal wrong
+        word = match[1]
+        if word in _WORDS:
+            return _WORDS[word]
+        wrong = wrong or word not in RESERVED or match[0] != identifier
+        return word
+
+    name = _ESCAPED.sub(replace, identifier)
+    return None if wrong else name

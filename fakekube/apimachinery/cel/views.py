@@ -18,10 +18,10 @@ from typing import Any, Final
 from fakekube.apimachinery.cel import values
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
 from fakekube.apimachinery.cel.libraries.standard import read_timestamp
-from fakekube.apimachinery.cel.names import escape, unescape
+from fakekube.apimachinery.cel.syntax import escape, unescape
 from fakekube.apimachinery.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
 from fakekube.base.golang.durations import parse_spelled_duration
-from fakekube.base.golang.quoting import go_type
+from fakekube.base.golang.strconv import go_type
 from fakekube.base.golang.timestamps import local_time_problem
 
 Schema = Object[str, Any]

@@ -10,9 +10,12 @@ The cache holds the *part*: the encoded item of a list. For JSON of built-in kin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+import orjson
 
 from fakekube.apimachinery.codecs import json
+from fakekube.base.caches import BoundedCache
 
 Object = dict[str, Any]
 V = TypeVar("V")
@@ -64,3 +67,34 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
 def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
     """Returns `encoded` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoded(key, make) for document in documents]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Caches the encodings of list items that are equal in many objects.
+#
+# Replicas have the same containers, ports, tolerations and managed fields. The cache key is the item's JSON, which is
+# much cheaper to encode than any other format. The cache is bounded in number and size.
+
+
+#: The maximum JSON length of cached items in bytes, and the maximum number of items.
+_MAXIMUM_BYTES: Final = 2048
+_MAXIMUM_ITEMS: Final = 256
+
+
+def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Wraps an encoder of plain JSON data with a bounded cache."""
+    cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
+
+    def encoded(value: Any) -> bytes:
+        try:
+            key = orjson.dumps(value)
+        except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
+            return encode(value)
+        made = cache.get(key)
+        if made is None:
+            made = encode(value)
+            if len(key) <= _MAXIMUM_BYTES:
+                cache.add(key, made)
+        return made
+
+    return encoded

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from fakekube.base.golang.quoting import go_float, go_json, go_quote
+from fakekube.base.golang.strconv import go_float, go_json, go_quote
 
 
 class FieldErrorType(Enum):

@@ -6,7 +6,7 @@ encoding/json.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import generic
@@ -39,3 +39,16 @@ def go_kind(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "number"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The media types of patches.
+#
+# Specified by: k8s.io/apimachinery/pkg/types/patch.go (PatchType).
+
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_YAML: Final = "application/apply-patch+yaml"
+APPLY_CBOR: Final = "application/apply-patch+cbor"

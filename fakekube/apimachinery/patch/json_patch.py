@@ -35,7 +35,7 @@ from fakekube.apimachinery.patch.literals import (
 )
 from fakekube.apimachinery.schema.strict import Strict
 from fakekube.base.golang.json_writer import written
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 #: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000

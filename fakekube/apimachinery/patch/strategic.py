@@ -25,19 +25,21 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError, field
 from fakekube.apimachinery.errors.status import bad_request, invalid
 from fakekube.apimachinery.patch.errors import type_mismatch, uninterpreted
-from fakekube.apimachinery.patch.strategic_order import (
+from fakekube.apimachinery.patch.strategic_schema import (
     DIRECTIVE,
+    Lookup,
     element_type,
     found_identity,
     identity,
     in_order,
     is_directive,
     is_in_order,
+    look_up_list,
+    look_up_object,
     partition,
     require_merge_keys,
     require_type,
 )
-from fakekube.apimachinery.patch.strategic_schema import Lookup, look_up_list, look_up_object
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apimachinery.schema.unstructured import from_unstructured

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.apimachinery.patch.strategic_order import DIRECTIVE
-from fakekube.apimachinery.patch.strategic_schema import Lookup, look_up_list, look_up_object
+from fakekube.apimachinery.patch.strategic_schema import DIRECTIVE, Lookup, look_up_list, look_up_object
 from fakekube.apimachinery.schema.model import Type
 
 _Object = dict[str, Any]

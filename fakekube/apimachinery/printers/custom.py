@@ -14,7 +14,7 @@ from fakekube.apimachinery.printers import jsonpath
 from fakekube.apimachinery.printers.table import TableConvertor
 from fakekube.apimachinery.printers.texts import UNKNOWN, Ages, Object, name, since
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.integers import go_integer
+from fakekube.base.golang.strconv import go_integer
 from fakekube.base.golang.timestamps import TimeError, parse_time
 
 Column = Mapping[str, Any]

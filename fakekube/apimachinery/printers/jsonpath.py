@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.yaml.scalars import float_text
+from fakekube.apimachinery.codecs.yaml.reader import float_text
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 
 class PathError(ValueError):

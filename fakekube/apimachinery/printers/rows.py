@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.chunks import Chunks, Items, enclosed
 from fakekube.apimachinery.codecs.document import Document, Object, encodings_of
+from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
 from fakekube.apimachinery.printers.table import TableConvertor, column_definitions
 from fakekube.apimachinery.printers.texts import ages_at
 

@@ -20,7 +20,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.data.descriptions import field_text
 from fakekube.apimachinery.printers import cluster, core, network, pods, storage, workloads
 from fakekube.apimachinery.printers.texts import Ages, Cells, Object, ages_at
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 Column = Mapping[str, Any]
 

@@ -28,9 +28,9 @@ from typing import Any
 
 from fakekube.apimachinery.schema.decoders import decoder
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.strict import Strict
 from fakekube.apimachinery.schema.walk import DecodeError, Decoder, Literals, SlowPathRequired, Walk
-from fakekube.apimachinery.schema.zero import zero
 
 __all__ = ["DecodeError", "Strict", "decode"]
 

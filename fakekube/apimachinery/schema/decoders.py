@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from fakekube.apimachinery.schema import quantity
 from fakekube.apimachinery.schema.model import Field, Shape, Type
+from fakekube.apimachinery.schema.printing import always_printed, zero
 from fakekube.apimachinery.schema.walk import DecodeError, Decoder, Frame, SlowPathRequired, Walk
-from fakekube.apimachinery.schema.zero import always_printed, zero
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang import base64, timestamps
-from fakekube.base.golang.quoting import json_kind
+from fakekube.base.golang.strconv import json_kind
 
 #: The maximum number of cached layouts per struct.
 _MAXIMUM_PLANS: Final = 500

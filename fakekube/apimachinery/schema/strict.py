@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.model import Shape, Type
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 MAXIMUM_STRICT_ERRORS: Final = 100
 

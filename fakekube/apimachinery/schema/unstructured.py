@@ -15,11 +15,11 @@ from typing import Any, Final
 from fakekube.apimachinery.schema.decode import decode
 from fakekube.apimachinery.schema.decoders import decoder
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
+from fakekube.apimachinery.schema.printing import always_printed, zero
 from fakekube.apimachinery.schema.trees import copied, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
-from fakekube.apimachinery.schema.zero import always_printed, zero
 from fakekube.base.golang import base64
-from fakekube.base.golang.integers import go_integer
+from fakekube.base.golang.strconv import go_integer
 
 #: The reflect.Kind of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from fakekube.apimachinery.schema.model import Field, Type
 from fakekube.apimachinery.schema.strict import MAXIMUM_STRICT_ERRORS, Strict
-from fakekube.base.golang.quoting import json_kind
+from fakekube.base.golang.strconv import json_kind
 
 
 class DecodeError(ValueError):

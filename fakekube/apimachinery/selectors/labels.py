@@ -7,15 +7,89 @@ Specified by: k8s.io/apimachinery/pkg/labels (Requirement, NewRequirement, Selec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from fakekube.apimachinery.errors.field import FieldError, aggregate, invalid
-from fakekube.apimachinery.selectors.errors import SelectorError
-from fakekube.apimachinery.selectors.syntax import label_key, label_value
-from fakekube.base.golang.integers import parse_int
+from fakekube.apimachinery.schema.dns import fits, long_name
+from fakekube.base.golang.strconv import go_quote, parse_int
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The error of selectors.
+
+
+class SelectorError(ValueError):
+    """A selector is invalid; `str` of the error is the message of the real server."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The syntax of the keys and values of labels. Each check returns the texts of what is wrong, in order.
+#
+# The results are cached, as many objects share the same labels.
+#
+# Specified by: k8s.io/apimachinery/pkg/api/validate/content (kube.go, dns.go).
+
+
+_NAME_LENGTH = 63
+
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_NAME})?"
+
+_is_name = re.compile(_NAME).fullmatch
+_is_value = re.compile(_VALUE).fullmatch
+
+_ENDS = "and must start and end with an alphanumeric character"
+_NAME_TEXT = (
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+)
+_VALUE_TEXT = (
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
+)
+
+
+@lru_cache(maxsize=4096)
+def label_key(value: str) -> tuple[str, ...]:
+    """Validates a qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
+    prefix, slash, name = value.rpartition("/")
+    if not slash and len(name) <= _NAME_LENGTH and _is_name(name):
+        return ()
+    if "/" in prefix:
+        optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (f"a valid label key {_NAME_TEXT}{optional}",)
+    errors = []
+    if slash:
+        errors += [f"prefix part {problem}" for problem in _prefix_problems(prefix)]
+    if not name:
+        errors.append("name part must be non-empty")
+    elif not fits(name, _NAME_LENGTH):
+        errors.append(f"name part {_too_long(_NAME_LENGTH)}")
+    if not _is_name(name):
+        errors.append(f"name part {_NAME_TEXT}")
+    return tuple(errors)
+
+
+def _prefix_problems(prefix: str) -> list[str]:
+    return long_name(prefix) if prefix else ["must be non-empty"]
+
+
+@lru_cache(maxsize=4096)
+def label_value(value: str) -> tuple[str, ...]:
+    """Validates the value of a label; it may be empty."""
+    if len(value) <= _NAME_LENGTH and _is_value(value):
+        return ()
+    errors = (_too_long(_NAME_LENGTH),) if not fits(value, _NAME_LENGTH) else ()
+    return errors if _is_value(value) else (*errors, _VALUE_TEXT)
+
+
+def _too_long(maximum: int) -> str:
+    return f"must be no more than {maximum} bytes"
+
 
 Labels = Mapping[str, str]
 
@@ -207,3 +281,43 @@ _TESTS: Final[Mapping[Operator, Callable[[str, tuple[str, ...]], _Test]]] = {
 
 EVERYTHING: Final = LabelSelector()
 NOTHING: Final = LabelSelector(nothing=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Label selectors of objects: a metav1.LabelSelector with matchLabels and matchExpressions.
+#
+# Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
+
+
+_OPERATORS = {"In": Operator.IN, "NotIn": Operator.NOT_IN, "Exists": Operator.EXISTS, "DoesNotExist": Operator.DOES_NOT_EXIST}
+
+
+def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
+    """Compiles a metav1.LabelSelector: an absent one matches nothing, an empty one everything.
+
+    Raises SelectorError.
+    """
+    if selector is None:
+        return NOTHING
+    labels = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or ()
+    if not labels and not expressions:
+        return EVERYTHING
+    of_labels = _of_labels(tuple(sorted(labels.items())))
+    if not expressions:
+        return of_labels
+    return LabelSelector((*of_labels.requirements, *map(_from_expression, expressions)))
+
+
+@lru_cache(maxsize=1024)
+def _of_labels(labels: tuple[tuple[str, str], ...]) -> LabelSelector:
+    """Returns the selector of labels that must be equal; it is cached, as many objects share the same labels."""
+    return LabelSelector(tuple(requirement(key, Operator.EQUALS, (value,)) for key, value in labels))
+
+
+def _from_expression(expression: Mapping[str, Any]) -> LabelRequirement:
+    name = expression.get("operator", "")
+    operator = _OPERATORS.get(name)
+    if operator is None:
+        raise SelectorError(f"{go_quote(name)} is not a valid label selector operator")
+    return requirement(expression.get("key", ""), operator, expression.get("values") or ())

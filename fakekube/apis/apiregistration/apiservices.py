@@ -15,7 +15,7 @@ from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteC
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, one_of
 from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["STATUS", "APIServiceStrategy"]
 

@@ -17,7 +17,7 @@ from fakekube.apis.validation.checks import at_most_one_hundred_percent, immutab
 from fakekube.apis.validation.counts import StatusNumbers, number_of
 from fakekube.apis.validation.to_internal import printed, to_internal
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
-from fakekube.base.golang.integers import parse_int
+from fakekube.base.golang.strconv import parse_int
 
 STATUS = StatusNumbers(
     not_negative=(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["IntervalError", "count_indexes", "overlap"]
 

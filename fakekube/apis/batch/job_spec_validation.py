@@ -20,7 +20,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
 from fakekube.apis.validation.to_internal import to_internal
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 Part = Mapping[str, Any]
 

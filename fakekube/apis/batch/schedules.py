@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from fakekube.base.golang.durations import parse_duration
-from fakekube.base.golang.integers import parse_int
+from fakekube.base.golang.strconv import parse_int
 
 __all__ = ["Schedule", "ScheduleError", "parse_schedule", "schedule_problem", "time_zone", "time_zone_problem"]
 

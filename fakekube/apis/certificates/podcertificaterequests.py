@@ -24,7 +24,7 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.semantic_equality import same
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 MIN_SECONDS: Final = 3600
 MAX_SECONDS: Final = 91 * 24 * 3600

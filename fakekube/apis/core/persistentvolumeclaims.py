@@ -30,7 +30,7 @@ from fakekube.apis.validation.resource_lists import (
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = [
     "ACCESS_MODES",

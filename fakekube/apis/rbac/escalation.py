@@ -17,7 +17,7 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation.semantic_equality import same
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["FULL_AUTHORITY", "check_binding", "check_rules", "covers", "may_escalate", "only_garbage_collection"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fakekube.apimachinery.errors import status
 from fakekube.apis.validation.names import path_segment
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["check_key_name", "unusable_name"]
 

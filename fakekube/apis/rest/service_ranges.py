@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from fakekube.base.golang.integers import parse_int
+from fakekube.base.golang.strconv import parse_int
 
 __all__ = ["ServiceRanges", "parse_networks", "parse_ports"]
 

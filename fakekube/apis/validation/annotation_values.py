@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fakekube.base.golang.integers import INT64
 from fakekube.base.golang.json_objects import JSONError, parse
-from fakekube.base.golang.quoting import json_kind
+from fakekube.base.golang.strconv import INT64, json_kind
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.golang.timestamps import TimeError, parse_time
 

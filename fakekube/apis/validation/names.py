@@ -27,7 +27,7 @@ from fakekube.apimachinery.schema.dns import (
     regex_text,
     too_long_text,
 )
-from fakekube.apimachinery.selectors.syntax import label_key, label_value
+from fakekube.apimachinery.selectors.labels import label_key, label_value
 
 __all__ = [
     "LABEL_LENGTH",

@@ -23,7 +23,7 @@ from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, re
 from fakekube.apis.validation import names
 from fakekube.apis.validation.names import NameCheck
 from fakekube.apis.validation.rules import from_minor
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = [
     "standard_finalizer_errors",

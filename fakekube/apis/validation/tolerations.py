@@ -12,7 +12,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import label_name, one_of, required_one_of
-from fakekube.base.golang.integers import parse_int
+from fakekube.base.golang.strconv import parse_int
 
 __all__ = ["EFFECTS", "taint_effect", "tolerations"]
 

@@ -9,7 +9,7 @@ import base64
 
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"

@@ -15,7 +15,7 @@ from fakekube.apis.validation.semantic_equality import same
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 

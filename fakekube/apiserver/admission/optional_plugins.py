@@ -19,7 +19,7 @@ from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.well_known import LABEL_HOSTNAME
 from fakekube.apiserver.admission.options import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 PODS = ("", "pods")
 

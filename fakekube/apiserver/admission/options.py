@@ -12,7 +12,7 @@ from typing import Any
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 
 @dataclass(slots=True, frozen=True)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apimachinery.selectors.syntax import label_key
+from fakekube.apimachinery.selectors.labels import label_key
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import GVK, Resource

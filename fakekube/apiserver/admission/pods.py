@@ -14,7 +14,7 @@ from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.semantic_equality import same
 from fakekube.apiserver.admission.plugin import CREATE, Attributes, Operation, Plugin, forbidden
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 PODS = ("", "pods")
 PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")

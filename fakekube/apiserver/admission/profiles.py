@@ -37,7 +37,7 @@ from fakekube.apiserver.admission.storage import (
     PersistentVolumeClaimResize,
     StorageObjectInUseProtection,
 )
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 #: All plugins of the real server, in the order in which they run.
 _ORDERED: Sequence[str] = (

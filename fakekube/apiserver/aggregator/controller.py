@@ -33,7 +33,7 @@ from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.controlplane.control_loop import ControlLoop
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock, Timer
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.threads import WORKERS
 from fakekube.store import Record, Reflector, Store

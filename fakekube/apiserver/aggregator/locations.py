@@ -15,7 +15,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apis.validation.ca_bundles import ca_bundle_errors
 from fakekube.apiserver.webhooks.services import ServiceResolver
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.remote import RemoteBackend

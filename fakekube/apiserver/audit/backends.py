@@ -19,7 +19,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.audit.context import Event
 from fakekube.apiserver.audit.options import AuditOptions
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.private_files import open_private
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from fakekube.apimachinery.selectors.labels import LabelRequirement
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth.identities import MASTERS
 from fakekube.apiserver.endpoints.request import RequestInfo, User
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import Source, subscribe_weakly
 
 ALLOWED: Final = Decision(True)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from fakekube.apis.validation import names
 from fakekube.apiserver.endpoints.request import User
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"

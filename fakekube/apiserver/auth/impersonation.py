@@ -25,7 +25,7 @@ from fakekube.apiserver.auth.authorization import Attributes, Authorizer, Undeci
 from fakekube.apiserver.auth.certificates import unescaped
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 _USER: Final = "impersonate-user"
 _UID: Final = "impersonate-uid"

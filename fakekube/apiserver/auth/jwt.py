@@ -27,7 +27,7 @@ from fakekube.apiserver.auth.jose import InvalidSignatureError, Token
 from fakekube.apiserver.auth.service_accounts import issuer_of
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
-from fakekube.base.golang.quoting import go_quote, json_kind
+from fakekube.base.golang.strconv import go_quote, json_kind
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program

@@ -20,7 +20,7 @@ from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregated
 from fakekube.apiserver.endpoints.request import User
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["BUCKETS", "GROUP", "RBACAuthorizer", "Rule", "rule_allows"]
 

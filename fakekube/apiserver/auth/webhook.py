@@ -24,7 +24,7 @@ from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregated
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program

@@ -15,7 +15,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition, with_condition_since
 from fakekube.apiserver.controlplane.control_loop import ControlLoop
 from fakekube.base.clock import Clock
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Store
 

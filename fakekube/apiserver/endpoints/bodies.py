@@ -30,7 +30,7 @@ from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import go_quote, json_kind
+from fakekube.base.golang.strconv import go_quote, json_kind
 from fakekube.base.golang.strings import text_of
 
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'

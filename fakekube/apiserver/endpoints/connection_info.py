@@ -19,8 +19,7 @@ from fakekube.apis.validation.ip import parse_ip
 from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.integers import parse_uint16
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote, parse_uint16
 from fakekube.net.streaming.kubelet_api import Kubelet, KubeletError
 
 _KUBELET_PORT = 10250

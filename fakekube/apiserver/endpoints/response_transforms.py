@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apimachinery.codecs.document import Document, json_of
 from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.printers import custom, partial, rows, table
 from fakekube.apimachinery.printers.table import Row, TableConvertor

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of

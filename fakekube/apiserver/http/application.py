@@ -24,7 +24,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.codecs.chunks import Chunks
+from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver import endpoints
@@ -44,7 +44,7 @@ from fakekube.apiserver.http.routing import ResourceRouter
 from fakekube.apiserver.http.site import Site
 from fakekube.apiserver.registry.generic.writes import random_uuid
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
 from fakekube.net.websocket import Refused
 from fakekube.net.wsgi import Environment, Headers, body_reader, path_of, request_uri

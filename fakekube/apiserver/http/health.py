@@ -14,7 +14,7 @@ from typing import Final
 from fakekube.apimachinery.features import Emulation
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.apiserver.http import responses
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 _HOOKS: Final = tuple(
     f"poststarthook/{hook}"

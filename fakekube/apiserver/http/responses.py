@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import formats, json
-from fakekube.apimachinery.codecs.chunks import Chunks
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import generic
 from fakekube.apimachinery.schema.builtin import type_of

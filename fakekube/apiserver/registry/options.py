@@ -19,8 +19,7 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.selectors import FieldSelector, LabelSelector
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints.request import Query
-from fakekube.base.golang.integers import parse_int, parse_uint
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote, parse_int, parse_uint
 from fakekube.base.golang.strings import bytes_of, readable
 
 META_GROUP = "meta.k8s.io"

@@ -25,7 +25,7 @@ from fakekube.apis.rest.subresource import Subresource
 from fakekube.apis.validation import names
 from fakekube.apiserver.endpoints.request import Request
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.store import Bucket
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Final
 from fakekube.apimachinery import data
 from fakekube.apimachinery.data import Facts, ResourceRow
 from fakekube.apimachinery.features import Emulation
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 #: What a name of all versions of a kind selects, in the order in which they are applied.
 _MATCHERS: Final[Mapping[str, re.Pattern[str]]] = {

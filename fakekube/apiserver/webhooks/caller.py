@@ -27,7 +27,7 @@ from fakekube.apis.validation.webhooks import SERVICE_PORT
 from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 Object = dict[str, Any]
 

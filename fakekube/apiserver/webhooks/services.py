@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.webhook_calls import CallError
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
 

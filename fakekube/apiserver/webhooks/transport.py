@@ -29,7 +29,7 @@ from fakekube.apiserver.webhooks.connections import (
     TooLargeError,
     dial,
 )
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.urls import parse_url
 from fakekube.net.http1 import BodyError
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader, decompress_gzip

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fakekube.base.golang.integers import parse_int
+from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import quoted
 
 _NANOSECONDS: Final = {

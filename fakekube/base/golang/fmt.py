@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.base.golang.quoting import go_float, go_quote
-from fakekube.base.golang.quoting import go_type as _type_of_json
+from fakekube.base.golang.strconv import go_float, go_quote
+from fakekube.base.golang.strconv import go_type as _type_of_json
 
 
 @dataclass(frozen=True, slots=True)

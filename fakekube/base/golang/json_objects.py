@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from fakekube.base.golang.json_reader import JSONSyntaxError, Reader
-from fakekube.base.golang.quoting import json_kind
+from fakekube.base.golang.strconv import json_kind
 
 
 class JSONError(ValueError):

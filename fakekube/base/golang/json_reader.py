@@ -14,7 +14,7 @@ import re
 from math import isfinite
 from typing import Any, Final
 
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 #: The maximum nesting depth of objects and arrays.
 MAXIMUM_DEPTH: Final = 10_000

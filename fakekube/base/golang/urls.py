@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from fakekube.base.golang.netip import parse_address
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.net import parse_address
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.strings import bytes_of, text_of
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fakekube.base.golang.durations import parse_duration
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["FlagError", "boolean", "integer", "mapping", "parse", "read_value", "seconds", "split", "values"]
 

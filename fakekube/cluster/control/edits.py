@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.patch.types import APPLY_YAML
+from fakekube.apimachinery.patch.errors import APPLY_YAML
 from fakekube.cluster.control.members import BadMembers
 from fakekube.controllers.client import ApiError, UnknownResource
 

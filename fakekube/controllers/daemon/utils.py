@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from fakekube.apimachinery.selectors.nodes import required_node_affinity
-from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL, DEPRECATED_TEMPLATE_GENERATION
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object, StoredObject

@@ -17,7 +17,7 @@ from typing import Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.deployment.replica_sets import Rollout, by_creation, equal_ignore_hash, without_hash

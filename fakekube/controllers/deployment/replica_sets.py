@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.validation.semantic_equality import same
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.deployment.utils import (

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.apimachinery.selectors.nodes import required_node_affinity
-from fakekube.apimachinery.selectors.taints import untolerated
+from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, PodInfo, allocatable
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 END_OF_HEADER: Final = re.compile(rb"\n\r?\n")
 """The empty line after a header block, with the end of the line before it."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.net.http1.bodies import Body, BodyError, ChunkedBody, SizedBody, UnboundedBody
 from fakekube.net.http1.headers import (
     END_OF_HEADER,

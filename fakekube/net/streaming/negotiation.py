@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 _VERSION_HEADER = "X-Stream-Protocol-Version"
 _ACCEPTED_HEADER = "X-Accepted-Stream-Protocol-Versions"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["REFERENCE", "environment", "expand", "field_value", "resource_value"]
 

@@ -16,8 +16,8 @@ from fakekube.apimachinery.cel.checker import Checked
 from fakekube.apimachinery.cel.cost.estimated_calls import CallEstimate, EstimatedCall, Operand, estimate_call
 from fakekube.apimachinery.cel.cost.ranges import FREE, LIST_COST, MAP_COST, NOTHING, ONE, STRUCT_COST, UNKNOWN, Range, fixed
 from fakekube.apimachinery.cel.declarations import Declaration
-from fakekube.apimachinery.cel.depth import room
-from fakekube.apimachinery.cel.macros import ACCUMULATOR
+from fakekube.apimachinery.cel.frames import room
+from fakekube.apimachinery.cel.parser import ACCUMULATOR
 from fakekube.apimachinery.cel.signatures import Signature
 from fakekube.apimachinery.cel.syntax import (
     Call,

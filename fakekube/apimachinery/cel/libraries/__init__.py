@@ -1,2 +1,2 @@
-"""The functions of the language, one module for each library; `fakekube.apimachinery.cel.functions` has the table of all of
+"""The functions of the language, one module for each library; `fakekube.apimachinery.cel.declarations` has the table of all of
 them."""

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
 from fakekube.apimachinery.cel.values import Opaque
-from fakekube.base.golang.netip import Address, parse_address
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.net import Address, parse_address
+from fakekube.base.golang.strconv import go_quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.libraries.standard import parse_timestamp
 from fakekube.apimachinery.cel.values import Opaque, Optional
 from fakekube.apimachinery.schema.dns import dns_1035_label, dns_label, dns_subdomain
-from fakekube.apimachinery.selectors.syntax import label_key, label_value
+from fakekube.apimachinery.selectors.labels import label_key, label_value
 from fakekube.base.golang import urls
 
 Check = Callable[[str], Sequence[str]]

@@ -15,10 +15,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError
-from fakekube.apimachinery.cel.texts import double_text
-from fakekube.apimachinery.cel.values import CelType, Duration, Mapping, Timestamp, UInt, kind_of, type_of
-from fakekube.base.golang.integers import parse_int
-from fakekube.base.golang.quoting import go_quote
+from fakekube.apimachinery.cel.values import CelType, Duration, Mapping, Timestamp, UInt, double_text, kind_of, type_of
+from fakekube.base.golang.strconv import go_quote, parse_int
 
 _RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 _PRECISION: Final = 6

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.values import Opaque
-from fakekube.base.golang.integers import parse_uint
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote, parse_uint
 
 _DIGITS = re.compile(r"[0-9]+")
 _WORD = re.compile(r"[0-9A-Za-z-]+")

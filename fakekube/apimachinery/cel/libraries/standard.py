@@ -14,10 +14,9 @@ from zoneinfo import ZoneInfo
 
 from fakekube.apimachinery.cel.arithmetic import checked_int, checked_timestamp, checked_uint
 from fakekube.apimachinery.cel.errors import EvaluationError
-from fakekube.apimachinery.cel.texts import double_text
-from fakekube.apimachinery.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, type_of
+from fakekube.apimachinery.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, double_text, type_of
 from fakekube.base.golang import durations
-from fakekube.base.golang.integers import parse_int, parse_uint
+from fakekube.base.golang.strconv import parse_int, parse_uint
 
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"

@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from fakekube.apimachinery.codecs.chunks import Chunks, Items, enclosed
 from fakekube.apimachinery.codecs.errors import ContentError, DecodeError
+from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
 from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
 from fakekube.apimachinery.codecs.protobuf.encoder import content_of
 from fakekube.apimachinery.codecs.protobuf.fields import varint

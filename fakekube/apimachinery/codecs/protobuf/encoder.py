@@ -22,7 +22,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.encoder_cache import cached_encoder
+from fakekube.apimachinery.codecs.document import cached_encoder
 from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.codecs.protobuf.fields import Layout, is_wrapped, layout, varint
 from fakekube.apimachinery.schema.model import Field, Shape, Type

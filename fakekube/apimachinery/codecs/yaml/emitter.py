@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.errors import EncodeError
-from fakekube.apimachinery.codecs.yaml import scalars
+from fakekube.apimachinery.codecs.yaml import reader
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.json_writer import LONGEST
 from fakekube.base.golang.strings import bytes_of, readable
@@ -231,7 +231,7 @@ def _style(text: str, is_key: bool) -> _Style:
     special = _SPECIAL(text) is not None or _SPACE_BREAK(text) is not None
     if "\n" in text:
         return _Style.DOUBLE if special or is_key or text[-1] == " " else _Style.LITERAL
-    if scalars.resolve("", text)[0] != scalars.STRING or _BASE_60(text) or special:
+    if reader.resolve("", text)[0] != reader.STRING or _BASE_60(text) or special:
         return _Style.DOUBLE
     has_break = _BREAK(text) is not None
     if not has_break and not _AT_EDGES(text) and not _INDICATORS(text):
@@ -264,7 +264,7 @@ def _float_text(number: float) -> str:
         whole = int(json.float_text(number))
         if whole in _INTEGERS:
             return str(whole)
-    return scalars.float_text(number)
+    return reader.float_text(number)
 
 
 _ESCAPES: Final = {

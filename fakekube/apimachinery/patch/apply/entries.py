@@ -19,7 +19,7 @@ from fakekube.apimachinery.patch.apply.fields import FieldSet, FieldSetError, Tr
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.strings import json_text
 from fakekube.base.golang.timestamps import print_time
 

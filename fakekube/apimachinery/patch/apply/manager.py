@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import bad_request
-from fakekube.apimachinery.patch.apply import entries, last_applied
+from fakekube.apimachinery.patch.apply import changes, entries
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
 from fakekube.apimachinery.patch.apply.changes import Change, Changes
 from fakekube.apimachinery.patch.apply.elements import field, printed_path
@@ -29,10 +29,10 @@ from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.patch.errors import uninterpreted
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
-from fakekube.apimachinery.schema.zero import zero
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 Object = dict[str, Any]
 
@@ -222,8 +222,8 @@ class FieldManager:
         if live is not None and not managed.owners:
             managed = self._before_first_apply(live, managed, now)
         result, managed = self._applied(base, applied, managed, manager=manager, force=force, now=now)
-        if manager == last_applied.KUBECTL:
-            result = last_applied.with_annotation(result, applied)
+        if manager == changes.KUBECTL:
+            result = changes.with_annotation(result, applied)
         return self._with_entries(result, managed, before)
 
     def _before_first_apply(self, live: Object, managed: Managed, now: datetime) -> Managed:
@@ -292,8 +292,8 @@ class FieldManager:
             return self._updater.apply(live, applied, managed.owners, who, force=force)
         except Conflicts as conflicts:
             allowed = None
-            if who.name == last_applied.KUBECTL:
-                allowed = last_applied.fields_taken_over(live, self._kind)
+            if who.name == changes.KUBECTL:
+                allowed = changes.fields_taken_over(live, self._kind)
             left = conflicts if allowed is None else conflicts.without(allowed)
             if left.paths:
                 raise conflict_error(left) from None

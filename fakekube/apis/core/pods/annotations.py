@@ -23,7 +23,7 @@ from fakekube.apis.well_known import (
     SECCOMP_POD_ANNOTATION_KEY,
 )
 from fakekube.base.golang.json_objects import JSONError
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 RUNTIME_DEFAULT = "runtime/default"

@@ -21,7 +21,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, one_of
 from fakekube.apis.validation.paths import descending, no_backsteps
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 Part = Mapping[str, Any]
 Check = Callable[[Part, str], list[FieldError]]

@@ -21,7 +21,7 @@ from fakekube.apis.well_known import (
     SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
     SECCOMP_POD_ANNOTATION_KEY,
 )
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 Part = Mapping[str, Any]
 Spec = dict[str, Any]

@@ -20,7 +20,7 @@ from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, ObjectVa
 from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.patch import json_patch
-from fakekube.apimachinery.patch.apply.configurations import ConfigurationError, merged
+from fakekube.apimachinery.patch.apply.updater import ConfigurationError, merged
 from fakekube.apimachinery.schema import defaults, printing
 from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
 from fakekube.apimachinery.schema.trees import copied
@@ -41,7 +41,7 @@ from fakekube.apiserver.admission.plugin import Attributes, forbidden
 from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsError, PolicySource, collect_params, param_resource
 from fakekube.apiserver.admission.policy.validating import namespace_object
 from fakekube.apiserver.admission.versioned import VersionedAttributes
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type

@@ -22,7 +22,7 @@ from fakekube.apiserver.registry.generic.reads import Listing
 from fakekube.apiserver.registry.generic.writes import unsafe_deletion_error
 from fakekube.apiserver.registry.options import DeleteOptions, ListOptions
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.store import Record
 
 #: The page size (objects) of deletecollection.

@@ -19,7 +19,7 @@ from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.apiserver.registry.options import boolean, given, int64
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import TimeError, parse_time
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
 from fakekube.net.streams import WholeStream

@@ -21,8 +21,8 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.errors import field, status
 from fakekube.apimachinery.patch import json_patch, merge_patch, strategic
+from fakekube.apimachinery.patch.errors import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
-from fakekube.apimachinery.patch.types import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apimachinery.schema.trees import copied_with_texts
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.plugin import CREATE, UPDATE
@@ -32,7 +32,7 @@ from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import json_kind
+from fakekube.base.golang.strconv import json_kind
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Implements the patch types as functions from the current object to the patched one.

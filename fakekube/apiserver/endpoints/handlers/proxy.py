@@ -17,7 +17,7 @@ from fakekube.apis.validation.ip import parse_ip
 from fakekube.apiserver.endpoints.connection_info import connection_info, find, joined, path_of, refused, unresolvable
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streaming.kubelet_api import Destination
 
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")

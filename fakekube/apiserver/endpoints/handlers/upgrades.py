@@ -30,7 +30,7 @@ from fakekube.apiserver.endpoints.connection_info import (
 from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.net import websocket
 from fakekube.net.streaming import negotiation, tunnel
 from fakekube.net.streaming.channels import UnsupportedProtocolError, handshake

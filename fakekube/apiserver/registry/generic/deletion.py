@@ -21,7 +21,7 @@ from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apimachinery.schema.zero import zero
+from fakekube.apimachinery.schema.printing import zero
 from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.apiserver.registry.generic import versions

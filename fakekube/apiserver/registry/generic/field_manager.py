@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 
 from fakekube.apimachinery.patch.apply import FieldManager, excluding
-from fakekube.apimachinery.patch.apply.scale import ScaleMapping
+from fakekube.apimachinery.patch.apply.changes import ScaleMapping
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts

@@ -29,7 +29,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.quoting import json_kind
+from fakekube.base.golang.strconv import json_kind
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.integers import parse_uint
 from fakekube.base.golang.rand import random_string
+from fakekube.base.golang.strconv import parse_uint
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Conflict, Record
 

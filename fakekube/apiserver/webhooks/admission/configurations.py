@@ -26,7 +26,7 @@ from fakekube.apiserver.admission.matching import Criteria, Match
 from fakekube.apiserver.admission.plugin import Attributes
 from fakekube.apiserver.admission.versioned import VersionedAttributes
 from fakekube.apiserver.webhooks.admission.reviews import InvalidResponseError, Response, response_in, review_of
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.cel.conditions import MatchConditions

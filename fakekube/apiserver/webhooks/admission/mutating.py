@@ -21,7 +21,7 @@ from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.versioned import VersionedAttributes
 from fakekube.apiserver.webhooks.admission import patches
 from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
-from fakekube.base.golang.quoting import go_json, go_quote
+from fakekube.base.golang.strconv import go_json, go_quote
 
 _PATCH, _MUTATION = "patch.webhook.admission.k8s.io/", "mutation.webhook.admission.k8s.io/"
 

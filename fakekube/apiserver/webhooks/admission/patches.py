@@ -23,7 +23,7 @@ from fakekube.apimachinery.schema.trees import copied
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.versioned import VersionedAttributes
 from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 
 class PatchDecodeError(Exception):

@@ -17,7 +17,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.matching import Match, namespace_of
 from fakekube.apiserver.admission.plugin import Attributes
 from fakekube.apiserver.admission.versioned import VersionedAttributes
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reads kind and apiVersion of a document, with the errors for missing and unregistered ones.

@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity
-from fakekube.apimachinery.selectors.taints import tolerates_all, untolerated
+from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity, tolerates_all, untolerated
 from fakekube.controllers.scheduler.framework import (
     MAX_NODE_SCORE,
     Code,

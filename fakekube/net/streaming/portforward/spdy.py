@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fakekube.base.golang.integers import parse_uint16
+from fakekube.base.golang.strconv import parse_uint16
 from fakekube.base.threads import WORKERS
 from fakekube.net import spdy
 from fakekube.net.streaming.portforward.forward import Connect, Forward

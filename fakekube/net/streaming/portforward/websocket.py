@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fakekube.base.golang.integers import parse_uint16
+from fakekube.base.golang.strconv import parse_uint16
 from fakekube.net.streaming.channels import ChannelTunnel
 from fakekube.net.streaming.portforward.forward import Connect, Forward
 

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakekube.base.golang.quoting import go_quote
+from fakekube.base.golang.strconv import go_quote
 from fakekube.nodes.images.agnhost.flags import flags
 from fakekube.nodes.images.programs import wait
 from fakekube.nodes.images.servers import Answer, Request, listen_http, tls_context

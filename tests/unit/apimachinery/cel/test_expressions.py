@@ -16,8 +16,7 @@ from fakekube.apimachinery.cel.declarations import declaration
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError
 from fakekube.apimachinery.cel.evaluation import program
 from fakekube.apimachinery.cel.parser import parse
-from fakekube.apimachinery.cel.texts import double_text
-from fakekube.apimachinery.cel.values import CelType, Duration, Mapping, Optional, Timestamp, UInt, kind_of
+from fakekube.apimachinery.cel.values import CelType, Duration, Mapping, Optional, Timestamp, UInt, double_text, kind_of
 from fakekube.apimachinery.cel.views import reader
 
 _FILE = Path(__file__).parents[4] / "fixtures" / "cel" / "expressions.jsonl"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.cel import compile_rules
-from fakekube.apimachinery.cel.names import escape, unescape
+from fakekube.apimachinery.cel.syntax import escape, unescape
 
 STRING = {"type": "string"}
 

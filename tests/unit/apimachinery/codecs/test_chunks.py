@@ -7,7 +7,7 @@ import gzip
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs.chunks import CHUNK_BYTES, Chunks, Items, enclosed
+from fakekube.apimachinery.codecs.framing import CHUNK_BYTES, Chunks, Items, enclosed
 from fakekube.apiserver.http.responses import gzipped
 
 

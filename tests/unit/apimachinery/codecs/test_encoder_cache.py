@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs.encoder_cache import cached_encoder
+from fakekube.apimachinery.codecs.document import cached_encoder
 from tests.unit.apimachinery.schema.values import json_values
 
 

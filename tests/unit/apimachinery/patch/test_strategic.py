@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.patch import merge_patch, strategic
-from fakekube.apimachinery.patch.strategic_order import in_order, partition
-from fakekube.apimachinery.patch.strategic_schema import Lookup
+from fakekube.apimachinery.patch.strategic_schema import Lookup, in_order, partition
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Field
 from fakekube.apimachinery.schema.trees import copied

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.schema import builtin
-from fakekube.apimachinery.schema.zero import zero
+from fakekube.apimachinery.schema.printing import zero
 
 
 @pytest.mark.parametrize(

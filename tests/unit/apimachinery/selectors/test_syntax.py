@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apimachinery.selectors.syntax import label_key, label_value
+from fakekube.apimachinery.selectors.labels import label_key, label_value
 
 
 @pytest.mark.parametrize(

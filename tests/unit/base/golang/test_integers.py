@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.base.golang.integers import INT64, UINT64, parse_int, parse_uint
+from fakekube.base.golang.strconv import INT64, UINT64, parse_int, parse_uint
 
 
 @given(st.integers(INT64.start, INT64.stop - 1), st.sampled_from(["", "000"]))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import protobuf
-from fakekube.apimachinery.codecs.chunks import Items
 from fakekube.apimachinery.codecs.errors import ContentError, DecodeError, EncodeError
+from fakekube.apimachinery.codecs.framing import Items
 from fakekube.apimachinery.codecs.protobuf.fields import varint
 from fakekube.apimachinery.codecs.protobuf.names import go_name
 from fakekube.apimachinery.schema import decode
