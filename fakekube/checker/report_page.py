@@ -24,7 +24,7 @@ _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.NOT_EXERCISED, Outcome.PASS)
 def report_html(report: CheckResult) -> str:
     """Returns the HTML of a report."""
     names = {key: _name_of(key) for key in report.traces}
-    packed = {f"{part}-{names[key]}": content for key, parts in report.traces.items() for part, content in parts.packed().items()}
+    packed = {f"{part}-{names[key]}": content for key, parts in report.traces.items() for part, content in parts.pack().items()}
     ordered = sorted(report.rules, key=lambda rule: [str(one) for one in _ORDER].index(rule.verdict))
     data: dict[str, Any] = {
         "client": report.client,

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from fakekube.cli.arguments import Options, UsageError
 
-__all__ = ["open_in_browser", "show", "version_of"]
-
 #: The number of steps of the clock after which the rest of a recording is played at once.
 _MAX_STEPS = 100_000
 

@@ -315,7 +315,7 @@ class Cluster(SeenCluster):
         origin = self._machinery.origin
         assert origin is not None
         self._machinery.backend.store.restore(self._initial or origin.snapshot())
-        self._replaced("reset", "to the initial state")
+        self._note_replacement("reset", "to the initial state")
 
     def keep_initial(self) -> None:
         """Makes the current state the initial state for `reset`."""

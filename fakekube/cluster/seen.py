@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fakekube.powers.rows import Rows
     from fakekube.powers.trace import TraceParts
 
-__all__ = ["SeenCluster"]
-
 
 #: The number of next timers that are shown.
 _MAX_DUE: Final = 100
@@ -139,7 +137,7 @@ class SeenCluster(ServedCluster):
 
         empty = len(trace_document("trace", {}, {}))
         parts = self.trace_parts(redact=redact, limit=max(limit - empty, 0))
-        return trace_document("trace", {"trace": parts.trace}, parts.packed(), title=parts.trace["info"]["name"])
+        return trace_document("trace", {"trace": parts.trace}, parts.pack(), title=parts.trace["info"]["name"])
 
     def trace_parts(self, *, redact: bool = True, limit: int = 20_000_000) -> TraceParts:
         """Returns the data of a trace file, see `trace`."""
@@ -274,7 +272,7 @@ class SeenCluster(ServedCluster):
         if self._observer is not None:
             self._observer.marks.add(kind, text)
 
-    def _replaced(self, kind: str, text: str) -> None:
+    def _note_replacement(self, kind: str, text: str) -> None:
         """Notes that the state was replaced: pages read it again."""
         self._did(kind, text)
         if self._observer is not None:

@@ -58,12 +58,12 @@ class ClusterState(ObjectClient):
         410 Gone. May be called before `start` and after `stop`.
         """
         self._machinery.backend.store.restore(snapshot)
-        self._replaced("restore", f"revision {snapshot.revision}")
+        self._note_replacement("restore", f"revision {snapshot.revision}")
 
     def _did(self, kind: str, text: str) -> None:
         """Called with what was done to the cluster outside of the API, for its marks (`seen.SeenCluster`)."""
 
-    def _replaced(self, kind: str, text: str) -> None:
+    def _note_replacement(self, kind: str, text: str) -> None:
         """Called after the objects were replaced, as `_did`."""
 
     def compact(self) -> None:
@@ -139,7 +139,7 @@ class ClusterState(ObjectClient):
             return super().load(*(one.decode() + "\n" if isinstance(one, bytes) else one for one in sources))
         saved = read_state(text, self._settings.version, self.clock.monotonic())
         self._machinery.backend.store.restore(saved.snapshot, since=saved.since)
-        self._replaced("load", f"a state of revision {saved.snapshot.revision}")
+        self._note_replacement("load", f"a state of revision {saved.snapshot.revision}")
         return []
 
     def record(

@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Asset", "Assets", "asset", "assets"]
-
 _FOLDER: Final = Path(__file__).parent
 _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",

@@ -19,8 +19,6 @@ from typing import Any, Final
 
 from fakekube.page.assets import Assets, assets
 
-__all__ = ["LIVE_POLICY", "TERMINAL_POLICY", "document", "embedded_json", "refusal", "terminal_document", "trace_document"]
-
 HEAD, DATA = "<!-- fakekube head -->", "<!-- fakekube data -->"
 
 _LIVE: Final = (
@@ -75,7 +73,7 @@ def _live(template: str, entry: str, base: str, policy: str, *, terminal: bool) 
     imports = {bare: folder + name for bare, name in found.modules.items()}
     head = links + _scripts(imports, entry, nonce)
     data = _json_script("fakekube", {"mode": "live", "base": f"{base}v1/", "page": folder})
-    return _filled(found, template, head, data), policy.format(nonce=nonce)
+    return _fill(found, template, head, data), policy.format(nonce=nonce)
 
 
 _REFUSAL: Final = """<!doctype html>
@@ -93,7 +91,7 @@ path /fakekube/*.</p>
 
 def refusal(message: str) -> tuple[str, str]:
     """Returns the document for those who may not see the page, and its policy."""
-    return _REFUSAL.format(message=_escaped(message)), "default-src 'none'; frame-ancestors 'none'"
+    return _REFUSAL.format(message=_escape(message)), "default-src 'none'; frame-ancestors 'none'"
 
 
 def trace_document(mode: str, data: Mapping[str, Any], packed: Mapping[str, bytes], title: str = "") -> str:
@@ -118,11 +116,11 @@ def trace_document(mode: str, data: Mapping[str, Any], packed: Mapping[str, byte
     for name, content in packed.items():
         text = base64.b64encode(content).decode()
         scripts.append(f'<script type="application/octet-stream;base64" id="{name}">{text}</script>\n')
-    html = _filled(found, "index.html", policy + styles + _scripts(imports, "fk/app", nonce), "".join(scripts))
-    return html.replace("<title>fakekube</title>", f"<title>{_escaped(title[:_MAX_TITLE])}</title>", 1) if title else html
+    html = _fill(found, "index.html", policy + styles + _scripts(imports, "fk/app", nonce), "".join(scripts))
+    return html.replace("<title>fakekube</title>", f"<title>{_escape(title[:_MAX_TITLE])}</title>", 1) if title else html
 
 
-def _filled(found: Assets, template: str, head: str, data: str) -> str:
+def _fill(found: Assets, template: str, head: str, data: str) -> str:
     html = found.templates.get(template, _TEMPLATE)
     before, _, rest = html.partition(HEAD)
     middle, _, end = rest.partition(DATA)
@@ -155,6 +153,6 @@ def embedded_json(value: Any) -> str:
     return text
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()  # without lone surrogates
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

@@ -16,8 +16,6 @@ from typing import Final
 
 from fakekube.powers.exchange import FAULTS_USER_AGENT
 
-__all__ = ["CLIENT", "CLUSTER", "FAULT", "Actors"]
-
 CLIENT, CLUSTER, FAULT = "client", "cluster", "fault"
 
 #: The part of a User-Agent that names the component, after that with the commit.
@@ -51,7 +49,7 @@ class Actors:
                 self._names[agent, user, own, fault] = known
         return known
 
-    def named(self) -> list[dict[str, str]]:
+    def list_actors(self) -> list[dict[str, str]]:
         """Returns the actors so far, with their sides."""
         return [{"name": name, "side": side} for name, side in dict.fromkeys(list(self._names.values()))]
 

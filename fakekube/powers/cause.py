@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fakekube.apiserver.endpoints.request import RequestInfo
 
-__all__ = ["Cause"]
-
 
 @dataclass(slots=True, eq=False)  # not frozen: it is made for every write
 class Cause:

@@ -18,8 +18,6 @@ from fakekube.powers.cause import Cause
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["CURRENT", "because", "cause_of", "current_cause"]
-
 
 #: The request in progress in this thread, or the reason of changes without one.
 CURRENT: ContextVar[Exchange | Cause | None] = ContextVar("fakekube-cause", default=None)

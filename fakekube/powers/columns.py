@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-__all__ = ["LARGEST_NUMBER", "Table", "revision_value"]
-
 #: The largest integer that JavaScript reads exactly.
 LARGEST_NUMBER: Final = (1 << 53) - 1
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fakekube.powers.rows import Rows
     from fakekube.store import Record
 
-__all__ = ["MAX_OBJECTS", "Comparison", "compare"]
 
 Object = dict[str, Any]
 
@@ -57,15 +56,15 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        lines = [f"+ {_named(one)}, by {one['actor']}" for one in self.added]
-        lines += [f"- {_named(one)}, by {one['actor']}" for one in self.removed]
+        lines = [f"+ {_name_of(one)}, by {one['actor']}" for one in self.added]
+        lines += [f"- {_name_of(one)}, by {one['actor']}" for one in self.removed]
         for one in self.changed:
             paths = ", ".join(f"{part['path']} {part.get('old')!r} → {part.get('new')!r}" for part in one["changed"])
-            lines.append(f"~ {_named(one)}: {paths}")
+            lines.append(f"~ {_name_of(one)}: {paths}")
         return "\n".join(lines) or "nothing differs"
 
 
-def _named(one: Object) -> str:
+def _name_of(one: Object) -> str:
     return f"{one['kind']} {one['namespace']}/{one['name']}" if one["namespace"] else f"{one['kind']} {one['name']}"
 
 
@@ -90,8 +89,8 @@ def compare(
     Raises Compacted and FutureRevision.
     """
     start, end = min(first, last), max(first, last)
-    rows.undone(start)  # raises
-    later = rows.undone(end)
+    rows.undo_to(start)  # raises
+    later = rows.undo_to(end)
     between: dict[tuple[str, str], list[Change]] = defaultdict(list)
     found = Comparison(first, last)
     actors: Counter[str] = Counter()

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.powers.field_paths import item_name, member, merge_key
 
-__all__ = ["ABSENT", "Difference", "differences", "is_assigned", "paths"]
-
 #: Paths that change with every write, or that record who wrote.
 _ASSIGNED: Final = ("metadata.managedFields", "metadata.resourceVersion", "metadata.generation")
 

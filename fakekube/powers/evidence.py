@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fakekube.powers.observation import Observer
     from fakekube.powers.rows import Rows
 
-__all__ = ["Evidence"]
 
 #: The numbers of latest requests and changes in which findings are looked for.
 _REQUESTS: Final = 10_000
@@ -54,7 +53,7 @@ class Evidence:
         idle = [(str(fault), requests.nearest(fault.criteria)) for fault in self._observer.faults if not fault.hits]
         afters = [change.after for change in changes]
         asked = [self._ask(one, bisect_left(afters, one.number)) for one in kept if one.is_resource_request]
-        return find(asked, self._written(changes), idle, self._observer.clock.now().timestamp())
+        return find(asked, self._list_writes(changes), idle, self._observer.clock.now().timestamp())
 
     # ------------------------------------------------------------ requests
 
@@ -91,8 +90,8 @@ class Evidence:
 
     # ------------------------------------------------------------ changes
 
-    def _written(self, changes: Sequence[Change]) -> list[Written]:
-        contested = self._contested(changes)
+    def _list_writes(self, changes: Sequence[Change]) -> list[Written]:
+        contested = self._find_contested(changes)
         found = []
         for change in changes:
             kind = self._rows.kind(change.bucket)
@@ -114,7 +113,7 @@ class Evidence:
             )
         return found
 
-    def _contested(self, changes: Sequence[Change]) -> set[tuple[str, str]]:
+    def _find_contested(self, changes: Sequence[Change]) -> set[tuple[str, str]]:
         """Returns the objects that several actors write in turns."""
         writers: dict[tuple[str, str], list[str]] = defaultdict(list)
         for change in changes:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.faults import FaultSelector
 
-__all__ = ["actions", "frequency", "preview"]
 
 #: Name of an argument → what it is.
 _DESCRIPTIONS: Final[Mapping[str, str]] = {

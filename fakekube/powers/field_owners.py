@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from fakekube.powers.field_paths import item_names, member
 
-__all__ = ["field_owners"]
-
 Object = Mapping[str, Any]
 Owners = dict[str, list[dict[str, str]]]
 

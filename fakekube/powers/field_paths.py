@@ -13,8 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["item_name", "item_names", "member", "merge_key"]
-
 #: Members that identify the items of a list; the first combination that fits is used.
 MERGE_KEYS: Final = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("type",), ("ip",), ("uid",), ("key",))
 
@@ -49,7 +47,7 @@ def _identifies(items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> boo
 
 def item_name(names: Sequence[str], item: Mapping[str, Any]) -> str:
     """Returns the name of an item within brackets: `[name=web]`."""
-    return "[" + ",".join(f"{name}={_quoted(_text(item[name]))}" for name in names) + "]"
+    return "[" + ",".join(f"{name}={_quote(_text(item[name]))}" for name in names) + "]"
 
 
 def item_names(items: Sequence[Any]) -> list[str]:
@@ -64,5 +62,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text if _PLAIN_VALUE.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-__all__ = ["MAX_FINDINGS", "Asked", "Finding", "Written", "find"]
-
 MAX_FINDINGS: Final = 20
 
 #: How often a field alternates between two actors in a fight.
@@ -234,7 +232,7 @@ def _hot_writes(written: Sequence[Written]) -> Iterator[Finding]:
 # ---------------------------------------------------------------- requests
 
 
-def _grouped(asked: Iterable[Asked], key: Callable[[Asked], Any]) -> dict[Any, list[Asked]]:
+def _group(asked: Iterable[Asked], key: Callable[[Asked], Any]) -> dict[Any, list[Asked]]:
     groups: dict[Any, list[Asked]] = defaultdict(list)
     for one in asked:
         groups[key(one)].append(one)
@@ -244,7 +242,7 @@ def _grouped(asked: Iterable[Asked], key: Callable[[Asked], Any]) -> dict[Any, l
 def _repeated_refusals(asked: Sequence[Asked]) -> Iterator[Finding]:
     """A refused request that is repeated while next to nothing changes."""
     refused = [one for one in asked if one.is_client and one.code >= 400 and one.code not in (404, 410)]
-    for group in _grouped(refused, lambda one: (one.actor, one.verb, one.resource, one.namespace, one.name, one.code)).values():
+    for group in _group(refused, lambda one: (one.actor, one.verb, one.resource, one.namespace, one.name, one.code)).values():
         best = start = 0
         for place, one in enumerate(group):
             while one.changes_before - group[start].changes_before > _WITHIN:
@@ -268,7 +266,7 @@ def _repeated_refusals(asked: Sequence[Asked]) -> Iterator[Finding]:
 def _blind_retries(asked: Sequence[Asked]) -> Iterator[Finding]:
     """After a conflict, the same resourceVersion again."""
     writes = [one for one in asked if one.is_client and one.verb in ("update", "patch") and one.version]
-    for group in _grouped(writes, lambda one: (one.actor, one.resource, one.namespace, one.name)).values():
+    for group in _group(writes, lambda one: (one.actor, one.resource, one.namespace, one.name)).values():
         numbers = []
         for one, following in pairwise(group):
             if one.code == 409 and following.version == one.version:
@@ -291,7 +289,7 @@ def _blind_retries(asked: Sequence[Asked]) -> Iterator[Finding]:
 def _no_relists(asked: Sequence[Asked]) -> Iterator[Finding]:
     """After a 410, a watch without a list."""
     reads = [one for one in asked if one.is_client and one.verb in ("watch", "list")]
-    for group in _grouped(reads, lambda one: (one.actor, one.resource, one.namespace)).values():
+    for group in _group(reads, lambda one: (one.actor, one.resource, one.namespace)).values():
         for one, following in pairwise(group):
             expired = one.verb == "watch" and (one.code == 410 or "410" in one.ended)
             if expired and following.verb == "watch" and following.version not in ("", "0"):
@@ -311,7 +309,7 @@ def _no_relists(asked: Sequence[Asked]) -> Iterator[Finding]:
 def _writes_without_effect(asked: Sequence[Asked]) -> Iterator[Finding]:
     """Many successful writes of an actor that changed nothing."""
     idle = [one for one in asked if one.is_client and one.verb in _WRITES and 200 <= one.code < 300 and not one.wrote]
-    for group in _grouped(idle, lambda one: (one.actor, one.resource)).values():
+    for group in _group(idle, lambda one: (one.actor, one.resource)).values():
         if len(group) > _IDLE_WRITES:
             first = group[0]
             yield Finding(
@@ -328,11 +326,11 @@ def _writes_without_effect(asked: Sequence[Asked]) -> Iterator[Finding]:
 
 def _lost_watches(asked: Sequence[Asked], now: float) -> Iterator[Finding]:
     """An actor that watched a resource and has not done so for a while, though it still sends requests."""
-    by_actor = _grouped((one for one in asked if one.is_client), lambda one: one.actor)
+    by_actor = _group((one for one in asked if one.is_client), lambda one: one.actor)
     for actor, requests in by_actor.items():
         latest = requests[-1].time
         watches = [one for one in requests if one.verb == "watch" and one.code == 200]
-        for (resource, namespace), group in _grouped(watches, lambda one: (one.resource, one.namespace)).items():
+        for (resource, namespace), group in _group(watches, lambda one: (one.resource, one.namespace)).items():
             if any(not one.ended for one in group):
                 continue
             last = max(group, key=lambda one: one.ended_at)

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-__all__ = ["BAD", "OK", "UNKNOWN", "WAITING", "health"]
-
 Object = Mapping[str, Any]
 
 OK, WAITING, BAD, UNKNOWN = "ok", "waiting", "bad", "unknown"
@@ -53,18 +51,18 @@ def _by_conditions(status: Any) -> tuple[str, str]:
     )
     for name in _BAD_CONDITIONS:
         if found.get(name, {}).get("status") == "True":
-            return BAD, _told(found[name])
+            return BAD, _describe(found[name])
     for name in _CONDITIONS:
         if name in found:
             value = found[name].get("status")
-            return (OK, name) if value == "True" else (WAITING if value == "Unknown" else BAD, _told(found[name]))
+            return (OK, name) if value == "True" else (WAITING if value == "Unknown" else BAD, _describe(found[name]))
     phase = status.get("phase")
     if isinstance(phase, str) and phase:
         return (BAD if phase in ("Failed", "Lost", "Error") else OK, phase)
     return UNKNOWN, "-"
 
 
-def _told(condition: Mapping[str, Any]) -> str:
+def _describe(condition: Mapping[str, Any]) -> str:
     reason = condition.get("reason") or condition.get("message") or ""
     shown = condition["type"] if condition.get("status") == "True" else f"not {condition['type']}"
     return f"{shown}: {reason}" if reason else str(shown)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
     from fakekube.store import Store
 
-__all__ = ["KEPT_EVENTS", "KEPT_ROWS", "Change", "Journal"]
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -98,7 +97,7 @@ class Journal:
         self.written = 0
         """The number of changes since the journal is open, which tells readers whether there are new ones."""
 
-    def committed(self, bucket: str, event: Event[Document]) -> None:
+    def note(self, bucket: str, event: Event[Document]) -> None:
         """Notes a change: `Store.keep_journal` calls it under the lock of the store."""
         revision = event.revision
         cause = current_cause(bucket, event.key, revision)

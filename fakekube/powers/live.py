@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fakekube.powers.observation import Observer
     from fakekube.powers.rows import Rows
 
-__all__ = ["Live", "LiveSource", "Shown"]
 
 #: Real seconds between two looks for news.
 _PERIOD: Final = 0.1

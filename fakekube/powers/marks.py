@@ -18,7 +18,6 @@ from fakekube.powers.columns import Table, revision_value
 if TYPE_CHECKING:
     from fakekube.base.clock import Reading
 
-__all__ = ["KEPT", "MARKS", "Mark", "Marks", "described_move", "duration"]
 
 KEPT: Final = 10_000
 MAX_TEXT: Final = 1_000

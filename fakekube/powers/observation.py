@@ -74,7 +74,7 @@ class Observer:
         self.requests = Requests(self.recorder)
         self.journal = Journal(self.recorder.ring, backend.store.revision)
         self.actors = Actors()
-        backend.store.keep_journal(self.journal.committed)
+        backend.store.keep_journal(self.journal.note)
         self._reading = self.clock.reading
         subscribe_weakly(self, Observer._clock_moved, (self.clock,))
         self.faults = Faults(weakref.proxy(self), backend.clock, resolve)

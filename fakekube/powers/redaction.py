@@ -62,14 +62,14 @@ def _without_values(row: Mapping[str, Any]) -> Mapping[str, Any]:
     obj = dict(row["object"])
     for name in _SECRET_FIELDS:
         if isinstance(obj.get(name), dict):
-            obj[name] = {key: _counted(value) for key, value in obj[name].items()}
+            obj[name] = {key: _count_bytes(value) for key, value in obj[name].items()}
     metadata = obj["metadata"]
     if _LAST_APPLIED in (metadata.get("annotations") or {}):
         obj["metadata"] = {**metadata, "annotations": {**metadata["annotations"], _LAST_APPLIED: REDACTED}}
     return {**row, "object": obj}
 
 
-def _counted(value: Any) -> str:
+def _count_bytes(value: Any) -> str:
     size = len(value) * 3 // 4 - value.count("=") if isinstance(value, str) else 0
     return base64.b64encode(f"redacted ({size} bytes)".encode()).decode()
 

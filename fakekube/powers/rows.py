@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from fakekube.powers.observation import Observer
     from fakekube.store import Bucket, Record
 
-__all__ = ["CHANGES", "MAX_ROWS", "OBJECTS", "REQUESTS", "Kind", "Rows"]
 
 Object = dict[str, Any]
 
@@ -267,7 +266,7 @@ class Rows:
             limit: the maximum number of rows.
         """
         table, place, more = Table(OBJECTS), after, False
-        undone = None if at is None else self.undone(at)
+        undone = None if at is None else self.undo_to(at)
         revision = self._backend.store.revision if at is None else at
         writers = self._writers()
         for bucket in self._backend.store.buckets():
@@ -290,7 +289,7 @@ class Rows:
                 break
         return table.data(next=place, more=more, revision=revision_value(revision))
 
-    def undone(self, at: int) -> dict[tuple[str, str], Record[Document] | None]:
+    def undo_to(self, at: int) -> dict[tuple[str, str], Record[Document] | None]:
         """Returns the records at a revision of all objects that were written since, by bucket and key; None for absent ones.
 
         Raises Compacted if the journal does not reach back to the revision, and FutureRevision.
@@ -370,7 +369,7 @@ class Rows:
         change = self._observer.journal.find(revision)
         if change is None:
             return None
-        before, after = self.shown(change.bucket, change.before), self.shown(change.bucket, change.object)
+        before, after = self.with_kind(change.bucket, change.before), self.with_kind(change.bucket, change.object)
         found = list(differences(before, after)) if before is not None and after is not None else []
         namespace, name = self.place(change)
         actor, side = self.actor(change)
@@ -419,7 +418,7 @@ class Rows:
         record = self._record(bucket, key, at)
         if record is None:
             return None
-        obj = self.shown(bucket, record.value.object)
+        obj = self.with_kind(bucket, record.value.object)
         assert obj is not None
         every = [one for one in self.journal() if one.bucket == bucket and one.key == key and one.revision <= record.revision]
         return {
@@ -472,10 +471,10 @@ class Rows:
         store = self._backend.store
         if at is None:
             return store.bucket(bucket).get(key)
-        undone = self.undone(at)
+        undone = self.undo_to(at)
         return undone[bucket, key] if (bucket, key) in undone else store.bucket(bucket).get(key)
 
-    def shown(self, bucket: str, obj: Object | None) -> Object | None:
+    def with_kind(self, bucket: str, obj: Object | None) -> Object | None:
         """Returns a stored object with its kind and apiVersion."""
         if obj is None or "kind" in obj:
             return obj

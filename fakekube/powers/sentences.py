@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from fakekube.powers.differences import ABSENT, Difference
 
-__all__ = ["MAX_LENGTH", "sentence"]
-
 Object = Mapping[str, Any]
 
 MAX_LENGTH: Final = 300
@@ -56,7 +54,7 @@ def sentence(
     obj: Object = after or before or {}
     who = actor or _REASONS.get(reason, "Somebody")
     what = f"the {kind} {(obj.get('metadata') or {}).get('name', '')}"
-    return _shortened(f"{who} {_activity(type_, what, obj, changed, subresource)}", MAX_LENGTH)
+    return _shorten(f"{who} {_activity(type_, what, obj, changed, subresource)}", MAX_LENGTH)
 
 
 def _activity(type_: str, what: str, obj: Object, changed: Sequence[Difference], subresource: str) -> str:
@@ -101,10 +99,10 @@ def _of_owner(obj: Object) -> str:
 
 def _value(value: Any) -> str:
     try:
-        return _shortened(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
+        return _shorten(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
     except (RecursionError, TypeError):
         return "…"
 
 
-def _shortened(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from fakekube.powers.rows import Rows
     from fakekube.store import Event
 
-__all__ = ["FORMAT", "TraceMaker", "TraceParts", "is_trace_text", "read_size", "state_in_trace", "trace_in"]
 
 Object = dict[str, Any]
 
@@ -85,13 +84,13 @@ class TraceParts:
     """The numbers of requests whose bodies are not dropped: refused ones and the last ones."""
     state: bytes = b""
 
-    def packed(self) -> dict[str, bytes]:
+    def pack(self) -> dict[str, bytes]:
         """Returns the compressed parts."""
         return {"bodies": gzip.compress(json_line(self.bodies), 6, mtime=0), "state": self.state}
 
     def size(self) -> int:
         """Returns about how many bytes the data take in a file."""
-        return len(json_line(self.trace)) + sum(len(part) * 4 // 3 for part in self.packed().values())
+        return len(json_line(self.trace)) + sum(len(part) * 4 // 3 for part in self.pack().values())
 
 
 class TraceMaker:
@@ -125,7 +124,7 @@ class TraceMaker:
             "redacted": redact,
             "limits": {"dropped": {"bodies": 0, "requests": 0, "versions": False}},
             "info": {**info, "readOnly": True},
-            "actors": self._observer.actors.named(),
+            "actors": self._observer.actors.list_actors(),
             "resources": info["resources"],
             "requests": self._rows.request_table(kept).data(),
             "changes": self._changes(redact=redact),
@@ -171,14 +170,14 @@ class TraceMaker:
         strings: dict[str, int] = {text: place for place, text in enumerate(data["strings"])}
         paths, sentences = [], []
         for change in changes:
-            found, told = self._told(change, redact=redact)
+            found, told = self._tell(change, redact=redact)
             paths.append(found)
             sentences.append(strings.setdefault(told, len(strings)))
         data["columns"] |= {"paths": paths, "sentence": sentences}
         data["strings"] = list(strings)
         return data
 
-    def _told(self, change: Change, *, redact: bool) -> tuple[list[str], str]:
+    def _tell(self, change: Change, *, redact: bool) -> tuple[list[str], str]:
         """Returns the changed paths, and the sentence of a change."""
         if change.cause.reason == "initial":
             return [], ""

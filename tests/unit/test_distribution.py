@@ -26,6 +26,7 @@ DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
 #: The import names of the packages whose import name differs from the package's.
 IMPORT_NAMES = {
     "PyYAML": "yaml",
+    "axe-playwright-python": "axe_playwright_python",
     "google-re2": "re2",
     "json-merge-patch": "json_merge_patch",
     "kubernetes-validate": "kubernetes_validate",
@@ -87,8 +88,8 @@ def test_changelog_begins_with_the_version() -> None:
 
 
 def test_licence_files_are_there() -> None:
-    assert PROJECT["license"] == "Apache-2.0"
-    assert PROJECT["license-files"] == ["LICENSE", "NOTICE"]
+    assert PROJECT["license"] == "Apache-2.0 AND BSD-3-Clause AND MIT"  # the latter of the page's libraries
+    assert PROJECT["license-files"] == ["LICENSE", "NOTICE", "fakekube/page/vendor/LICENSES.txt"]
     assert "Version 2.0, January 2004" in (ROOT / "LICENSE").read_text(encoding="utf-8")
 
 
@@ -99,7 +100,8 @@ def test_notice_says_what_every_data_file_was_made_from() -> None:
     assert patterns
     assert all(list(data.glob(pattern)) for pattern in patterns)
     files = {path for path in (ROOT / "fakekube").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
-    assert files - named == {ROOT / "fakekube" / "py.typed"}
+    page = {path for path in files if path.is_relative_to(ROOT / "fakekube" / "page")}  # its manifest names what is of others
+    assert files - named - page == {ROOT / "fakekube" / "py.typed"}
 
 
 def test_dependencies_are_those_that_are_imported() -> None:
@@ -130,7 +132,8 @@ def test_extras_are_described() -> None:
 def test_tests_import_what_the_extra_test_installs() -> None:
     installed = _names(PROJECT["optional-dependencies"]["test"])
     allowed = {_import_name(name) for name in installed | _names(PROJECT["dependencies"])}
-    optional = {_import_name(name) for name in _names(PROJECT["optional-dependencies"]["clients"])}
+    extras = PROJECT["optional-dependencies"]
+    optional = {_import_name(name) for name in _names([*extras["clients"], *extras["page"]])}
     imported = _imports("tests").keys()
     assert imported - optional <= allowed
     assert {_import_name(name) for name in installed - NOT_IMPORTED} <= imported

@@ -21,7 +21,6 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = ["FIELD_MANAGER", "apply_object", "repeat_request"]
 
 Answer = tuple[int, Any]
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.errors import StatusError
     from fakekube.apiserver.auth.access import Access
 
-__all__ = ["DATA_HEADERS", "Page"]
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _TERMINAL: Final = f"{PREFIX}page/terminal"

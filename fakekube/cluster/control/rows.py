@@ -32,23 +32,6 @@ from fakekube.store import Compacted, FutureRevision
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = [
-    "compare",
-    "create_mark",
-    "flag",
-    "follow",
-    "get_change",
-    "get_info",
-    "get_object",
-    "get_request",
-    "list_changes",
-    "list_findings",
-    "list_marks",
-    "list_objects",
-    "list_requests",
-    "make_trace",
-    "whole",
-]
 
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]

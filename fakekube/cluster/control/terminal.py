@@ -20,7 +20,6 @@ from fakekube.net.wsgi import path_of
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = ["Terminal"]
 
 _PATH: Final = re.compile(rf"{PREFIX}v1/pods/([^/]+)/([^/]+)/terminal")
 #: Headers of the browser that are no business of the API: the control prefix has checked them.

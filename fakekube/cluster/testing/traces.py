@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = ["begin", "pause", "write_traces"]
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME: Final = 80
