@@ -157,3 +157,14 @@ def test_packages_are_imported_with_their_first_use(code: str, imported: set[str
     )
     names: set[Any] = {_import_name(name) for name in _names(PROJECT["dependencies"])}
     assert names & set(result.stdout.split()) == imported
+
+
+def test_all_loggers_are_below_that_of_the_package() -> None:
+    calls = [
+        (path, node)
+        for path in (ROOT / "fakekube").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("getLogger")
+    ]
+    assert calls
+    assert [str(path) for path, node in calls if ast.unparse(node.args[0]) != "__name__"] == []

@@ -195,12 +195,15 @@ def test_modules_of_the_package_are_not_rewritten_and_the_finder_is_taken_away(p
 
         def test_loaders(fakekube):
             fakekube.create(CONFIG_MAP)
-            names = [name for name in sys.modules if name.split(".")[0] == "fakekube"]
-            loaders = {type(sys.modules[name].__loader__).__module__ for name in names if sys.modules[name].__spec__}
-            assert "_pytest.assertion.rewrite" not in loaders - set(ALLOWED), loaders
-    """.replace("CONFIG_MAP", 'dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name="a"))').replace("ALLOWED", "()"),
+            loaders = {
+                name: module.__spec__.loader.__class__.__module__
+                for name, module in sys.modules.items()
+                if name.split(".")[0] == "fakekube" and name.split(".")[1:2] != ["pytest_plugin"]
+            }
+            assert len(loaders) > 100
+            assert [name for name, loader in loaders.items() if "rewrite" in loader] == []
+    """.replace("CONFIG_MAP", CONFIG_MAP.format(name="'a'")),
     )
-    project.write("conftest.py", "import sys\n\ndef pytest_sessionfinish():\n    sys.stdout.flush()\n")
     result = project.run_in_subprocess("-W", "error")
     result.assert_outcomes(passed=1)
 
