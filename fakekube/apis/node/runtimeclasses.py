@@ -59,11 +59,10 @@ class RuntimeClassStrategy(Strategy):
         return [f"scheduling.nodeSelector: {DEPRECATED[label]}" for label in labels if label in DEPRECATED]
 
 
-def validate_overhead(fixed_amounts: Mapping[str, str] | None, path: str) -> list[FieldError]:
-    """Validates the overhead of pods (validateOverhead); the errors are those of limits at its parent."""
-    if not fixed_amounts:
-        return []
-    return requirements({"limits": fixed_amounts}, path.removesuffix(".podFixed"), container_resource_name, frozenset())
+def validate_overhead(overhead: Mapping[str, Any] | None, path: str) -> list[FieldError]:
+    """Validates the overhead of pods (validateOverhead), in the words of limits of containers."""
+    amounts = (overhead or {}).get("podFixed")
+    return requirements({"limits": amounts}, path, container_resource_name, frozenset()) if amounts else []
 
 
 def validate_scheduling(scheduling: Mapping[str, Any] | None, path: str) -> list[FieldError]:
@@ -85,7 +84,7 @@ RUNTIME_CLASS = rules(
     "RuntimeClass",
     "ValidateRuntimeClass",
     *by_minor("handler", (then(needed(), LABEL), 0, 37), (then(needed(), LABEL_OF_BYTES), 37, NEVER)),
-    Rule("overhead.podFixed", calls(validate_overhead)),
+    Rule("overhead", calls(validate_overhead)),
     Rule("scheduling", calls(validate_scheduling)),
 )
 RUNTIME_CLASS_CHANGES = changes(
