@@ -26,6 +26,7 @@ _HELP: Final[Mapping[str, str]] = {
     "feature_gates": "feature gates, GATE=true",
     "controllers": "which controllers run: *, NAME, -NAME, separated by commas",
     "control": "serve the control API, /fakekube/v1",
+    "page": "serve the page of the cluster, /fakekube/",
     "compaction_interval": "seconds between compactions of the history",
     "nodes": "the number of initial nodes (1 if kubelets run, else 0)",
     "stages": "Stage files of kwok",

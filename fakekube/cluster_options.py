@@ -79,6 +79,9 @@ class ServerFlags(TypedDict, total=False):
     # services
     service_cluster_ip_range: str
     service_node_port_range: str
+    # served APIs
+    runtime_config: str | Sequence[str]
+    emulated_version: str
 
 
 class ClusterOptions(ServerFlags, total=False):
@@ -92,6 +95,7 @@ class ClusterOptions(ServerFlags, total=False):
     feature_gates: Mapping[str, bool]
     controllers: str | Sequence[str]
     control: bool
+    page: bool
     compaction_interval: float
     nodes: int
     stages: Source
