@@ -354,7 +354,9 @@ class VanishedMeanwhile(Rule):
     def provoke(self, trial: Trial) -> None:
         for verb, resource in self._pairs(trial.baseline):
             self._remove_before(trial, verb, resource)
-        trial.wait(1.0)
+        trial.wait(_BEGINS_TO_REPEAT)
+        if count_refusals(trial, 404) > 1:  # a client that pauses a second needs time to show that it goes on for ever
+            trial.await_until(lambda: count_refusals(trial, 404) >= _LOOP, _LOOPS_WITHIN)
 
     def __init__(self) -> None:
         self.removed: set[str] = set()
@@ -389,6 +391,16 @@ class VanishedMeanwhile(Rule):
                     f"{call.verb} {call.path} created the object again, which somebody had deleted", *trial.excerpt([call])
                 )
         return None
+
+
+#: Seconds within which a client repeats a refused write for the first time, and in which a slow loop is recognized.
+_BEGINS_TO_REPEAT, _LOOPS_WITHIN = 2.5, 9.0
+
+
+def count_refusals(trial: Trial, code: int) -> int:
+    """Returns how many times the write that was refused most often with a status code was sent."""
+    refused = Counter((call.verb, call.path) for call in writes_of(trial.trace.since(trial.provoked_at)) if call.status == code)
+    return max(refused.values(), default=0)
 
 
 def judge_loop(trial: Trial, code: int) -> Verdict | None:

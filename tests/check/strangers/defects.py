@@ -64,7 +64,6 @@ DEFECTS: dict[str, tuple[str, str]] = {
     "c5-overwrites": ("several", "C5"),
     "c6-exits": ("put", "C6"),
     "c6-slow-loop": ("put", "C6"),
-    "c6-exists": ("put", "C6"),
     "c6-delete-loop": ("several", "C6"),
     "c6-again": ("apply", "C6 C5"),
     "c7-random": ("apply", "C7"),

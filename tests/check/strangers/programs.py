@@ -150,7 +150,7 @@ class Putter:
         try:
             self._api.call("POST", of_namespace(CONFIGS, key), {"metadata": metadata, "data": seen.get("data") or {}})
         except Failed as problem:
-            if problem.code != 409 or bad("c6-exists"):
+            if problem.code != 409:
                 raise
 
 
@@ -472,7 +472,7 @@ class Owner:
         try:
             self._api.call("POST", of_namespace(CONFIGS, key), {"metadata": metadata, "data": {"message": message}})
         except Failed as problem:
-            if problem.code != 409 or bad("c6-exists"):
+            if problem.code != 409:
                 raise
 
     def _delete_child(self, key: str, widget: Object) -> None:
