@@ -55,6 +55,20 @@ def test_an_object_is_edited(cluster: Cluster, open_page: Open) -> None:
     assert cluster.get("configmaps", "a")["data"] == {"x": "1", "z": "9"}
 
 
+def test_changed_paths_of_a_living_cluster_come_with_the_rows_in_view(cluster: Cluster, open_page: Open) -> None:
+    made = cluster.create(config_map("a", x="1"))
+    cluster.update({**made, "data": {"x": "2"}})
+    page = open_page(f"{cluster.page_url}#/timeline")
+    wait(page, "document.querySelector('.timeline .grid-body')?.textContent.includes('data.x')")
+
+
+def test_a_filter_by_path_finds_changes_of_a_living_cluster(cluster: Cluster, open_page: Open) -> None:
+    made = cluster.create(config_map("a", x="1"))
+    cluster.update({**made, "data": {"x": "2"}})
+    page = open_page(f"{cluster.page_url}#/timeline?q=path:data.x")
+    wait(page, "document.querySelector('#filter-count')?.textContent.startsWith('1 of ')")
+
+
 #: Milliseconds on an idle machine (page.md, section 7), times three.
 BUDGETS = {"fk:load": 3_000, "fk:filter": 100, "fk:pan": 16}
 FACTOR = 3

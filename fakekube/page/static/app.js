@@ -16,6 +16,7 @@ import { Store } from "fk/store";
 import { shell } from "fk/shell";
 import { handleKey } from "fk/keyboard";
 import { createPlay } from "fk/play";
+import { ChangedPaths } from "fk/changed_paths";
 import { ObjectsModel } from "fk/objects_model";
 import { controlsView } from "fk/view_controls";
 import { compareView } from "fk/view_compare";
@@ -64,6 +65,11 @@ export class App {
     this.presenting = false;
     this.filterError = "";
     this.objects = new ObjectsModel(this);
+    this.paths = new ChangedPaths(this);
+    /** Actors of clients in the order of their appearance: each has a hue. @type {Map<string, number> | undefined} */
+    this.hues = undefined;
+    /** What the document says about itself. @type {any} */
+    this.settings = {};
     this.play = createPlay(this);
     this.loaded = false;
     /** @type {any} */ this.failure = null;
@@ -278,6 +284,7 @@ export class App {
   /** @returns {Rows} */
   #derived() {
     const { requests, changes } = this.store;
+    if (this.filter.terms.some((one) => one.key === "path")) this.paths.wantNewest();
     let requestRows = filteredRows(this.filter, requests);
     let changeRows = filteredRows(this.filter, changes);
     const pinned = this.#pinTest();

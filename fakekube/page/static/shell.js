@@ -36,8 +36,9 @@ export function shell(app) {
 function header(app) {
   const { info } = app;
   const test = info.test?.id ?? (typeof info.test === "string" ? info.test : "");
+  const what = test || (info.name === "fakekube" ? "" : info.name);
   return html`<header class="top">
-    <h1><span class="logo" aria-hidden="true"></span>fakekube${test || info.name ? html`<span class="what" title=${visible(test || info.name)}>${visible(test || info.name)}</span>` : nothing}</h1>
+    <h1><span class="logo" aria-hidden="true"></span>fakekube${what ? html`<span class="what" title=${visible(what)}>${visible(what)}</span>` : nothing}</h1>
     <nav aria-label="Views"><ul>${views(app).map((view) => viewLink(app, view))}</ul></nav>
     <div class="facts">
       ${info.kubernetes ? html`<span class="fact">${visible(info.kubernetes)}${info.profile ? html` · ${visible(info.profile)}` : nothing}</span>` : nothing}
@@ -140,7 +141,7 @@ function setPanel(app, width) {
 /** @param {App} app */
 function filterBar(app) {
   const { requests } = app.rows;
-  const onObjects = app.route.view === "objects" && !app.route.parts.length;
+  const onObjects = app.route.view === "objects";
   const shown = app.route.view === "requests" ? requests.length : app.rows.entries.length;
   const total = app.route.view === "requests" ? app.store.requests.count : app.rows.total;
   const text = app.filterDraft ?? app.query;

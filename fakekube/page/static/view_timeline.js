@@ -8,7 +8,7 @@ import { visible } from "fk/escape";
 import { count, milliseconds, plural } from "fk/format";
 import { isChange, rowOf } from "fk/order";
 import { digits } from "fk/revisions";
-import { SHAPES, actorCell, changeKind, changeLine, codeClass, markKind, nameOf, pathsText, requestLine, timeCell, wroteText } from "fk/rows";
+import { SHAPES, actorCell, changeKind, changeLine, codeClass, markKind, nameOf, requestLine, timeCell, wroteText } from "fk/rows";
 import { Grid } from "fk/table";
 import { HEAD_HEIGHT, LABEL_WIDTH, LANE_HEIGHT, Painter, drawMinimap, layout, palette } from "fk/timeline_canvas";
 import { TimelineModel } from "fk/timeline_model";
@@ -404,14 +404,8 @@ function columns(app, model) {
     { title: "code", width: "48px", class: "number", cell: pick((row) => html`<span class=${codeClass(requests.value("code", row))}>${requests.value("code", row) || "…"}</span>`, () => "") },
     { title: "ms", width: "56px", class: "number", min: 620, cell: pick((row) => milliseconds(requests.value("ms", row)), () => "") },
     { title: "→ rev", width: "84px", class: "number", cell: pick((row) => wroteText(requests, row), (row) => digits(changes.value("revision", row))) },
-    { title: "changed", width: "minmax(60px, 1fr)", min: 900, cell: pick((row) => pathsOf(changes, requests.value("rev", row)), (row) => pathsText(changes.value("paths", row))) },
+    { title: "changed", width: "minmax(60px, 1fr)", min: 900, cell: pick((row) => app.paths.text(requests.value("writes", row) ? changes.find(requests.value("rev", row)) : -1), (row) => app.paths.text(row)) },
   ];
-}
-
-/** @param {import("fk/store").Table} changes @param {number} revision */
-function pathsOf(changes, revision) {
-  const row = revision ? changes.find(revision) : -1;
-  return row < 0 ? "" : pathsText(changes.value("paths", row));
 }
 
 /** One sentence about the change at the cursor: Explain. @param {App} app */
