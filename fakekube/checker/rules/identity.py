@@ -531,7 +531,11 @@ class StaleCacheAfterUpdate(Rule):
                 and call.collection in self.copy.resources
                 and written_fields(trial.cluster, call, call.name)
             ):
-                changing.setdefault((call.verb, call.path, shape_of(call.body)), []).append(call)
+                same = changing.setdefault((call.verb, call.path, shape_of(call.body)), [])
+                if all(
+                    call.revision != one.revision for one in same
+                ):  # a write without a change has the revision of the last one
+                    same.append(call)
         repeated = max(changing.values(), key=len, default=[])
         late = [call for call in repeated if 0 <= self.mark < call.number]
         if len(repeated) < _CHANGES and len(late) < _REPEATED:
