@@ -154,6 +154,8 @@ GATES = {
     "CoordinatedLeaderElection": True,
     "CrossNamespaceVolumeDataSource": True,
     "DRAListTypeAttributes": True,
+    "InPlacePodLevelResourcesVerticalScaling": False,
+    "InPlacePodVerticalScalingInitContainers": False,
     "StrictIPCIDRValidation": False,
     "TaintTolerationComparisonOperators": True,
 }

@@ -75,9 +75,10 @@ def each_of_set(
     *,
     most: int = MAX_ITEMS,
     shown: Callable[[Any], Any] | None = None,
+    declared: bool = True,
 ) -> list[FieldError]:
     """Validates all items of a list without duplicates (validateSet); the message shows the key, or the result of
-    `shown`.
+    `shown`; a declared rule, as most are from 1.37 on, shows the item.
     """
     errors = each(items, path, check, most)
     if 0 <= most < len(items):
@@ -85,7 +86,7 @@ def each_of_set(
     seen: set[Any] = set()
     for index, item in enumerate(items):
         if key(item) in seen:
-            told = item if from_minor(37) else (shown or key)(item)
+            told = item if declared and from_minor(37) else (shown or key)(item)
             errors.append(duplicate(f"{path}[{index}]", told))
         seen.add(key(item))
     return errors
@@ -124,6 +125,29 @@ def pool_name(value: str, path: str) -> list[FieldError]:
         return [required(path)]
     errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
     return errors + [e for part in value.split("/") for e in invalid_each(path, part, names.dns_subdomain(part))]
+
+
+def declared_pool_name(value: str, path: str) -> list[FieldError]:
+    """Validates a pool in a result: by the declared rule from 1.37 on (k8s-resource-pool-name)."""
+    if not value or not from_minor(37):
+        return pool_name(value, path)
+    errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
+    return errors + [
+        invalid(path, value, f"segment {index}: {text.replace('characters', 'bytes') if 'no more than' in text else text}")
+        for index, part in enumerate(value.split("/"))
+        for text in names.dns_subdomain(part)
+    ]
+
+
+def declared_driver_name(value: str, path: str) -> list[FieldError]:
+    """Validates a driver in a result or configuration: by the declared rule from 1.37 on (k8s-long-name-caseless)."""
+    if not value or not from_minor(37):
+        return driver_name(value, path)
+    errors = [] if names.fits(value, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH, "characters")]
+    for text in names.dns_subdomain(value.lower()):
+        told = text.replace("a lowercase RFC", "an RFC").replace("lower case ", "").replace("'example.com'", "'Example.com'")
+        errors.append(invalid(path, value, told))
+    return errors
 
 
 def uid(value: str, path: str) -> list[FieldError]:
@@ -189,7 +213,7 @@ def configuration(item: Object, path: str, *, stored: bool = False) -> list[Fiel
     opaque, path = item.get("opaque"), f"{path}.opaque"
     if opaque is None:
         return [required(path)]
-    errors = driver_name(opaque.get("driver", ""), f"{path}.driver")
+    errors = declared_driver_name(opaque.get("driver", ""), f"{path}.driver")
     return errors + raw(opaque.get("parameters"), f"{path}.parameters", longest=None if stored else PARAMETERS_LENGTH)
 
 

@@ -19,6 +19,8 @@ from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
     configuration,
+    declared_driver_name,
+    declared_pool_name,
     device_name,
     driver_name,
     each,
@@ -33,6 +35,7 @@ from fakekube.apis.resource.devices import (
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name
+from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
@@ -133,7 +136,8 @@ def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
     type_ = features.current().types.type_of(f"k8s.io/api/resource/v1.{struct}")
     if same_as(type_, spec, old.get("spec")):
         return []
-    return [immutable("spec", None if from_minor(37) else to_internal(struct, spec))]
+    declared = struct == "ResourceClaimSpec" and from_minor(37)
+    return [immutable("spec", None if declared else to_internal(struct, spec))]
 
 
 def _template(obj: Object) -> list[FieldError]:
@@ -141,12 +145,28 @@ def _template(obj: Object) -> list[FieldError]:
     return validate_template_metadata(spec.get("metadata") or {}, "spec.metadata") + _spec(spec.get("spec") or {}, "spec.spec")
 
 
+def _problems_with_extended_name(name: str) -> list[str]:
+    """What the declared rule says of the name of an extended resource (k8s-extended-resource-name)."""
+    if "/" not in name:
+        texts = ["a name must be a domain-prefixed path, such as 'example.com/my-prop'"]
+    elif name.partition("/")[0] == "kubernetes.io" or name.partition("/")[0].endswith(".kubernetes.io"):
+        return ['must not have "kubernetes.io/" domain']
+    elif name.startswith("requests."):
+        return ['must not have "requests." prefix']
+    else:
+        texts = []
+    found = [text for text in label_key(name) if "must be non-empty" not in text]
+    return texts + [text.replace("characters", "bytes") if "no more than" in text else text for text in found]
+
+
 def _class(spec: Object, old: Object | None) -> list[FieldError]:
     errors = selectors(spec.get("selectors") or (), "spec.selectors")
     stored = old is not None and same(spec.get("config"), old.get("config"))
     errors += each(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
     name = spec.get("extendedResourceName")
-    if name is not None and not is_extended(name):
+    if name is not None and from_minor(37):
+        errors += [invalid("spec.extendedResourceName", name, text) for text in _problems_with_extended_name(name)]
+    elif name is not None and not is_extended(name):
         errors.append(invalid("spec.extendedResourceName", name, "must be a valid extended resource name"))
     return errors
 
@@ -384,8 +404,8 @@ def _allocation(allocation: Object, path: str, known: _Requests) -> list[FieldEr
 
 def _result(known: _Requests, result: Object, path: str) -> list[FieldError]:
     errors = _reference(known, result.get("request", ""), f"{path}.request")
-    errors += driver_name(result.get("driver", ""), f"{path}.driver")
-    errors += pool_name(result.get("pool", ""), f"{path}.pool")
+    errors += declared_driver_name(result.get("driver", ""), f"{path}.driver")
+    errors += declared_pool_name(result.get("pool", ""), f"{path}.pool")
     errors += device_name(result.get("device", ""), f"{path}.device")
     errors += binding_conditions(result, path)
     return errors + (uid(result["shareID"], f"{path}.shareID") if "shareID" in result else [])

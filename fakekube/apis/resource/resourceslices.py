@@ -121,7 +121,7 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
     complicated = any(device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices)
     check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
-    errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most=most)
+    errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, declared=False)
     return errors + each_of_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
         lambda item: item.get("name", ""), most=COUNTER_SETS,
@@ -316,7 +316,7 @@ def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path
         text = f"option is larger than capacity value: {whole}"
         return [invalid(where, str(value), text)] if value > whole else []
 
-    errors += each_of_set(values, path, fits, lambda value: str(value.value()), most=OPTIONS)
+    errors += each_of_set(values, path, fits, lambda value: str(value.value()), most=OPTIONS, declared=False)
     if len(values) > OPTIONS or default not in values:
         errors.append(invalid(path, str(default), "default value is not valid according to the requestPolicy"))
     return errors
@@ -330,7 +330,8 @@ def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[
     if least > whole:
         errors.append(invalid(f"{path}.min", str(least), f"min is larger than capacity value: {whole}"))
     if default < least:
-        errors.append(invalid(f"{path}.min", str(default), f"default is less than min: {least}"))
+        blamed = "default" if from_minor(37) else "min"
+        errors.append(invalid(f"{path}.{blamed}", str(default), f"default is less than min: {least}"))
     if most is not None:
         where = f"{path}.max"
         if least > most:

@@ -34,3 +34,8 @@ tell_of("ranges", "v1/services", SERVICE, create=[*each("spec.loadBalancerSource
 tell_of("blocks", "networking.k8s.io/v1/networkpolicies", POLICY, create=[*({"spec.ingress": [{"from": [{"ipBlock": {"cidr": cidr}}]}]} for (cidr,) in RANGES), *({"spec.egress": [{"to": [{"ipBlock": {"cidr": "::/0" if ":" in cidr else "0.0.0.0/0", "except": [cidr]}}]}]} for (cidr,) in RANGES)])
 tell_of("addresses", "v1/pods", POD, create=[*each("spec.hostAliases", [{"ip": "01.2.3.4"}], [{"ip": "::ffff:1.2.3.4"}], [{"ip": "2001:DB8::1"}]), *each("spec.dnsConfig", {"nameservers": ["01.2.3.4"]})])
 tell_of("slices", "resource.k8s.io/v1/*resourceslices", SLICE, create=[*each("spec.devices[0].attributes", {"a": {"ints": []}}, {"a": {"ints": [1]}}, {"a": {"strings": ["x" * 65]}}, {"a": {"versions": ["x"]}}, {"a": {"bools": [True]}}, {"a": {"ints": [1], "int": 1}}, {"a": {"ints": list(range(49))}}, {f"a{n}": {"ints": [1, 2]} for n in range(25)}, {f"a{n}": {"ints": [1, 2]} for n in range(24)})])
+INIT: Edit = {"spec": {**POD["spec"], "initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}}
+tell_of("resizes", "v1/pods", INIT, states=[
+    State(calls=[("PUT", "resize", {"spec.initContainers[0].resources.requests.cpu": "2"}), ("PUT", "resize", {"spec.initContainers[0].resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]})]),
+    State(base={"spec.resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}}, calls=[("PUT", "resize", {"spec.resources.requests.cpu": "3"}), ("PUT", "resize", {"spec.containers[0].resources": {"requests": {"cpu": "1"}}})]),
+])
