@@ -148,7 +148,11 @@ def sent(client: Client, seen: list[Any], what: str = "sent to the webhook") -> 
 
 def first(client: Client, seen: list[Any]) -> None:
     """Show the first review since the last time (those of the server's own watches follow in any order)."""
-    pacing.sleep(0.3)
+    quiet = 0
+    while quiet < 3:  # reviews of the server's watches may be on their way on a busy machine
+        before = len(seen)
+        pacing.sleep(0.3)
+        quiet = quiet + 1 if len(seen) == before else 0
     note(client, "sent to the webhook first", seen[:1])
     seen.clear()
 
