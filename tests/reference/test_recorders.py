@@ -16,6 +16,7 @@ def test_every_fixture_has_a_recorder() -> None:
     recorded = {path for recorder in RECORDERS.values() for path in recorder.paths()}
     recorded |= {facts.archive_of(minor) for minor in RELEASES}
     recorded |= set(RECORDED.rglob("*"))  # held to its recordings by the tests of the differential player
+    recorded |= set((ROOT / "fixtures" / "page-vendor").rglob("*"))  # makes the vendored modules of the page
     assert {path for path in (ROOT / "fixtures").rglob("*") if path.is_file()} <= recorded
 
 

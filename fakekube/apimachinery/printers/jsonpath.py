@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.yaml.reader import float_text
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.base.golang.strconv import go_quote
 
@@ -63,6 +62,8 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
+        from fakekube.apimachinery.codecs.yaml.reader import float_text  # imports PyYAML
+
         return str(int(value)) if value.is_integer() and abs(value) < 2**63 else float_text(value)
     return str(value)
 
