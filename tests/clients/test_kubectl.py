@@ -217,7 +217,7 @@ def test_auth_can_i_and_create_token(kubectl: Kubectl) -> None:
 def test_api_resources_version_and_explain(kubectl: Kubectl) -> None:
     assert "deployments" in kubectl("api-resources --api-group=apps -o name").replace(".apps", "").splitlines()
     assert {"v1", "apps/v1", "rbac.authorization.k8s.io/v1"} <= set(kubectl("api-versions").splitlines())
-    assert "Server Version: v1.36" in kubectl("version")
+    assert "Server Version: v1.37" in kubectl("version")
     assert "is running at" in kubectl("cluster-info")
     explained = kubectl("explain pods.spec.containers.ports")
     assert "containerPort\t<integer> -required-" in explained

@@ -66,7 +66,7 @@ def test_kubernetes_with_all_kinds_of_objects(fakekube: Cluster) -> None:
     assert core.read_namespaced_pod("one", "default").status.phase == "Pending"
     eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name="one"))
     core.create_namespaced_pod_eviction("one", "default", eviction)
-    assert client.VersionApi(api_client).get_code().minor == "36"
+    assert client.VersionApi(api_client).get_code().minor == "37"
     assert {group.name for group in client.ApisApi(api_client).get_api_versions().groups} >= {"apps", "batch"}
 
 

@@ -128,7 +128,7 @@ def local_cluster() -> Iterator[LocalCluster]:
 
     Its clock starts with a minute, so that no schedule of a CronJob is due while a scenario waits for the first changes.
     """
-    with Cluster(profile="cluster", controllers=WITHOUT_METRICS) as cluster:
+    with Cluster(version="1.36", profile="cluster", controllers=WITHOUT_METRICS) as cluster:
         cluster.clock.hold()
         cluster.clock.advance(seconds=60 - cluster.clock.now().second)
         found = LocalCluster(cluster)

@@ -16,7 +16,7 @@ from typing import Final
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 
 #: Named list types that are messages with one list of strings.
-_WRAPPERS: Final = frozenset({"ExtraValue", "Verbs"})
+_WRAPPERS: Final = frozenset({"AttestationValue", "ExtraValue", "Verbs"})
 
 
 def is_wrapped(type_: Type) -> bool:

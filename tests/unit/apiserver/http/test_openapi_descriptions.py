@@ -44,7 +44,9 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     found = EntryPoint("1.36", f"{__name__}:published", "fakekube.descriptions")
     monkeypatch.setattr(EntryPoint, "load", lambda _: published)
     monkeypatch.setattr(source, "find_spec", lambda _: None)
-    monkeypatch.setattr(source, "entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else [])
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else []
+    )
     source.published.cache_clear()
     yield
     source.published.cache_clear()
@@ -93,7 +95,7 @@ def test_kubernetes_validate_package_is_the_fallback(monkeypatch: pytest.MonkeyP
     definitions = {POD: {"description": "A schema.", "properties": {"spec": {"description": "A field."}}}}
     (folder / "_definitions.json").write_text(json.dumps({"$defs": definitions}))
     package = ModuleSpec("kubernetes_validate", None, origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr(source, "entry_points", lambda group, name: [])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: [])
     monkeypatch.setattr(source, "find_spec", lambda _: package)
     source.published.cache_clear()
     assert source.field_text("1.36", POD, "spec") == "A field."

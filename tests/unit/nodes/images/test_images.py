@@ -92,7 +92,7 @@ def test_an_image_of_the_user_has_programs_and_servers(cluster: Cluster) -> None
     env = [{"name": "KIND", "value": "test"}]
     cluster.create(pod("once", "ghcr.io/me/app:1", "hello", env=env, spec={"restartPolicy": "Never"}))
     cluster.create(pod("server", "ghcr.io/me/app:2", command=["sleep", "60"]))
-    assert status(cluster, "once")["phase"] == "Succeeded"
+    cluster.wait_for("pods", "once", until=lambda found: found["status"].get("phase") == "Succeeded")  # it runs in a thread
     assert cluster.pods.get("once").logs() == "hello of test\n"
     assert cluster.pods.get("server").exec("wget -qO- localhost:8080/path").stdout == "/path"
 

@@ -208,4 +208,4 @@ def test_kubelet_container_logs_endpoint(cluster: Cluster) -> None:
     cluster.pods.get("web").log("hello")
     answer = cluster._client.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main", query={"tailLines": "1"})
     body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
-    assert (answer.status, body) == (200, b"hello\n")
+    assert (answer.code, body) == (200, b"hello\n")
