@@ -55,12 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _cluster(options: Options) -> Iterator[Cluster]:
     """Starts a cluster, loads manifests and writes kubeconfigs; stops it at the end of the block. Raises UsageError."""
     from fakekube.apiserver.options import OptionError
+    from fakekube.cli.logs import log_to_stderr, with_access_log
     from fakekube.cluster import Cluster
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
     from fakekube.nodes.stages.errors import StageError
     from fakekube.powers.state import StateError
 
+    log_to_stderr()
     try:
         cluster = Cluster(
             version=options.version or _loaded_version(options) or DEFAULT,
@@ -84,8 +86,6 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             cluster.pace = options.pace
             _load_pods(cluster, options)
         if options.verbose:
-            from fakekube.cli.access_log import with_access_log
-
             cluster.wrap_served = with_access_log
         if options.missing_images:
             cluster.images.missing.extend(options.missing_images)
@@ -234,7 +234,7 @@ def _collect_seldom() -> None:
 def _serve(options: Options) -> int:
     """Serves until a signal arrives."""
     ended = threading.Event()
-    _handle_signals(lambda _number: _end(ended))
+    _handle_signals(lambda _number: _stop_serving(ended))
     _raise_file_limit()
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
@@ -266,7 +266,7 @@ def _handle_signals(handle: Callable[[int], object]) -> None:
             signal.signal(number, lambda received, _frame: handle(received))
 
 
-def _end(ended: threading.Event) -> None:
+def _stop_serving(ended: threading.Event) -> None:
     """Sets the event. The process ends after `_STOP_SECONDS`, even if something prevents the cluster from stopping."""
     if not ended.is_set():
         ended.set()

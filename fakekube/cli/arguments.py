@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 from fakekube.apimachinery.data import DEFAULT, RELEASES
 from fakekube.apiserver.options import flags
 
-__all__ = ["Options", "UsageError", "help_text", "parse"]
-
 PROFILES = ("apiserver", "envtest", "cluster")
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

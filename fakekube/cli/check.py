@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fakekube.checker.report import Report
     from fakekube.cli.arguments import Options
 
-__all__ = ["check"]
-
 
 def check(options: Options) -> int:
     """Checks a client and prints the report; returns the exit code. Raises UsageError."""
@@ -78,7 +76,7 @@ def check(options: Options) -> int:
 
 
 def _is_page(path: Path | None) -> bool:
-    """Returns whether a report is to be written as a page."""
+    """Whether a report is to be written as a page."""
     return path is not None and path.suffix in (".html", ".htm")
 
 

@@ -20,8 +20,6 @@ from fakekube.powers.remote_recorder import RemoteRecorder
 if TYPE_CHECKING:
     from fakekube.cli.arguments import Options
 
-__all__ = ["kubeconfig_to_read", "record"]
-
 
 def kubeconfig_to_read(options: Options) -> Path:
     """Returns the path of the kubeconfig: of --kubeconfig, else the first of KUBECONFIG, else ~/.kube/config."""

@@ -6,7 +6,12 @@
 
 from __future__ import annotations
 
+import logging
+
 from fakekube.cluster.cluster import Cluster
 from fakekube.cluster.kubeconfigs import TOKEN
 
 __all__ = ["TOKEN", "Cluster"]
+
+# As libraries do: a program that configures no logging is not written to.
+logging.getLogger("fakekube").addHandler(logging.NullHandler())

@@ -22,8 +22,6 @@ from typing import Any
 from fakekube.apiserver.options import flags
 from fakekube.cli.envtest.flags import FlagError, boolean, integer, mapping, parse, read_value, values
 
-__all__ = ["REFUSED", "CommandLine", "FlagError", "read"]
-
 SECURE_PORT = 6443
 PROFILE_FLAG = "fakekube-profile"
 """The flag for the profile of the cluster, which only these replacements have."""

@@ -18,8 +18,6 @@ from typing import Any
 from fakekube.base.golang.durations import parse_duration
 from fakekube.base.golang.strconv import go_quote
 
-__all__ = ["FlagError", "boolean", "integer", "mapping", "parse", "read_value", "seconds", "split", "values"]
-
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _NANOSECONDS = 1e9
@@ -140,11 +138,8 @@ def read_value(name: str, kind: str, texts: Sequence[str]) -> Any:
     """
     if "Sequence" in kind:
         return values(texts)
-    return _READERS.get(kind.partition(" ")[0], _text)(name, texts[-1])
-
-
-def _text(_name: str, text: str) -> str:
-    return text
+    reader = _READERS.get(kind.partition(" ")[0])
+    return texts[-1] if reader is None else reader(name, texts[-1])
 
 
 _READERS: Mapping[str, Callable[[str, str], Any]] = {"bool": boolean, "int": integer, "float": seconds, "Fraction": fraction}

@@ -22,8 +22,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["BINARIES", "default_folder", "installed_folder", "write_folder"]
-
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
 
 #: Python's name of an architecture → Go's name, if they differ.
@@ -76,12 +74,9 @@ def default_folder() -> Path:
 def installed_folder(version: str) -> Path:
     """Returns the folder of a version (1.36.3) in the store of setup-envtest."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / _data_home()
+    default = "Library/Application Support" if platform.system() == "Darwin" else ".local/share"
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / default
     return Path(data) / "kubebuilder-envtest" / "k8s" / f"{version}-{platform.system().lower()}-{architecture}"
-
-
-def _data_home() -> str:
-    return "Library/Application Support" if platform.system() == "Darwin" else ".local/share"
 
 
 def write_folder(

@@ -25,7 +25,6 @@ from fakekube.cli.envtest.flags import FlagError, boolean, integer, split, value
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = ["READY", "Arguments", "main", "read"]
 
 READY = "Node controller sync successful"
 """The line that testcontainers' modules wait for."""
@@ -70,18 +69,18 @@ def read(arguments: Sequence[str]) -> Arguments:
     line = command_line.read([*passed, *(f"--{text}" for text in found.get("kube-apiserver-arg", ()))])
     default = Arguments()
     return Arguments(
-        host=_last(found, "bind-address", default.host),
-        port=integer("https-listen-port", _last(found, "https-listen-port", str(default.port))),
-        kubeconfig=Path(_last(found, "write-kubeconfig", str(default.kubeconfig))),
-        data=Path(_last(found, "data-dir", str(default.data))),
+        host=_last_value(found, "bind-address", default.host),
+        port=integer("https-listen-port", _last_value(found, "https-listen-port", str(default.port))),
+        kubeconfig=Path(_last_value(found, "write-kubeconfig", str(default.kubeconfig))),
+        data=Path(_last_value(found, "data-dir", str(default.data))),
         names=values(found.get("tls-san", ())),
-        scheduler=not boolean("disable-scheduler", _last(found, "disable-scheduler", "false")),
+        scheduler=not boolean("disable-scheduler", _last_value(found, "disable-scheduler", "false")),
         feature_gates=line.feature_gates,
         flags=line.flags,
     )
 
 
-def _last(given: Mapping[str, Sequence[str]], name: str, default: str) -> str:
+def _last_value(given: Mapping[str, Sequence[str]], name: str, default: str) -> str:
     return given[name][-1] if name in given else default
 
 
@@ -95,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        with _started(read(arguments)):
+        with _start_cluster(read(arguments)):
             print(READY, flush=True)
             ended.wait()
     except (FlagError, OptionError, ManifestError, ApiError, UnknownResource, OSError) as problem:
@@ -104,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _started(arguments: Arguments) -> Cluster:
+def _start_cluster(arguments: Arguments) -> Cluster:
     """Starts the cluster, applies the manifests and writes the kubeconfig.
 
     Raises OptionError, OSError, ManifestError, ApiError and UnknownResource.
@@ -112,6 +111,7 @@ def _started(arguments: Arguments) -> Cluster:
     from fakekube.apiserver.options import ineffective_flags
     from fakekube.base.addresses import is_loopback, reachability_warning
     from fakekube.cli.envtest.serving_certificates import serving_files
+    from fakekube.cli.logs import log_to_stderr
     from fakekube.cluster import Cluster
 
     certificate, key = serving_files(arguments.data / "server" / "tls", arguments.names)
@@ -121,6 +121,7 @@ def _started(arguments: Arguments) -> Cluster:
     if warning := reachability_warning(arguments.host):
         print(f"fakekube server: {warning}", file=sys.stderr)
     controllers = None if arguments.scheduler else ["*", "-kube-scheduler"]
+    log_to_stderr()
     cluster = Cluster(
         host=arguments.host,
         port=arguments.port,

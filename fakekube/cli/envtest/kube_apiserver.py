@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fakekube.cli.envtest.command_line import CommandLine
     from fakekube.cluster import Cluster
 
-__all__ = ["main"]
 
 #: Profile of this module → profile of the cluster with the admission plugins of the real server, which flags can disable.
 _WITH_ALL_PLUGINS = {"apiserver": "envtest"}
@@ -51,7 +50,8 @@ def main(
         control: whether to serve the control API, /fakekube/v1.
     """
     from fakekube.apiserver.options import OptionError
-    from fakekube.cli.envtest.command_line import FlagError, read
+    from fakekube.cli.envtest.command_line import read
+    from fakekube.cli.envtest.flags import FlagError
     from fakekube.cli.envtest.storage import data_folder, save
     from fakekube.powers.state import StateError
 
@@ -63,7 +63,7 @@ def main(
             return _print_help()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # before it serves, a signal ends the process at once
         chosen = line.profile or profile
-        cluster = _started(line, chosen, controllers if chosen == profile else None, control)
+        cluster = _start_cluster(line, chosen, controllers if chosen == profile else None, control)
         ended = _signals()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
@@ -105,15 +105,17 @@ def _signals() -> threading.Event:
     return ended
 
 
-def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool) -> Cluster:
+def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool) -> Cluster:
     """Starts the cluster, with the state that the previous one with the same etcd has saved.
 
     Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
     """
     from fakekube.apiserver.options import OptionError, ineffective_flags
-    from fakekube.cli.envtest.command_line import PROFILE_FLAG, PROFILE_VARIABLE, FlagError
+    from fakekube.cli.envtest.command_line import PROFILE_FLAG, PROFILE_VARIABLE
+    from fakekube.cli.envtest.flags import FlagError
     from fakekube.cli.envtest.serving_certificates import serving_files
     from fakekube.cli.envtest.storage import data_folder, restore
+    from fakekube.cli.logs import log_to_stderr
     from fakekube.cluster import Cluster
     from fakekube.controllers import PROFILES
 
@@ -125,6 +127,7 @@ def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None,
     flags = {name: value for name, value in line.flags.items() if name not in ignored}
     if line.certificates is not None:
         flags["tls_cert_file"], flags["tls_private_key_file"] = map(str, serving_files(line.certificates, [line.host]))
+    log_to_stderr()
     cluster = Cluster(
         host=line.host,
         port=line.port,

@@ -27,8 +27,6 @@ from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.client import DiscoveredResource
 from fakekube.controllers.client.remote import KubeconfigContext, KubeconfigError, RemoteClient, read_context
 
-__all__ = ["main"]
-
 Object: TypeAlias = dict[str, Any]
 Flags: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -111,35 +109,39 @@ def _session(flags: Flags) -> Session:
     """Returns the session for flags and kubeconfig. Raises KubeconfigError."""
     path = kubectl_config.path_of(flags)
     empty = KubeconfigContext({}, {}, "")
-    context = empty if _last(flags, "server") and not path.is_file() else read_context(path, _last(flags, "context"))
+    context = empty if _last_value(flags, "server") and not path.is_file() else read_context(path, _last_value(flags, "context"))
     cluster, user = dict(context.cluster), dict(context.user)
     for name in ("server", "certificate-authority"):
         _override(cluster, flags, name)
     for name in ("client-certificate", "client-key", "token"):
         _override(user, flags, name)
     if "insecure-skip-tls-verify" in flags:
-        cluster["insecure-skip-tls-verify"] = _last(flags, "insecure-skip-tls-verify") == "true"
-    timeout = _last(flags, "request-timeout")
+        cluster["insecure-skip-tls-verify"] = _last_value(flags, "insecure-skip-tls-verify") == "true"
+    timeout = _last_value(flags, "request-timeout")
     patience = seconds("request-timeout", timeout if timeout[-1:].isalpha() else f"{timeout}s") if timeout else 0.0
     client = RemoteClient(cluster, user, path.parent, patience or 60.0)
-    return Session(client, _last(flags, "namespace") or context.namespace or "default", flags)
+    return Session(client, _last_value(flags, "namespace") or context.namespace or "default", flags)
 
 
 def _override(entry: Object, flags: Flags, name: str) -> None:
-    value = _last(flags, name)
+    value = _last_value(flags, name)
     if value:
         entry.pop(f"{name}-data", None)
         entry[name] = value if name in ("server", "token") else str(Path(value).absolute())
 
 
-def _last(flags: Flags, name: str) -> str:
+def _last_value(flags: Flags, name: str) -> str:
     return flags[name][-1] if name in flags else ""
+
+
+#: The parameters of a list, and the flags that set them.
+_SELECTORS = (("labelSelector", "selector"), ("fieldSelector", "field-selector"))
 
 
 def _get(words: Sequence[str], flags: Flags) -> int:
     session = _session(flags)
-    output = _last(flags, "output")
-    query = {name: _last(flags, flag) for name, flag in (("labelSelector", "selector"), ("fieldSelector", "field-selector"))}
+    output = _last_value(flags, "output")
+    query = {name: _last_value(flags, flag) for name, flag in _SELECTORS}
     for resource, name in _targets(session, words):
         path = session.path(resource, name)
         suffix = "?" + "&".join(f"{key}={quote(value)}" for key, value in query.items() if value)
@@ -175,7 +177,7 @@ def _print(found: Object, resource: DiscoveredResource, output: str, flags: Flag
         _print_table(found, resource, flags, session, wide=form == "wide")
     elif form == "name":
         for obj in found.get("items", [found]):
-            print(f"{_typed(resource)}/{obj['metadata']['name']}")
+            print(f"{_resource_name(resource)}/{obj['metadata']['name']}")
     elif form == "yaml":
         from fakekube.apimachinery.codecs import yaml
 
@@ -211,7 +213,7 @@ def _print_table(table: Object, resource: DiscoveredResource, flags: Flags, sess
         print("".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _typed(resource: DiscoveredResource) -> str:
+def _resource_name(resource: DiscoveredResource) -> str:
     return f"{resource.kind.lower()}.{resource.group}" if resource.group else resource.kind.lower()
 
 
@@ -229,13 +231,13 @@ def _create(words: Sequence[str], flags: Flags) -> int:
         resource = session.resource_of(obj)
         path = session.path(resource, namespace=obj.get("metadata", {}).get("namespace", ""))
         made = session.client.request("POST", f"{path}?fieldManager={FIELD_MANAGER}-create", obj)
-        print(f"{_typed(resource)}/{made['metadata']['name']} created")
+        print(f"{_resource_name(resource)}/{made['metadata']['name']} created")
     return 0
 
 
 def _apply(words: Sequence[str], flags: Flags) -> int:
     session = _session(flags)
-    manager = _last(flags, "field-manager") or FIELD_MANAGER
+    manager = _last_value(flags, "field-manager") or FIELD_MANAGER
     force = "true" if "server-side" not in flags or "force-conflicts" in flags else "false"
     for obj in _manifests(flags):
         resource, metadata = session.resource_of(obj), obj.get("metadata", {})
@@ -244,7 +246,7 @@ def _apply(words: Sequence[str], flags: Flags) -> int:
         made = session.client.request("PATCH", f"{path}?fieldManager={quote(manager)}&force={force}", obj, APPLY_YAML)
         changes = {None: "created", made["metadata"]["resourceVersion"]: "unchanged"}
         done = "serverside-applied" if "server-side" in flags else changes.get(before, "configured")
-        print(f"{_typed(resource)}/{made['metadata']['name']} {done}")
+        print(f"{_resource_name(resource)}/{made['metadata']['name']} {done}")
     return 0
 
 
@@ -276,7 +278,7 @@ def _delete(words: Sequence[str], flags: Flags) -> int:
                 continue
             raise
         where = f" from {namespace or session.namespace} namespace" if resource.namespaced else ""
-        print(f'{_typed(resource)} "{name}" deleted{where}')
+        print(f'{_resource_name(resource)} "{name}" deleted{where}')
     return 0
 
 
@@ -288,7 +290,7 @@ def _version(words: Sequence[str], flags: Flags) -> int:
     found = {"clientVersion": own, "kustomizeVersion": "v0.0.0"}
     if "client" not in flags:
         found["serverVersion"] = _session(flags).client.get("/version")
-    if _last(flags, "output") == "json":
+    if _last_value(flags, "output") == "json":
         print(json.dumps(found, indent=2))
         return 0
     print(f"Client Version: {own['gitVersion']}")

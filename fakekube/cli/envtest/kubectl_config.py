@@ -18,8 +18,6 @@ from typing import Any, TypeAlias
 from fakekube.cluster.testing.kubeconfig import write_kubeconfig
 from fakekube.controllers.client.remote import KubeconfigError, read_kubeconfig
 
-__all__ = ["path_of", "run"]
-
 Object: TypeAlias = dict[str, Any]
 Flags: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -179,16 +177,12 @@ def _hide_data(content: Object) -> None:
             content[name] = "REDACTED"
 
 
-def _get_contexts(config: Object, _name: str, _flags: Flags) -> tuple[bool, str]:
-    return False, "\n".join(entry["name"] for entry in _entries(config, "contexts"))
-
-
 _COMMANDS: Mapping[str, Callable[[Object, str, Flags], tuple[bool, str]]] = {
     "current-context": _current_context,
     "delete-cluster": _delete("clusters"),
     "delete-context": _delete("contexts"),
     "delete-user": _delete("users"),
-    "get-contexts": _get_contexts,
+    "get-contexts": lambda config, _name, _flags: (False, "\n".join(entry["name"] for entry in _entries(config, "contexts"))),
     "set-cluster": _set("clusters", ("server", "certificate-authority", "insecure-skip-tls-verify"), "Cluster"),
     "set-context": _set("contexts", ("cluster", "user", "namespace"), "Context"),
     "set-credentials": _set("users", ("client-certificate", "client-key", "token", "username", "password"), "User"),

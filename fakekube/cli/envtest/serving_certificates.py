@@ -17,8 +17,6 @@ from pathlib import Path
 
 from fakekube.apiserver.options import OptionError
 
-__all__ = ["serving_files"]
-
 CERTIFICATE, KEY = "apiserver.crt", "apiserver.key"
 
 
@@ -34,7 +32,7 @@ def serving_files(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
         return paths
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with _lock(folder):
             if not all(path.is_file() for path in paths):
                 _write(paths, hosts)
     except OSError as error:
@@ -43,7 +41,7 @@ def serving_files(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Holds an exclusive lock on a folder within the block. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

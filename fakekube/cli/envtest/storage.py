@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
 
-__all__ = ["data_folder", "restore", "save"]
 
 FILE = "fakekube-state.gz"
 PATH = "/fakekube/data-dir"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fakekube.cli import _cluster
-from fakekube.cli.access_log import with_access_log
 from fakekube.cli.arguments import Options, UsageError, parse
+from fakekube.cli.logs import with_access_log
 
 
 def options(tmp_path: Path, *words: str) -> Options:

@@ -1,14 +1,17 @@
-"""`serve -v`: a line on stderr for each request.
+"""What the command line writes to stderr: warnings and errors of the package, and, with `-v`, a line for each request.
 
+    fakekube: warning: the client 127.0.0.1 has broken the protocol (fakekube.net.connection)
     23:04:05.123 GET /api/v1/pods?watch=true 200 kubectl/v1.36.3 1.2 ms
 
-A watch or another stream is written when its response begins.
+The package itself is quiet: its loggers, which are all below `fakekube`, have no handler that writes. A program that owns its
+process calls `log_to_stderr` once. The line of a watch, or of another stream, is written when its response begins.
 
 Invariant: a request gets one line, whether it is answered or fails.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -18,12 +21,27 @@ from typing import Any, TextIO
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
+class _LineFormatter(logging.Formatter):
+    """Formats a record as the command line writes its other messages; a traceback follows its line."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return f"fakekube: {record.levelname.lower()}: {record.message} ({record.name})"
+
+
+def log_to_stderr() -> None:
+    """Writes warnings and errors of the package to stderr."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_LineFormatter())
+    logging.getLogger("fakekube").addHandler(handler)
+
+
 def with_access_log(application: Application, output: TextIO | None = None) -> Application:
     """Returns an application that writes a line for each request.
 
     Args:
-        application: The API.
-        output: Where the lines go; by default stderr.
+        application: the API.
+        output: where the lines go; by default stderr.
     """
 
     def respond(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
