@@ -125,7 +125,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.when == "call" and report.failed:
         for cluster in item.stash.get(tracing.CLUSTERS, []):
-            from fakekube.cluster.testing.report import report_of
+            from fakekube.cluster.testing.traces import report_of
 
             report.sections += report_of(cluster, report.longreprtext)
     tracing.finish(item, report)

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from fakekube.checker import Report, check
     from fakekube.cluster import Cluster
     from fakekube.cluster.test_case import IsolatedAsyncioTestCase, TestCase
-    from fakekube.cluster.testing.asynchronous import AsyncCluster
+    from fakekube.cluster.testing.clients import AsyncCluster
     from fakekube.cluster.testing.manifests import ManifestError
-    from fakekube.cluster.testing.object_client import ObjectClient
-    from fakekube.cluster.testing.response import Response
+    from fakekube.cluster.testing.object_client import ObjectClient, Response
     from fakekube.cluster_options import ClusterOptions, Object, PluginOptions, ServerFlags, Source
     from fakekube.controllers.client import ApiError, Client, UnknownResource
     from fakekube.nodes.fleet import Nodes
@@ -85,7 +84,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ApiError": "fakekube.controllers.client",
-    "AsyncCluster": "fakekube.cluster.testing.asynchronous",
+    "AsyncCluster": "fakekube.cluster.testing.clients",
     "Client": "fakekube.controllers.client",
     "Clock": "fakekube.base.clock",
     "Cluster": "fakekube.cluster",
@@ -108,7 +107,7 @@ _HOMES = {
     "Replay": "fakekube.powers.replay",
     "Report": "fakekube.checker",
     "Requests": "fakekube.powers.requests",
-    "Response": "fakekube.cluster.testing.response",
+    "Response": "fakekube.cluster.testing.object_client",
     "ServerFlags": "fakekube.cluster_options",
     "Snapshot": "fakekube.store",
     "Source": "fakekube.cluster_options",

@@ -22,7 +22,7 @@ from fakekube.checker.session import Session, parse_names
 
 if TYPE_CHECKING:
     from fakekube.checker.report import Report
-    from fakekube.cluster.testing.manifests import Source
+    from fakekube.cluster_options import Source
 
 #: The profiles of rules, and the seconds for which each provokes repeated failures.
 DEPTHS = {"full": 10.0, "fast": 5.0}

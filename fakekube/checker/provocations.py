@@ -13,16 +13,16 @@ from urllib.parse import parse_qsl, urlencode
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.powers.action import Action
 from fakekube.powers.actions import End
-from fakekube.powers.fault import Frequency
+from fakekube.powers.fault import Action, Frequency
 
 if TYPE_CHECKING:
     from fakekube.apiserver.endpoints.request import Request
     from fakekube.checker.each_write import EachWrite
+    from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import ActionContext, FaultSelector
+    from fakekube.powers.faults import FaultSelector
     from fakekube.powers.streams import ObservedStream
 
 
@@ -94,7 +94,7 @@ class RefuseInText(Action):
     def __post_init__(self) -> None:
         """Skips the validation of faults that users arm."""
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         headers = [("Content-Type", self.content_type)]
         if self.retry_after is not None:
             headers.append(("Retry-After", str(self.retry_after)))
@@ -112,7 +112,7 @@ class RefuseEach(Action):
     def __post_init__(self) -> None:
         """Skips the validation of faults that users arm."""
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         if not self.budget.take_write(exchange):
             return None
         details = {"retryAfterSeconds": self.retry_after}
@@ -130,7 +130,7 @@ class AddWarning(Action):
     on_watches = False
     text: str
 
-    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.headers.append(("Warning", f'299 - "{self.text}"'))
 
 
@@ -164,13 +164,13 @@ class ShortPages(Action):
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.verb == "list" and exchange.query.get("limit", "0") not in ("", "0")
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         dropped = {"limit", "resourceVersion"} if exchange.query.get("resourceVersion") == "0" else {"limit"}
         pairs = [(name, value) for name, value in parse_qsl(request.query.raw, keep_blank_values=True) if name not in dropped]
         request.query = Query(urlencode([*pairs, ("limit", str(self.size))]))
         return None
 
-    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         body = response.body
         if response.status != 200 or not isinstance(body, bytes | Chunks):
             return
@@ -193,6 +193,6 @@ class ExpireContinue(Action):
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.verb == "list" and bool(exchange.query.get("continue"))
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.compact()
         return None

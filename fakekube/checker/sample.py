@@ -12,7 +12,8 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.cluster.testing.manifests import Source, objects
+from fakekube.cluster.testing.manifests import objects
+from fakekube.cluster_options import Source
 
 if TYPE_CHECKING:
     import random

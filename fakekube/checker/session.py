@@ -22,7 +22,7 @@ from fakekube.checker.expectations import Expectations
 from fakekube.checker.kept_runs import BASELINE, keep_run
 from fakekube.checker.rule import Outcome, Rule, Verdict
 from fakekube.checker.stalls import Stalls
-from fakekube.cluster.testing.kubeconfig import write_kubeconfig
+from fakekube.cluster.kubeconfigs import write_kubeconfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.powers.bodies import decoded_event
+from fakekube.powers.exchange import decoded_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

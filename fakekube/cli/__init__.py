@@ -165,7 +165,7 @@ def _create_kube_system(cluster: Cluster) -> None:
 def _load_pods(cluster: Cluster, options: Options) -> None:
     """Loads the files of images and of rules for pods. Raises UsageError."""
     if options.images:
-        from fakekube.cluster.control.images import set_image
+        from fakekube.cluster.control.pods import set_image
 
         for path in options.images:
             _load_bodies(path, lambda body: set_image(cluster, body))

@@ -24,25 +24,22 @@ from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
-from fakekube.cluster.control import WSGI, Control
 from fakekube.cluster.seen import SeenCluster
-from fakekube.cluster.serving import Serving
-from fakekube.cluster.testing.aggregated_api import AggregatedAPI
+from fakekube.cluster.serving import WSGI, Control, Serving
 from fakekube.cluster.testing.clients import Clients
-from fakekube.cluster.testing.services import ForwardedServices
+from fakekube.cluster.testing.services import AggregatedAPI, ForwardedServices
 from fakekube.cluster_options import ServerFlags, Source, unknown_options
 from fakekube.store import Retention
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
-    from fakekube.cluster.testing.asynchronous import AsyncCluster
-    from fakekube.cluster.testing.stages import Stages
+    from fakekube.cluster.testing.clients import AsyncCluster
+    from fakekube.cluster.testing.manifests import Stages
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.images.registry import Images
     from fakekube.nodes.rules import Pods
     from fakekube.store import Snapshot, Store
 
-__all__ = ["Cluster"]
 
 Object = dict[str, Any]
 
@@ -216,7 +213,7 @@ class Cluster(SeenCluster):
     @property
     def stages(self) -> Stages:
         """kwok's stages: `load("pod-general.yaml")`; see docs/nodes.md."""
-        from fakekube.cluster.testing.stages import Stages
+        from fakekube.cluster.testing.manifests import Stages
 
         return Stages(self._components.stages, self._components.stages_changed)
 
@@ -225,7 +222,7 @@ class Cluster(SeenCluster):
     @property
     def aio(self) -> AsyncCluster:
         """The methods of this cluster as coroutines: `await cluster.aio.settle()`."""
-        from fakekube.cluster.testing.asynchronous import AsyncCluster
+        from fakekube.cluster.testing.clients import AsyncCluster
 
         return AsyncCluster(self)
 

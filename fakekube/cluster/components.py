@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.runtime.runtime import Runtime
     from fakekube.store import Retention, Store
 
-__all__ = ["USER_AGENT", "Components"]
 
 Object = dict[str, Any]
 

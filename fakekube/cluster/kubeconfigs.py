@@ -1,24 +1,67 @@
 """Writes the kubeconfig files of a cluster: for the administrator, and for other users.
 
-Invariant: files of the cluster's own temporary folder are deleted when it stops; files that a caller names are not.
+Credentials are inline, and files are readable by their owner only. Invariant: files of the cluster's own temporary folder are
+deleted when it stops; files that a caller names are not.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apimachinery.codecs import yaml
 from fakekube.apiserver.auth.identities import ADMIN
 from fakekube.base.addresses import is_loopback
+from fakekube.base.private_files import write_private
 from fakekube.cluster.serving import Serving
-from fakekube.cluster.testing.kubeconfig import kubeconfig, write_kubeconfig
 
 if TYPE_CHECKING:
     import tempfile
 
-__all__ = ["TOKEN", "Kubeconfigs"]
+
+NAME = "fakekube"
+
+
+def kubeconfig(url: str, *, token: str = "", authority: str = "", certificate: str = "", key: str = "") -> dict[str, Any]:
+    """Returns a kubeconfig with one context.
+
+    Args:
+        url: the URL of the API server.
+        token: the bearer token of the user.
+        authority, certificate, key: the CA bundle, and the user's certificate and key (PEM).
+    """
+    cluster: dict[str, Any] = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = _inline(authority)
+    elif url.startswith("http://"):
+        cluster["insecure-skip-tls-verify"] = True  # without it the client for JavaScript refuses plain HTTP
+    user: dict[str, Any] = {}
+    if certificate:
+        user = {"client-certificate-data": _inline(certificate), "client-key-data": _inline(key)}
+    elif token:
+        user = {"token": token}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": NAME,
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": user}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+    }
+
+
+def write_kubeconfig(path: Path, config: dict[str, Any]) -> None:
+    """Writes a kubeconfig to a file that only its owner can read. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_private(path, yaml.dumps(config))
+
+
+def _inline(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
 
 #: The bearer token of the administrator of a server that only this machine can reach.
 TOKEN: Final = "admin-token"
@@ -63,7 +106,7 @@ class Kubeconfigs:
             self.write(Path(self._folder.name) / "kubeconfig")
         return Path(self._folder.name) / "kubeconfig"
 
-    def of(self, user: str, groups: tuple[str, ...]) -> Path:
+    def file_of(self, user: str, groups: tuple[str, ...]) -> Path:
         """The file of a user; written on first use. Raises RuntimeError if the cluster is not started."""
         path = self._of_users.get((user, groups))
         if path is None:

@@ -164,7 +164,7 @@ class SeenCluster(ServedCluster):
         store, observer = self._machinery.backend.store, self._observe()
         serving = self._serving.server is not None
         changes = self.rows.journal()
-        kept = observer.recorder.kept()
+        kept = observer.recorder.list_exchanges()
         return {
             "name": (self.test or {}).get("id") or "fakekube",
             "test": self.test,

@@ -22,9 +22,8 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
-from fakekube.cluster.control import WSGI
 from fakekube.cluster.kubeconfigs import Kubeconfigs
-from fakekube.cluster.serving import Serving
+from fakekube.cluster.serving import WSGI, Serving
 from fakekube.cluster.state import ClusterState
 from fakekube.cluster.testing.object_client import ObjectClient
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from fakekube.powers.faults import Faults
     from fakekube.powers.observation import Observer
     from fakekube.powers.requests import Requests
-
-__all__ = ["ServedCluster"]
 
 
 class _State(Enum):
@@ -249,7 +246,7 @@ class ServedCluster(ClusterState):
 
         The file is deleted when the cluster stops. Raises RuntimeError before `start`.
         """
-        return self._kubeconfigs.of(name, tuple(groups))
+        return self._kubeconfigs.file_of(name, tuple(groups))
 
     def _add_token(self, token: str, user: str, groups: Sequence[str]) -> None:
         self._machinery.access.authenticator.static.add(token, User(user, "", tuple(groups)))

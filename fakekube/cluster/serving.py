@@ -1,24 +1,28 @@
-"""The HTTP server of a cluster: address, certificates, start.
+"""The HTTP server of a cluster: address, certificates, start; and what it serves: the control API, /fakekube/, and for all other
+paths the Kubernetes API.
 
-Invariant: `server` is None until `start`; certificates are made when TLS or a kubeconfig first needs them.
+Invariants: `server` is None until `start`; certificates are made when TLS or a kubeconfig first needs them. A request for the
+Kubernetes API costs one comparison, and the modules of the control API are not imported for it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from fakekube.apiserver.auth.options import read_text
 from fakekube.apiserver.options import OptionError, ServingOptions
 from fakekube.base.clock import Clock
-from fakekube.cluster.control import WSGI
+from fakekube.cluster.control.members import PREFIX
 
 if TYPE_CHECKING:
     import ssl
 
+    from fakekube.apiserver.server import Machinery
+    from fakekube.cluster import Cluster
+    from fakekube.cluster.control.endpoints import Endpoints
     from fakekube.net import Server
     from fakekube.net.certificates import Credentials
-
-__all__ = ["Serving"]
 
 
 class Serving:
@@ -98,3 +102,31 @@ class Serving:
 
             problem = key_pair_problem(certificate.encode(), key.encode()) or error
             raise OptionError(f"--tls-cert-file={options.tls_cert_file}: {problem}") from None
+
+
+WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Control:
+    """The control API of a cluster, and its Kubernetes API for all other paths.
+
+    Args:
+        machinery: has the application of the Kubernetes API, and access control.
+        cluster: the cluster to control.
+    """
+
+    def __init__(self, machinery: Machinery, cluster: Cluster) -> None:
+        self._api = machinery.application
+        self._machinery = machinery
+        self._cluster = cluster
+        self._endpoints: Endpoints | None = None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serves one request."""
+        if not environ["PATH_INFO"].startswith(PREFIX):
+            return self._api(environ, start_response)
+        if self._endpoints is None:
+            from fakekube.cluster.control.endpoints import Endpoints
+
+            self._endpoints = Endpoints(self._cluster, self._machinery.access, self._api)
+        return self._endpoints(environ, start_response)

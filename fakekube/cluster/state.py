@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Settings
     from fakekube.apiserver.server import Machinery
     from fakekube.base.clock import Clock
-    from fakekube.cluster.testing.manifests import Source
+    from fakekube.cluster_options import Source
     from fakekube.controllers.client import Client
     from fakekube.powers.history import Past, Version
     from fakekube.powers.recording_file import Recording
     from fakekube.powers.replay import Replay
     from fakekube.store import Snapshot
 
-__all__ = ["ClusterState"]
 
 Object = dict[str, Any]
 
@@ -110,9 +109,9 @@ class ClusterState(ObjectClient):
 
         Raises OSError.
         """
-        from fakekube.powers.state import state_of, written
+        from fakekube.powers.state import state_of, write_state
 
-        write_private(path, written(state_of(self._machinery.backend, history=history), compact=compact))
+        write_private(path, write_state(state_of(self._machinery.backend, history=history), compact=compact))
 
     def load(self, *sources: Source | bytes) -> list[Object]:
         """Applies manifests and returns the objects, or restores a state that `save` wrote and returns an empty list.

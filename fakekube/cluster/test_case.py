@@ -18,11 +18,9 @@ from typing import Any, ClassVar
 from unittest import mock
 
 from fakekube.cluster import Cluster
-from fakekube.cluster.testing.asynchronous import AsyncCluster
-from fakekube.cluster.testing.report import report_of
+from fakekube.cluster.testing.clients import AsyncCluster
+from fakekube.cluster.testing.traces import report_of
 from fakekube.cluster_options import ClusterOptions
-
-__all__ = ["ClusterMixin", "IsolatedAsyncioTestCase", "TestCase"]
 
 
 class ClusterMixin:

@@ -1,29 +1,79 @@
 """The actions of faults: a class for each, and the table `ACTIONS` by name.
 
-Invariant: an action never makes up state. It changes objects only through the API, and the history only through the store.
+Invariant: an action never makes up state. It changes objects only through the API, and the history only through the store; the
+responses are those of the real server, or those that clients get from broken servers and proxies.
+
+Specified by: k8s.io/apimachinery/pkg/api/errors/errors.go (the constructors, NewGenericServerResponse: the reason and message of
+each code); k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go and filters/authentication.go;
+k8s.io/kube-aggregator/pkg/apiserver (handler_proxy.go: service unavailable; handler_discovery.go: stale versions).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.errors import status
-from fakekube.apiserver.endpoints.request import Request, Response
+from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
+from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
-from fakekube.powers.action import Action
-from fakekube.powers.service_actions import ExpireTokens, Malformed, Unavailable
-from fakekube.powers.statuses import status_of
+from fakekube.powers.fault import Action
 
 if TYPE_CHECKING:
+    from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import ActionContext
+    from fakekube.powers.matching import Criteria
     from fakekube.powers.streams import ObservedStream
 
-__all__ = ["ACTIONS", "ColdCache"]
+
+#: code → reason and message; {what} is the resource with its group, {name} the quoted name.
+_STATUSES: Mapping[int, tuple[str, str]] = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "Unauthorized"),
+    403: ("Forbidden", "{what} {name} is forbidden: unknown"),
+    404: ("NotFound", "{what} {name} not found"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    409: (
+        "Conflict",
+        "Operation cannot be fulfilled on {what} {name}: the object has been modified; please apply your changes to the "
+        "latest version and try again",
+    ),
+    410: ("Expired", "The resourceVersion for the provided watch is too old."),
+    413: ("RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
+    415: ("UnsupportedMediaType", "the server was unable to process the media type of the request"),
+    422: ("Invalid", "{what} {name} is invalid"),
+    429: ("TooManyRequests", "Too many requests, please try again later."),
+    500: ("InternalError", "Internal error occurred: unknown"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "Timeout: request did not complete within the allotted timeout"),
+}
+
+
+def status_of(
+    info: RequestInfo | None, code: int, reason: str | None, message: str | None, retry_after: int | None
+) -> StatusError:
+    """Returns the error with a code, about the object of the request.
+
+    Args:
+        info: the request; None if its path could not be parsed.
+        code: the HTTP status code.
+        reason, message: of the Status; by default those that the real server has for the code.
+        retry_after: seconds for details.retryAfterSeconds; None for none.
+    """
+    known_reason, known_message = _STATUSES.get(code, ("", "unknown"))
+    group, resource, name = (info.group, info.resource, info.name) if info is not None else ("", "", "")
+    what = f"{resource}.{group}" if group else resource
+    details: dict[str, Any] = {"name": name, "group": group, "kind": resource, "retryAfterSeconds": retry_after}
+    found = {key: value for key, value in details.items() if value}
+    said = known_message.format(what=what, name=go_quote(name)) if message is None else message
+    return StatusError(code, known_reason if reason is None else reason, said, found or None)
+
 
 Object = dict[str, Any]
 
@@ -39,7 +89,7 @@ class ReturnStatus(Action):
     message: str | None = None
     retry_after: int | None = None
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         raise status_of(request.info, self.code, self.reason, self.message, self.retry_after)
 
 
@@ -50,7 +100,7 @@ class Refuse(Action):
     name = "refuse"
     on_calls = True
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         raise BrokenStreamError(f"{fault}: refused")
 
 
@@ -62,7 +112,7 @@ class Lose(Action):
     on_calls = True
     loses_streams = True
 
-    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         close = getattr(response.body, "close", None)
         if close is not None:
             close()
@@ -79,7 +129,7 @@ class Delay(Action):
     seconds: float
     jitter: float = 0.0
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         seconds = self.seconds + (fault.dice.uniform(0.0, self.jitter) if self.jitter else 0.0)
         context.wait_until(lambda: fault.removed, context.clock.monotonic() + seconds)
         return None
@@ -92,7 +142,7 @@ class Hang(Action):
     name = "hang"
     on_calls = True
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.wait_until(lambda: fault.removed, fault.until)
         return None
 
@@ -107,7 +157,7 @@ class Conflict(Action):
     def concerns(self, exchange: Exchange) -> bool:
         return exchange.info is not None and bool(exchange.info.name) and exchange.verb not in ("list", "watch")
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.write(request.info, self.change)
         return None
 
@@ -119,10 +169,10 @@ class Gone(Action):
     name = "gone"
     on_open = True
 
-    def armed(self, context: ActionContext) -> None:
+    def apply_once(self, context: ActionContext) -> None:
         context.compact()
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.compact()
         return None
 
@@ -144,7 +194,7 @@ class Stale(Action):
             return bool(revision) if query.get("sendInitialEvents") == "true" else revision in ("", "0")
         return bool(revision) and (exchange.verb == "get" or (exchange.verb == "list" and not _is_exact(query)))
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         request.as_of = context.revision_ago(self.by)
         return None
 
@@ -182,7 +232,7 @@ class Cut(Action):
         if self.after_bytes is not None or self.after_events is None:
             stream.cut_after_bytes(self.after_bytes or 0)
 
-    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.body = _CutBody(response, self.after_bytes or 0)  # type: ignore[assignment]
 
 
@@ -198,7 +248,7 @@ class Slice(Action):
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.slice(self.size)
 
-    def after(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.body = _SlicedBody(response, self.size)  # type: ignore[assignment]
 
 
@@ -257,7 +307,7 @@ class Intercept(Action):
     on_calls = True
     function: Callable[[Exchange], tuple[int, Any] | None]
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         answer = self.function(exchange)
         if answer is None:
             return None
@@ -299,8 +349,104 @@ class ColdCache(Action):
         whole = not query.get("labelSelector") and not query.get("fieldSelector")
         return (bool(query.get("limit")) and whole) or _is_exact(query)
 
-    def before(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         raise status.too_many_requests("storage is (re)initializing", 1)
+
+
+@dataclass(slots=True, frozen=True)
+class Malformed(Action):
+    """Performs the request and sends the first half of the response as a complete body; sends a watch half an event."""
+
+    name = "malformed"
+    on_open = True
+    on_calls = True
+
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
+        stream.halve()
+
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        body = response.body
+        whole = body if isinstance(body, bytes) else b"".join(body)
+        response.body = whole[: len(whole) // 2]
+
+
+@dataclass(slots=True, frozen=True)
+class Unavailable(Action):
+    """Simulates an API group whose server cannot be reached: 503 for its resources and its discovery; its versions are marked as
+    stale in the aggregated discovery document."""
+
+    name = "unavailable"
+    on_open = True
+
+    def meets(self, criteria: Criteria, exchange: Exchange) -> bool:
+        if criteria.matches(exchange):
+            return True
+        resource = criteria.resource
+        if exchange.is_resource_request or resource is None or resource.plural != "*" or resource.group is None:
+            return False
+        root = f"/apis/{resource.group}"
+        return exchange.path in ("/apis", root) or exchange.path.startswith(f"{root}/")
+
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        if exchange.path == "/apis":  # kube-apiserver itself serves this document
+            return None
+        return Response(503, [("Content-Type", "text/plain; charset=utf-8")], b"service unavailable\n")
+
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        resource = fault.criteria.resource
+        if exchange.path == "/apis" and resource is not None and resource.group is not None:
+            _mark_stale(response, resource.group)
+
+    def stream(self, stream: ObservedStream, context: ActionContext) -> None:
+        stream.cut_after_bytes(0)
+
+
+def _mark_stale(response: Response, group: str) -> None:
+    """Marks the versions of a group as stale, if a response is the aggregated discovery document."""
+    if not isinstance(response.body, bytes) or response.status != 200:
+        return
+    try:
+        document = json.reread(response.body)
+    except DecodeError:
+        return
+    for item in document.get("items") or ():
+        if item["metadata"].get("name") == group:
+            for version in item["versions"]:
+                version["freshness"] = "Stale"
+    body = json.dumps(document) + b"\n"
+    response.body = body
+    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    response.headers[:] = [(name, tag if name.lower() == "etag" else value) for name, value in response.headers]
+
+
+@dataclass(slots=True, frozen=True)
+class ExpireTokens(Action):
+    """Refuses bearer tokens that were issued before the fault was armed with a 401; later ones are accepted."""
+
+    name = "expire_tokens"
+    at_authentication = True
+    fresh: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    """The tokens issued since the fault was armed."""
+
+    def __post_init__(self) -> None:
+        """Accepts the field `fresh`, which is not an argument."""
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return bool(exchange.token) and exchange.token not in self.fresh
+
+    def meets(self, criteria: Criteria, exchange: Exchange) -> bool:
+        misses = criteria.misses(exchange)
+        everything = criteria.resource is not None and criteria.resource.text == "*"
+        return not misses or (everything and misses == ["resource"])  # with "*", also requests that are not for resources
+
+    def refuse_token(self, fault: Fault, exchange: Exchange) -> None:
+        raise status.unauthorized()
+
+    def note_token(self, token: str) -> None:
+        self.fresh.add(token)
+
+    def describe(self) -> dict[str, Any]:
+        return {self.name: {}}
 
 
 ACTIONS: Mapping[str, type[Action]] = {
@@ -331,7 +477,7 @@ ACTIONS: Mapping[str, type[Action]] = {
 # ---------------------------------------------------------------- bodies of other requests than watches
 
 
-def _whole(response: Response) -> list[bytes]:
+def _join_body(response: Response) -> list[bytes]:
     """Returns the body in one piece, and adds its Content-Length to the headers."""
     body = response.body
     whole = body if isinstance(body, bytes) else b"".join(body)
@@ -343,7 +489,7 @@ class _CutBody:
     """The first `size` bytes of a body, after which the connection breaks."""
 
     def __init__(self, response: Response, size: int) -> None:
-        whole = _whole(response)[0]
+        whole = _join_body(response)[0]
         self._head, self._is_whole = whole[:size], len(whole) < size
 
     def __iter__(self) -> Iterator[bytes]:
@@ -357,7 +503,7 @@ class _SlicedBody:
     """A body in pieces of `size` bytes."""
 
     def __init__(self, response: Response, size: int) -> None:
-        self._pieces: Iterable[bytes] = response.body if isinstance(response.body, _CutBody) else _whole(response)
+        self._pieces: Iterable[bytes] = response.body if isinstance(response.body, _CutBody) else _join_body(response)
         self._size = size
 
     def __iter__(self) -> Iterator[bytes]:

@@ -48,7 +48,7 @@ class Evidence:
     def findings(self) -> list[Finding]:
         """Returns the present findings."""
         changes = [change for change in self._rows.journal()[-_CHANGES:] if change.cause.number >= 0]
-        kept = self._observer.recorder.kept()[-_REQUESTS:]
+        kept = self._observer.recorder.list_exchanges()[-_REQUESTS:]
         requests = self._observer.requests
         idle = [(str(fault), requests.nearest(fault.criteria)) for fault in self._observer.faults if not fault.hits]
         afters = [change.after for change in changes]

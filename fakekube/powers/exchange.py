@@ -1,32 +1,76 @@
 """The record of a request and its response.
 
 An exchange is created when a request arrives; the application and the observer fill it in while the request is processed. Bodies
-are kept as the bytes that were sent, up to `KEPT_BYTES`, and decoded when a property is read.
+are kept as the bytes that were sent, up to `KEPT_BYTES`, and decoded, in any format, when a property is read. `exchange_data` is
+an exchange as plain data, which can be encoded as JSON.
 
-Invariant: nothing is parsed or decoded before a property is read, so that recording costs little.
+Invariant: nothing is parsed or decoded before a property is read, so that recording costs little; a body that cannot be decoded
+is returned as the bytes that were sent.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from fakekube.apimachinery.codecs import json as deep_json
+from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.base.clock import monotonic_of, time_of
+from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.client.client import OWN
-from fakekube.powers.bodies import decoded, decoded_event
+from fakekube.net.wsgi import Headers
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.powers.cause import Cause
 
-from fakekube.net.wsgi import Headers
 
-__all__ = ["FAULTS_USER_AGENT", "KEPT_BYTES", "Exchange"]
+#: The length of an event precedes it in Protobuf, in this number of bytes.
+_PROTOBUF_HEAD = 4
+
+
+def decode_body(body: bytes, content_type: str) -> Any:
+    """Returns the object in a body; None for an empty one, bytes for one that cannot be decoded."""
+    if not body:
+        return None
+    media_type = content_type.partition(";")[0].strip().lower()
+    try:
+        if "protobuf" in media_type:
+            from fakekube.apimachinery.codecs import protobuf
+
+            return protobuf.loads(body, "", "")
+        if "cbor" in media_type:
+            from fakekube.apimachinery.codecs import cbor
+
+            return cbor.loads(body)
+        if "yaml" in media_type:
+            from fakekube.apimachinery.codecs import yaml
+
+            return yaml.loads(body)[0]
+        return deep_json.reread(body)
+    except DecodeError:
+        return body
+
+
+def decoded_event(frame: bytes, content_type: str) -> tuple[str, Any]:
+    """Returns the type and the object of an event of a watch; ("", None) if it cannot be decoded."""
+    if "protobuf" in content_type:
+        from fakekube.apimachinery.codecs import protobuf
+
+        try:
+            type_, document = protobuf.read_event(frame[_PROTOBUF_HEAD:])
+            return type_, decode_body(document, content_type)
+        except DecodeError:
+            return "", None
+    event = decode_body(frame, content_type)
+    return (str(event.get("type", "")), event.get("object")) if isinstance(event, dict) else ("", None)
+
 
 #: The user agent of requests that faults send.
 FAULTS_USER_AGENT = "fakekube-faults"
@@ -192,7 +236,7 @@ class Exchange:
     @property
     def body(self) -> Any:
         """The decoded body of the request; None if there is none, bytes if it cannot be decoded."""
-        return decoded(self.raw_body, self.content_type)
+        return decode_body(self.raw_body, self.content_type)
 
     @property
     def answer_type(self) -> str:
@@ -205,7 +249,7 @@ class Exchange:
         answer = self.raw_answer
         if answer is None:
             return None
-        return decoded(answer if isinstance(answer, bytes) else b"".join(answer), self.answer_type)
+        return decode_body(answer if isinstance(answer, bytes) else b"".join(answer), self.answer_type)
 
     @property
     def revision(self) -> int | None:
@@ -217,7 +261,7 @@ class Exchange:
         """The resourceVersion of the last event of a watch."""
         return _revision_of(decoded_event(self.last_frame, self.answer_type)[1])
 
-    def end(self, why: str) -> None:
+    def record_end(self, why: str) -> None:
         """Records the end of a watch; later calls have no effect."""
         if self.ended is None:
             self.ended = why
@@ -235,3 +279,49 @@ def _revision_of(value: Any) -> int | None:
     metadata = value.get("metadata") if isinstance(value, dict) else None
     text = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     return int(text) if isinstance(text, str) and text.isdigit() else None
+
+
+def json_line(value: Any) -> bytes:
+    """Encodes a value as a line of JSON; integers keep all their digits."""
+    try:
+        return json.dumps(value, separators=(",", ":"), default=_text_of).encode() + b"\n"
+    except RecursionError:  # a client sent a deeply nested object
+        return deep_json.dumps(value) + b"\n"
+
+
+def _text_of(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def exchange_data(one: Exchange) -> dict[str, Any]:
+    """Returns an exchange as plain data; bodies that cannot be decoded are strings."""
+    found: dict[str, Any] = {
+        "number": one.number,
+        "verb": one.verb,
+        "group": one.group,
+        "resource": one.resource,
+        "subresource": one.subresource,
+        "namespace": one.namespace,
+        "name": one.name,
+        "user": one.user,
+        "agent": one.agent,
+        "method": one.method,
+        "path": one.path,
+        "query": one.query,
+        "headers": one.headers,
+        "body": _printable(one.body),
+        "status": one.status,
+        "answer": _printable(one.answer),
+        "revision": one.revision,
+        "started": print_time(one.started),
+        "seconds": one.seconds,
+        "fault": one.fault,
+        "faults": list(one.faults),
+    }
+    if one.verb == "watch":
+        found |= {"events": one.events, "last_revision": one.last_revision, "ended": one.ended}
+    return found
+
+
+def _printable(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

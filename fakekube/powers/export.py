@@ -13,7 +13,6 @@ from fakekube.apimachinery.codecs import json, yaml
 if TYPE_CHECKING:
     from fakekube.controllers.client.client import RESTMapping
 
-__all__ = ["NOT_EXPORTED", "as_list", "as_yaml", "export", "without_secret_data"]
 
 Object = dict[str, Any]
 
@@ -72,12 +71,12 @@ def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str]
             continue
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items = client.call("GET", client.path(resource, namespace))["items"]
-        found += [_exported({**kind, **item}, redact) for item in items]
+        found += [_export_object({**kind, **item}, redact) for item in items]
     first = ("CustomResourceDefinition", "Namespace")
     return sorted(found, key=lambda obj: first.index(obj["kind"]) if obj["kind"] in first else len(first))
 
 
-def _exported(obj: Object, redact: bool) -> Object:
+def _export_object(obj: Object, redact: bool) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOT_EXPORTED_METADATA}
     exported = {**obj, "metadata": metadata}
     return without_secret_data(exported) if redact else exported

@@ -9,36 +9,22 @@ Invariant: arming and removing take the lock; a request of a cluster without fau
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fakekube.controllers.client import ApiError, Client
-from fakekube.powers.action import Action
-from fakekube.powers.arguments import require_text
-from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.fault_index import FaultIndex
+from fakekube.powers.fault import Action, Fault, FaultIndex, Frequency, require_text
 from fakekube.powers.matching import Criteria, ResourceName, verbs_of
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.endpoints.request import RequestInfo
-    from fakekube.apiserver.registry.scope import Backend
     from fakekube.base.clock import Clock
+    from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
-    from fakekube.powers.observation import Observer
-
-__all__ = ["ActionContext", "FaultSelector", "Faults"]
-
-_log = logging.getLogger(__name__)
-
-#: The annotation that a conflict writes by default.
-ANNOTATION = "fakekube.dev/conflict"
+    from fakekube.powers.marks import Marks
 
 #: The number of latest faults whose `with` block ended before they happened, for `unfired`.
 _KEPT_UNFIRED = 1000
@@ -46,81 +32,19 @@ _KEPT_UNFIRED = 1000
 _FREQUENCY = ("times", "after", "every", "probability", "lasts")
 
 
-class ActionContext:
-    """The operations of a cluster that actions use.
+class FaultUser(Protocol):
+    """Who applies the armed faults to requests: the observer of the cluster."""
 
-    Args:
-        backend: of the cluster.
-        client: a client in the same process; its user agent is that of faults.
-    """
+    context: ActionContext
 
-    def __init__(self, backend: Backend, client: Client) -> None:
-        self.clock: Clock = backend.clock
-        self.store, self._registry = backend.store, backend.registry  # not the backend, which refers to the observer
-        self._client = client
-        self._conflicts = 0
-        self._changed = threading.Condition()
-        self._stopped = False
+    @property
+    def marks(self) -> Marks: ...
 
-    def wait_until(self, is_over: Callable[[], bool], due: float | None = None, timeout: float | None = None) -> bool:
-        """Waits until `is_over()`, the clock reaches `due`, or the cluster stops; returns False after `timeout` real seconds."""
-        timer = None if due is None else self.clock.call_at(due, self.notify, what="a fault")
-        with self._changed:
-            in_time = self._changed.wait_for(
-                lambda: self._stopped or is_over() or (due is not None and self.clock.monotonic() >= due), timeout
-            )
-        if timer is not None:
-            timer.cancel()
-        return in_time
+    def refresh(self) -> None:
+        """Called after faults were armed or removed."""
 
-    def notify(self) -> None:
-        """Makes `wait_until` test its condition again."""
-        with self._changed:
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Ends all waits, now and in future."""
-        self._stopped = True
-        self.notify()
-
-    def write(self, info: RequestInfo, change: Callable[[dict[str, Any]], dict[str, Any] | None] | None) -> None:
-        """Updates the object of a request through the API, as another client; does nothing if the object does not exist.
-
-        Args:
-            info: the request.
-            change: changes the object, or returns another one; by default an annotation is set.
-        """
-        resource = self._registry.get(info.group, info.version, info.resource)
-        if resource is None or not info.name:
-            return
-        path = self._client.path(resource, info.namespace or None, info.name)
-        self._conflicts += 1
-        try:
-            before = self._client.call("GET", path)
-            obj = deepcopy(before)
-            if change is None:
-                obj.setdefault("metadata", {}).setdefault("annotations", {})[ANNOTATION] = str(self._conflicts)
-            else:
-                obj = change(obj) or obj
-            written = self._client.call("PUT", path, obj)
-            if "status" in resource.subresources and obj.get("status") != before.get("status"):
-                self._client.call("PUT", f"{path}/status", {**written, "status": obj.get("status")})
-        except ApiError as error:
-            if error.code not in (404, 409):  # the API server refuses what `change` made
-                _log.warning("%s could not be written by a fault: %s", path, error)
-
-    def compact(self) -> None:
-        """Compacts the history, including the newest revision that a client can have seen."""
-        store = self.store
-        store.advance()
-        store.compact()
-        for resource in self._registry:
-            store.bucket(resource.bucket).forget()
-
-    def revision_ago(self, by: int) -> int:
-        """Returns the revision `by` revisions ago, but none that is compacted."""
-        store = self.store
-        return max(store.revision - by, store.compacted, 1)
+    def apply_to_open_watches(self, fault: Fault) -> None:
+        """Called when a fault is armed."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -226,7 +150,7 @@ class FaultSelector:
 class Faults:
     """The faults of one cluster; iterates over the armed ones in the order in which they were armed."""
 
-    def __init__(self, observer: Observer, clock: Clock, resolve: Callable[[str], str]) -> None:
+    def __init__(self, observer: FaultUser, clock: Clock, resolve: Callable[[str], str]) -> None:
         self._observer = observer
         self._clock = clock
         self._resolve = resolve
@@ -272,13 +196,13 @@ class Faults:
         require_text(resource=resource, namespace=namespace, name=name, user=user, agent=agent, path=path)
         if not isinstance(own, bool):
             raise ValueError(f"own must be true or false, not {own!r}")
-        named = None if path is not None else ResourceName.of(resource, self._resolve)
+        named = None if path is not None else ResourceName.parse(resource, self._resolve)
         return FaultSelector(self, Criteria(verbs_of(verbs), named, namespace, name, user, agent, None, path), own)
 
     def arm(self, criteria: Criteria, own: bool, action: Action, often: Frequency, label: str | None) -> Fault:
         """Arms a fault. Raises ValueError for a label that is not a string."""
         require_text(label=label)
-        fault = Fault(criteria, own, action, often, label, self._clock, self._dice, self._removed)
+        fault = Fault(criteria, own, action, often, label, self._clock, self._dice, self._forget)
         with self._changing:
             self._armed[fault.id] = fault
             if action.at_authentication:
@@ -287,7 +211,7 @@ class Faults:
                 self._index.add(fault)
             self._observer.refresh()
         self._observer.marks.add("fault", f"armed {fault}")
-        self._observer.armed(fault)
+        self._observer.apply_to_open_watches(fault)
         return fault
 
     def seed(self, number: int) -> None:
@@ -327,15 +251,15 @@ class Faults:
         with self._changing:
             self._index.discard(fault)
 
-    def issued(self, request: Any) -> None:
+    def note_issued_token(self, request: Any) -> None:
         """Passes the token in a TokenRequest to the faults of tokens."""
         status = request.get("status") if isinstance(request, dict) else None
         token = status.get("token") if isinstance(status, dict) else None
         if isinstance(token, str):
             for fault in self.of_tokens:
-                fault.action.issued(token)
+                fault.action.note_token(token)
 
-    def _removed(self, fault: Fault, by_hand: bool) -> None:
+    def _forget(self, fault: Fault, by_hand: bool) -> None:
         with self._changing:
             self._armed.pop(fault.id, None)
             self._index.discard(fault)

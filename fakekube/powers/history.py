@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.base.clock import Clock
 
-__all__ = ["Past", "Version", "history"]
 
 Object = dict[str, Any]
 
@@ -60,7 +59,7 @@ def history(bucket: Bucket[Document], resource: Resource, key: str, clock: Clock
             continue
         obj = {**kind, **record.value.object}
         type_ = "MODIFIED" if event.previous is not None else "ADDED"
-        found.append(Version(event.revision, time, type_, obj, tuple(_changed(before, obj)) if event.previous else ()))
+        found.append(Version(event.revision, time, type_, obj, tuple(_changed_paths(before, obj)) if event.previous else ()))
         before = obj
     return found
 
@@ -71,13 +70,13 @@ def _time_of(obj: Mapping[str, Any], now: datetime) -> datetime:
     return datetime.fromisoformat(stamp) if stamp else now
 
 
-def _changed(old: Any, new: Any, path: str = "") -> Iterator[str]:
+def _changed_paths(old: Any, new: Any, path: str = "") -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
-            yield from _changed(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+            yield from _changed_paths(old.get(name), new.get(name), f"{path}.{name}" if path else name)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _changed(one, other, f"{path}[{index}]")
+            yield from _changed_paths(one, other, f"{path}[{index}]")
     elif old != new:
         yield path
 

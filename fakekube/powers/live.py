@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.net.streams import Notifier
-from fakekube.powers.exchange_data import json_line
+from fakekube.powers.exchange import json_line
 
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
@@ -184,7 +184,7 @@ class Live:
 
     def _requests(self) -> Iterator[dict[str, Any]]:
         ring = self.source.observer.recorder
-        new = self._new(ring.kept())
+        new = self._new(ring.list_exchanges())
         if new and new[0].number > self._newest + 1 and ring.is_full:
             yield {"gap": {"requests": [self._newest + 1, new[0].number - 1]}}
         new = new[:_ROWS]

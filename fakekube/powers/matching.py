@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
 
-__all__ = ["CALL", "Criteria", "ResourceName"]
 
 #: The verb of calls of webhooks by the API server.
 CALL = "call"
@@ -33,7 +32,7 @@ class ResourceName:
     text: str
 
     @classmethod
-    def of(cls, text: str, resolve: Callable[[str], str] = str) -> ResourceName:
+    def parse(cls, text: str, resolve: Callable[[str], str] = str) -> ResourceName:
         """Parses a name; `resolve` returns the plural for a short name, a kind or a singular."""
         resource, _, subresource = text.partition("/")
         plural, _, group = resource.partition(".")

@@ -21,18 +21,17 @@ from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.controllers.client import Client
 from fakekube.net.streams import subscribe_weakly
-from fakekube.powers.action import Action
+from fakekube.powers.action_context import ActionContext
 from fakekube.powers.actors import Actors
 from fakekube.powers.cause import Cause
 from fakekube.powers.causes import CURRENT
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
-from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.faults import ActionContext, Faults
+from fakekube.powers.fault import Action, Fault, Frequency
+from fakekube.powers.faults import Faults
 from fakekube.powers.journal import Journal
 from fakekube.powers.marks import Marks, described_move
 from fakekube.powers.matching import Criteria, ResourceName
-from fakekube.powers.recorder import Recorder
-from fakekube.powers.requests import Requests
+from fakekube.powers.requests import Recorder, Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.caller import CallObservation
     from fakekube.apiserver.webhooks.transport import Endpoint
 
-__all__ = ["Observation", "Observer"]
 
 Object = dict[str, Any]
 
@@ -84,11 +82,11 @@ class Observer:
         """What was done to the cluster outside of the Kubernetes API."""
         recorder, store, clock = self.recorder, weakref.ref(self.context.store), self.clock
 
-        def now() -> tuple[int, int, float]:
+        def current_position() -> tuple[int, int, float]:
             found = store()
             return recorder.newest, 0 if found is None else found.revision, clock.now().timestamp()
 
-        return Marks(now)
+        return Marks(current_position)
 
     def _clock_moved(self) -> None:
         before, self._reading = self._reading, self.clock.reading
@@ -128,9 +126,9 @@ class Observer:
             hits = choose(found, exchange, self.faults.retire)
         return ObservedCall(exchange, endpoint, seconds, hits, context=self.context, notify=self.recorder.notify)
 
-    def armed(self, fault: Fault) -> None:
+    def apply_to_open_watches(self, fault: Fault) -> None:
         """Called when a fault is armed: applies it to open watches, if its action can happen to them."""
-        fault.action.armed(self.context)
+        fault.action.apply_once(self.context)
         if not fault.action.on_open:
             return
         for stream in list(self._streams):
@@ -143,7 +141,7 @@ class Observer:
     def arm_own(self, action: Action, lasts: float) -> None:
         """Applies an action to every request for `lasts` seconds of the clock, without an armed fault that tests can see."""
         fault = Fault(
-            Criteria(resource=ResourceName.of("*")),
+            Criteria(resource=ResourceName.parse("*")),
             False,
             action,
             Frequency(lasts=lasts),
@@ -200,29 +198,29 @@ class Observation(Exchange):
     """Ends it as the cause of changes; removed with `observer`."""
     _hits: Sequence[Fault] = ()
 
-    def authenticated(self, user: str) -> None:
+    def note_user(self, user: str) -> None:
         """Called after authentication and before authorization. Raises StatusError 401 if a fault refuses the token."""
         self.user = user
         for fault in self.observer.faults.of_tokens:
             if fault.action.concerns(self) and fault.meets(self) and fault.take():
                 self.faults, self.fault = [*self.faults, fault.name], fault.name
-                fault.action.authenticated(fault, self)
+                fault.action.refuse_token(fault, self)
 
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
         """Performs the request, unless a fault responds in its place. Raises StatusError and BrokenStreamError."""
         if self.verb in ("create", "update", "patch"):
-            self.raw_body = request.read_body()  # criteria and functions may read it; `answered` drops it if it is too large
+            self.raw_body = request.read_body()  # criteria and functions may read it; `note_response` drops it if it is too large
         candidates = self.observer.candidates(self)
         fitting = [one for one in candidates if one.action.concerns(self) and one.meets(self)]
         self._hits = hits = choose(fitting, self, self.observer.faults.retire)
         context = self.observer.context
         for fault in hits:
-            answer = fault.action.before(fault, self, request, context)
+            answer = fault.action.before_request(fault, self, request, context)
             if answer is not None:
                 return answer
         return perform()
 
-    def answered(self, response: Response) -> None:
+    def note_response(self, response: Response) -> None:
         """Called with the response; faults may change its body. Raises BrokenStreamError if a fault drops it."""
         request, body, observer = self.request, response.body, self.observer
         if request is not None:
@@ -243,9 +241,9 @@ class Observation(Exchange):
         if self._hits:
             for fault in self._hits:
                 if isinstance(body, bytes | Chunks) or fault.action.loses_streams:
-                    fault.action.after(fault, self, response)
+                    fault.action.after_response(fault, self, response)
         if observer.has_faults and self.subresource == "token" and response.status == 201:
-            observer.faults.issued(self.answer)
+            observer.faults.note_issued_token(self.answer)
         self._leave()
 
     def _observe_stream(self, response: Response) -> None:
@@ -254,7 +252,7 @@ class Observation(Exchange):
         for fault in self._hits:
             fault.action.stream(observed, self.observer.context)
 
-    def dropped(self) -> None:
+    def note_drop(self) -> None:
         """Called when the connection drops before a response."""
         self.raw_body = self.raw_body if len(self.raw_body) <= KEPT_BYTES else b""
         self.seconds = time.monotonic() - self.began

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
     from fakekube.controllers.client.client import RESTMapping
 
-__all__ = ["NOT_RECORDED", "Contents", "RecordingError", "ResourcePatch", "Writer", "patch_between", "plain_copy", "read"]
 
 API_VERSION, KIND = "action.kwok.x-k8s.io/v1alpha1", "ResourcePatch"
 METHODS = ("create", "patch", "delete")

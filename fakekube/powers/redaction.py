@@ -12,8 +12,6 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["REDACTED", "redacted", "without_secrets"]
-
 #: The text in place of a removed value.
 REDACTED: Final = "REDACTED"
 

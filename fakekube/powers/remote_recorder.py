@@ -22,8 +22,6 @@ from fakekube.controllers.client.remote import RemoteClient, RemoteWatch
 from fakekube.powers.export import without_secret_data
 from fakekube.powers.recording import NOT_RECORDED, Writer, plain_copy
 
-__all__ = ["RemoteRecorder"]
-
 Object = dict[str, Any]
 
 #: Seconds before a watch that failed is opened again.
@@ -102,10 +100,10 @@ class RemoteRecorder:
         resource = self._resources[number]
         answer = self._client.call("GET", self._path(number))
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        objects = [self._copied({**kind, **item}) for item in answer["items"]]
+        objects = [self._copy({**kind, **item}) for item in answer["items"]]
         return {_key(obj): obj for obj in objects}, (answer.get("metadata") or {}).get("resourceVersion", "")
 
-    def _copied(self, obj: Object) -> Object:
+    def _copy(self, obj: Object) -> Object:
         copy = plain_copy(obj)
         return without_secret_data(copy) if self._redact else copy
 
@@ -133,7 +131,7 @@ class RemoteRecorder:
                 raise ApiError(obj)
             revision = obj["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
-                copy = self._copied(obj)
+                copy = self._copy(obj)
                 self._change(number, known, _key(copy), None if event["type"] == "DELETED" else copy)
         return revision
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
     from fakekube.base.clock import Clock, Timer
 
-__all__ = ["Replay"]
 
 Object = dict[str, Any]
 
@@ -188,7 +187,7 @@ class _StoreWrites:
         elif patch.method == "delete":
             bucket.commit(key, None, None)
         else:
-            template = _relinked(patch.template, self._uids)
+            template = _replace_uids(patch.template, self._uids)
             old = {"apiVersion": resource.api_version, "kind": resource.kind, **versions.shown(resource, record.value).object}
             new = merge_patch.apply(old, template) if resource.custom else strategic.merge(resource.type, old, template)
             self._store(resource, {**new, "metadata": {**new["metadata"], "uid": old["metadata"].get("uid", "")}}, linked=True)
@@ -200,11 +199,11 @@ class _StoreWrites:
             self._ensure_namespace(namespace)
         if not linked:
             self._adopt_uid(resource, obj)
-            obj = _relinked(obj, self._uids)
+            obj = _replace_uids(obj, self._uids)
             if not obj["metadata"].get("uid"):
                 obj = {**obj, "metadata": {**obj["metadata"], "uid": str(uuid.uuid4())}}
         bucket, key = self._backend.store.bucket(resource.bucket), resource.key(namespace, metadata["name"])
-        bucket.commit(key, None, partial(stamped, _stored(resource, obj)))
+        bucket.commit(key, None, partial(stamped, _document_of(resource, obj)))
 
     def _adopt_uid(self, resource: Resource, obj: Object) -> None:
         """Chooses the uid for a recorded object: that of the existing object of its name, else a new one."""
@@ -237,7 +236,7 @@ class _StoreWrites:
         return resource if resource is not None and "create" in resource.verbs else None
 
 
-def _stored(resource: Resource, obj: Object) -> Object:
+def _document_of(resource: Resource, obj: Object) -> Object:
     """Converts an object to its stored form. Raises DecodeError."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     obj = {**obj, "metadata": {**metadata, "resourceVersion": "0"}}
@@ -248,14 +247,14 @@ def _stored(resource: Resource, obj: Object) -> Object:
     return resource.stored(versions.to_storage(resource, obj))
 
 
-def _relinked(value: Any, uids: dict[str, str]) -> Any:
+def _replace_uids(value: Any, uids: dict[str, str]) -> Any:
     """Replaces the uids of the recording in a value; unchanged parts are shared."""
     if isinstance(value, str):
         return uids.get(value, value)
     if isinstance(value, dict):
-        made = {name: _relinked(part, uids) for name, part in value.items()}
+        made = {name: _replace_uids(part, uids) for name, part in value.items()}
         return made if any(made[name] is not part for name, part in value.items()) else value
     if isinstance(value, list):
-        items = [_relinked(part, uids) for part in value]
+        items = [_replace_uids(part, uids) for part in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value

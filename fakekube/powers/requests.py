@@ -1,25 +1,102 @@
-"""The recorded requests of a cluster, as a sequence that a test can filter and wait for.
+"""The recorded requests of a cluster: the ring of the latest exchanges, and the sequence that a test can filter and wait for.
 
     cluster.requests.where(verb="patch", resource="pods/status", agent="my-operator").wait(1)
 
-Invariant: a view keeps no exchanges; every access reads the recorder's ring again.
+Invariants: keeping an exchange takes no lock, and notifying costs one comparison while no test waits. A view keeps no exchanges;
+every access reads the ring again.
 """
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.matching import Criteria, ResourceName, verbs_of
 
-if TYPE_CHECKING:
-    from fakekube.powers.recorder import Recorder
 
-__all__ = ["Requests"]
+class Recorder:
+    """The ring of exchanges of one cluster.
+
+    Args:
+        keep: the maximum number of exchanges; 0 keeps none.
+        resolve: returns the plural of a resource for a name that kubectl accepts.
+    """
+
+    def __init__(self, keep: int, resolve: Callable[[str], str]) -> None:
+        self.resolve = resolve
+        self.keep_frames = False
+        """Whether exchanges of watches keep all frames. Off by default, because watches may be long."""
+        self.ring: deque[Exchange] = deque(maxlen=keep)
+        """The exchanges, oldest first."""
+        self.keep = self.ring.append
+        """Adds an exchange to the ring."""
+        self.next_number = itertools.count().__next__
+        """Returns the number for the next exchange."""
+        self._cleared_at = -1
+        """The number of the newest exchange when the ring was cleared."""
+        self._changed = threading.Condition()
+        self.waiting_views = 0
+        """The number of threads in `waiting`."""
+        self.changes = 0
+        """Counts responses and opened watches while there are threads in `waiting`."""
+
+    def notify(self) -> None:
+        """Wakes waiting threads: a request has got its response, or a watch is open."""
+        if self.waiting_views:
+            with self._changed:
+                self.changes += 1
+                self._changed.notify_all()
+
+    @property
+    def is_full(self) -> bool:
+        """Reports whether exchanges may have been dropped."""
+        return len(self.ring) == self.ring.maxlen
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest exchange; -1 before the first."""
+        try:
+            return self.ring[-1].number
+        except IndexError:
+            return self._cleared_at
+
+    def list_exchanges(self) -> list[Exchange]:
+        """Returns the exchanges in the ring, oldest first."""
+        while True:
+            try:
+                return list(self.ring)
+            except RuntimeError:  # another thread has added one
+                continue
+
+    def clear(self) -> None:
+        """Removes all exchanges."""
+        self._cleared_at = self.newest
+        self.ring.clear()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Counts changes within the block."""
+        with self._changed:
+            self.waiting_views += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.waiting_views -= 1
+
+    def wait_for_change(self, seen: int, timeout: float) -> bool:
+        """Waits, within `waiting`, until `changes` differs from `seen`; returns False after `timeout` real seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.changes != seen, max(timeout, 0.0))
+
 
 #: Exchanges that an error message shows.
 _SHOWN = 10
@@ -62,7 +139,7 @@ class Requests(Sequence[Exchange]):
         """
         criteria = Criteria(
             None if verb is None else verbs_of(verb),
-            None if resource is None else ResourceName.of(resource, self._recorder.resolve),
+            None if resource is None else ResourceName.parse(resource, self._recorder.resolve),
             namespace,
             name,
             user,
@@ -85,7 +162,7 @@ class Requests(Sequence[Exchange]):
         return [one for one in self._candidates() if all(criteria.matches(one) for criteria in self._criteria)]
 
     def _candidates(self) -> list[Exchange]:
-        return [one for one in self._recorder.kept() if one.number > self._after and (self._own or not one.own)]
+        return [one for one in self._recorder.list_exchanges() if one.number > self._after and (self._own or not one.own)]
 
     def __len__(self) -> int:
         return len(self._found())
@@ -107,7 +184,7 @@ class Requests(Sequence[Exchange]):
         """The only exchange. Raises AssertionError, with the most similar requests, if there is none or more than one."""
         found = self._found()
         if len(found) != 1:
-            raise AssertionError(f"{len(found)} requests with {self}, not one{self._near(found)}")
+            raise AssertionError(f"{len(found)} requests with {self}, not one{self._name_nearest(found)}")
         return found[0]
 
     @property
@@ -115,7 +192,7 @@ class Requests(Sequence[Exchange]):
         """The newest exchange. Raises AssertionError, with the most similar requests, if there is none."""
         found = self._found()
         if not found:
-            raise AssertionError(f"no request with {self}{self._near(found)}")
+            raise AssertionError(f"no request with {self}{self._name_nearest(found)}")
         return found[-1]
 
     def none(self) -> None:
@@ -146,7 +223,7 @@ class Requests(Sequence[Exchange]):
 
         Raises OSError.
         """
-        from fakekube.powers.exchange_data import exchange_data, json_line
+        from fakekube.powers.exchange import exchange_data, json_line
         from fakekube.powers.redaction import redacted
 
         found = map(exchange_data, self._found())
@@ -167,7 +244,9 @@ class Requests(Sequence[Exchange]):
                 if len(found) >= count:
                     return self
                 if not self._recorder.wait_for_change(seen, end - time.monotonic()):
-                    raise TimeoutError(f"{len(found)} of {count} requests with {self} after {timeout} s{self._near(found)}")
+                    raise TimeoutError(
+                        f"{len(found)} of {count} requests with {self} after {timeout} s{self._name_nearest(found)}"
+                    )
 
     def keep_frames(self) -> None:
         """Makes watches that begin from now on keep all events that they deliver (`Exchange.frames`)."""
@@ -182,7 +261,7 @@ class Requests(Sequence[Exchange]):
     def __str__(self) -> str:
         return "; ".join(map(str, self._criteria)) or "no criteria"
 
-    def _near(self, found: list[Exchange]) -> str:
+    def _name_nearest(self, found: list[Exchange]) -> str:
         return f":{_lines(found)}" if found else self.nearest(*self._criteria)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fakekube.controllers.client import UnknownResource
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.differences import differences, is_assigned, paths
-from fakekube.powers.exchange_data import exchange_data
+from fakekube.powers.exchange import exchange_data
 from fakekube.powers.field_owners import field_owners
 from fakekube.powers.health import UNKNOWN, health
 from fakekube.powers.sentences import sentence
@@ -93,7 +93,7 @@ class Rows:
         self, since: int = -1, until: int | None = None, before: int | None = None, limit: int = 1_000, *, own: bool = True
     ) -> dict[str, Any]:
         """Returns the rows of requests: those after `since` and up to `until`, or with `before` the last ones before it."""
-        every = self._observer.recorder.kept()
+        every = self._observer.recorder.list_exchanges()
         ordered = every if _is_sorted(every) else sorted(every, key=_number)
         oldest = ordered[0].number if ordered else self._observer.recorder.newest + 1
         if not own:
@@ -355,7 +355,7 @@ class Rows:
 
     def request(self, number: int) -> Object | None:
         """Returns one request with its bodies, and the revisions of its changes; None if it is not kept."""
-        for one in self._observer.recorder.kept():
+        for one in self._observer.recorder.list_exchanges():
             if one.number == number:
                 actor, side = self._observer.actors.of(one.agent, one.user, one.own)
                 began = round((one.began - self._observer.began) * 1000, 1)

@@ -40,8 +40,6 @@ from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
 
-__all__ = ["SavedState", "StateError", "StateTooLargeError", "check_depth", "is_state_text", "read_state", "state_of", "written"]
-
 API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
 
 Object = dict[str, Any]
@@ -98,7 +96,7 @@ def state_of(backend: Backend, *, history: bool = False) -> Object:
     }
     if history:
         now = backend.clock.monotonic()
-        pasts = {bucket.name: past for bucket in buckets if (past := _past(bucket, now))}
+        pasts = {bucket.name: past for bucket in buckets if (past := _describe_past(bucket, now))}
         state["history"] = {"since": _number(store.compacted), "resources": pasts}
     return state
 
@@ -117,7 +115,7 @@ def _row(record: _Record) -> Object:
     }
 
 
-def _past(bucket: Bucket[Document], now: float) -> Object:
+def _describe_past(bucket: Bucket[Document], now: float) -> Object:
     """Returns the events of a bucket that are not compacted; an empty object if the bucket was never used."""
     events, floor = bucket.past()
     return past_of(events, floor, now) if events or bucket.has_keys() else {}
@@ -143,7 +141,7 @@ def past_of(events: Iterable[Event[Document]], floor: int, now: float) -> Object
     return {"floor": _number(floor), "before": [_row(record) for record in before.values() if record is not None], "events": rows}
 
 
-def written(state: Object, *, compact: bool = False) -> bytes:
+def write_state(state: Object, *, compact: bool = False) -> bytes:
     """Encodes a state as YAML, or in the compact form."""
     return gzip.compress(json.dumps(state), compresslevel=6, mtime=0) if compact else yaml.dumps(state)
 
@@ -204,7 +202,7 @@ def check_depth(value: Any) -> None:
 
 def _value_of(text: bytes) -> Any:
     try:
-        plain = _inflated(text) if text.startswith(_GZIP) else text
+        plain = _decompress(text) if text.startswith(_GZIP) else text
         if len(plain) > LIMIT:
             raise StateTooLargeError(f"the state has more than {LIMIT} bytes")
         if plain.count(b",") + plain.count(b"[") + plain.count(b"{") + plain.count(b"\n") > MAX_VALUES:
@@ -222,7 +220,7 @@ def _value_of(text: bytes) -> Any:
         raise StateError(f"the state is damaged: {error}") from None
 
 
-def _inflated(text: bytes) -> bytes:
+def _decompress(text: bytes) -> bytes:
     """Decompresses up to `LIMIT` bytes, and a little more. Raises the errors of gzip."""
     plain = bytearray()
     with gzip.GzipFile(fileobj=io.BytesIO(text)) as file:
@@ -234,7 +232,7 @@ def _inflated(text: bytes) -> bytes:
 def _state(value: Mapping[str, Any], now: float) -> SavedState:
     history = value.get("history")
     pasts: Mapping[str, Any] = {} if history is None else history["resources"]
-    revision = _whole(value["revision"], "revision")
+    revision = _integer(value["revision"], "revision")
     contents = {}
     for bucket in {**value["resources"], **pasts}:
         rows = value["resources"].get(bucket) or ()
@@ -245,7 +243,7 @@ def _state(value: Mapping[str, Any], now: float) -> SavedState:
         newest = max((record.revision for record in contents[bucket].versions.heads.values()), default=0)
         if newest > revision:
             raise ValueError(f"{bucket} has the revision {newest}, which is later than that of the state")
-    return SavedState(Snapshot(revision, contents), None if history is None else _whole(history["since"], "since"))
+    return SavedState(Snapshot(revision, contents), None if history is None else _integer(history["since"], "since"))
 
 
 def _contents(records: Iterable[_Record], past: Mapping[str, Any] | None, now: float) -> Contents[Document]:
@@ -254,17 +252,17 @@ def _contents(records: Iterable[_Record], past: Mapping[str, Any] | None, now: f
     changes = list(_changes(past["events"], now))
     changed = {record.key for record, _, _ in changes}
     before = [*(record for record in records if record.key not in changed), *map(_record, past["before"])]
-    return rebuilt(before, changes, _whole(past["floor"], "floor"))
+    return rebuilt(before, changes, _integer(past["floor"], "floor"))
 
 
 def _record(row: Mapping[str, Any]) -> _Record:
-    created, revision = _whole(row["created"], "created"), _whole(row["revision"], "revision")
+    created, revision = _integer(row["created"], "created"), _integer(row["revision"], "revision")
     if created > revision:
         raise ValueError(f"an object was created at {created}, after its revision {revision}")
     return Record(_text(row["key"], "key"), Document(_object(row["object"])), created, revision)
 
 
-def _whole(value: Any, name: str) -> int:
+def _integer(value: Any, name: str) -> int:
     """Returns a revision, which may be a string. Raises ValueError."""
     if isinstance(value, str) and len(value) <= _MAX_DIGITS and value.isascii() and value.isdigit():
         return int(value)
@@ -291,7 +289,7 @@ def _object(value: Any) -> Object:
 def _changes(rows: Iterable[Mapping[str, Any]], now: float) -> Iterator[tuple[_Record, bool, float]]:
     last = 0
     for row in rows:
-        revision, age = _whole(row["revision"], "revision"), float(row["age"])
+        revision, age = _integer(row["revision"], "revision"), float(row["age"])
         if not 0 <= age < _MAX_AGE:
             raise ValueError(f"the age {age} is none")
         time = now - age

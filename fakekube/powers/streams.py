@@ -15,7 +15,6 @@ from fakekube.powers.exchange import Exchange
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
 
-__all__ = ["ObservedStream", "SharedSource"]
 
 TOO_OLD = "The resourceVersion for the provided watch is too old."
 
@@ -99,7 +98,7 @@ class ObservedStream:
         fail: Any = getattr(self._stream, "fail", None)
         if fail is not None:
             fail(error)
-            self.exchange.end(f"error {error.code}")
+            self.exchange.record_end(f"error {error.code}")
 
     def set_bookmarks(self, when: str) -> None:
         """Changes when the watch gets bookmarks; see `actions.Bookmarks`."""
@@ -126,12 +125,12 @@ class ObservedStream:
             return [self._next_piece()]
         if self._is_due_to_break():
             if self._begun:
-                raise self._broken()
+                raise self._connection_error()
             self._begun = True  # the header of the response is sent first
             return []
         self._begun = True
         if self._is_past(self._end_after):
-            self._end("ended by a fault")
+            self._finish("ended by a fault")
             return []
         if self._is_past(self._silent_after):
             if self._silences_connection and self._when_silent is not None:
@@ -139,11 +138,11 @@ class ObservedStream:
             return []
         frames = self._within_limits(self._available_frames() if self._joins else self._stream.take())
         if self._stream.ended:
-            self.exchange.end("ended by the server")
+            self.exchange.record_end("ended by the server")
         if not frames:
             return frames
         if self._halves:
-            self._end("malformed by a fault")
+            self._finish("malformed by a fault")
             return [frames[0][: len(frames[0]) // 2]]
         if self._size is None and self._cut_after_bytes is None:
             self._count(frames)
@@ -175,7 +174,7 @@ class ObservedStream:
         if self._cut_after_bytes is not None:
             size = min(size, self._cut_after_bytes - self._sent_bytes)
             if size <= 0:
-                raise self._broken()
+                raise self._connection_error()
         self._sent_bytes += size
         self._piece_start += size
         piece = Fragment.part_of(frame[start : start + size], begins=not start, ends=self._piece_start == len(frame))
@@ -194,17 +193,17 @@ class ObservedStream:
     def _is_cut(self) -> bool:
         return self._cut_after_bytes is not None and self._sent_bytes >= self._cut_after_bytes
 
-    def _broken(self) -> BrokenStreamError:
-        self._end("cut by a fault")
+    def _connection_error(self) -> BrokenStreamError:
+        self._finish("cut by a fault")
         return BrokenStreamError("the connection is cut")
 
-    def _end(self, why: str) -> None:
+    def _finish(self, why: str) -> None:
         self._ended = True
-        self.exchange.end(why)
+        self.exchange.record_end(why)
         self._closed(self)
 
     def close(self) -> None:
-        self.exchange.end("ended by the server" if self._stream.ended else "closed by the client")
+        self.exchange.record_end("ended by the server" if self._stream.ended else "closed by the client")
         self._ended = True
         self._stream.close()
         self._closed(self)

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.base.golang.timestamps import print_time
 from fakekube.powers.columns import revision_value
 from fakekube.powers.differences import ABSENT, Difference, differences, is_assigned
-from fakekube.powers.exchange_data import exchange_data, json_line
+from fakekube.powers.exchange import exchange_data, json_line
 from fakekube.powers.redaction import REDACTED, redacted, without_secrets
 from fakekube.powers.sentences import sentence
-from fakekube.powers.state import StateError, past_of, state_of, written
+from fakekube.powers.state import StateError, past_of, state_of, write_state
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
@@ -113,7 +113,7 @@ class TraceMaker:
             redact: remove values of Secrets, tokens and headers with credentials.
             limit: the maximum number of bytes.
         """
-        kept = sorted(self._observer.recorder.kept(), key=lambda one: one.number)[-_REQUESTS:]
+        kept = sorted(self._observer.recorder.list_exchanges(), key=lambda one: one.number)[-_REQUESTS:]
         trace: Object = {
             "kind": KIND,
             "apiVersion": API_VERSION,
@@ -146,7 +146,7 @@ class TraceMaker:
         state = state_of(self._backend)
         if history:
             state["history"] = self._history()
-        return written(without_secrets(state) if redact else state, compact=True)
+        return write_state(without_secrets(state) if redact else state, compact=True)
 
     def _history(self) -> Object:
         """Returns the history of a state: of the journal, which reaches further back than the store."""

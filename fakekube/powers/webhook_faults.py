@@ -26,10 +26,9 @@ from fakekube.powers.matching import CALL
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
+    from fakekube.powers.action_context import ActionContext
     from fakekube.powers.fault import Fault
-    from fakekube.powers.faults import ActionContext
 
-__all__ = ["ObservedCall", "exchange_of"]
 
 Object = dict[str, Any]
 
@@ -106,7 +105,7 @@ class ObservedCall:
             self.exchange.seconds = time.perf_counter() - self._began
             self._notify()
 
-    def failed(self, problem: str) -> CallError:
+    def error_of(self, problem: str) -> CallError:
         """Returns the error of a failed call with the text of Go's HTTP client."""
         return CallError(f"Post {go_quote(self.endpoint.url)}: {problem}")
 
@@ -126,30 +125,30 @@ def _status(call: ObservedCall, fault: Fault, send: Send) -> Send:
 
 
 def _refuse(call: ObservedCall, fault: Fault, send: Send) -> Send:
-    def refused() -> Answer:
+    def fail_to_connect() -> Answer:
         url = urlsplit(call.endpoint.url)
         host, port = call.endpoint.address or (url.hostname or "", url.port or 443)
-        raise call.failed(f"dial tcp {host}:{port}: connect: connection refused")
+        raise call.error_of(f"dial tcp {host}:{port}: connect: connection refused")
 
-    return refused
+    return fail_to_connect
 
 
 def _lose(call: ObservedCall, fault: Fault, send: Send) -> Send:
-    def lost() -> Answer:
+    def lose_answer() -> Answer:
         send()
-        raise call.failed("EOF")
+        raise call.error_of("EOF")
 
-    return lost
+    return lose_answer
 
 
 def _delay(call: ObservedCall, fault: Fault, send: Send) -> Send:
-    def late() -> Answer:
+    def send_later() -> Answer:
         action: Any = fault.action
         seconds = action.seconds + (fault.dice.uniform(0.0, action.jitter) if action.jitter else 0.0)
         call.wait(lambda: fault.removed, call.context.clock.monotonic() + seconds)
         return send()
 
-    return late
+    return send_later
 
 
 def _hang(call: ObservedCall, fault: Fault, send: Send) -> Send:
@@ -160,21 +159,21 @@ def _hang(call: ObservedCall, fault: Fault, send: Send) -> Send:
     return hanging
 
 
-def _malformed(call: ObservedCall, fault: Fault, send: Send) -> Send:
-    def halved() -> Answer:
+def _halve(call: ObservedCall, fault: Fault, send: Send) -> Send:
+    def send_half() -> Answer:
         answer = send()
         return Answer(answer.status, answer.headers, answer.body[: len(answer.body) // 2])
 
-    return halved
+    return send_half
 
 
 def _intercept(call: ObservedCall, fault: Fault, send: Send) -> Send:
-    def asked() -> Answer:
+    def call_function() -> Answer:
         action: Any = fault.action
         given = action.function(call.exchange)
         return send() if given is None else Answer(given[0], {"content-type": JSON}, json.dumps(given[1]))
 
-    return asked
+    return call_function
 
 
 #: Name of an action → the function that wraps the sending of a call.
@@ -184,6 +183,6 @@ _WRAPPERS: Mapping[str, Callable[[ObservedCall, Fault, Send], Send]] = {
     "lose": _lose,
     "delay": _delay,
     "hang": _hang,
-    "malformed": _malformed,
+    "malformed": _halve,
     "intercept": _intercept,
 }

@@ -23,7 +23,7 @@ ROOMS: Mapping[str, frozenset[str]] = {
         "__init__": "apiserver base checker cluster cluster_options controllers nodes powers store",
         "__main__": "cli",
         "cli": "apimachinery apiserver base checker cluster controllers net nodes powers",
-        "checker": "apimachinery apiserver base cluster controllers page powers",
+        "checker": "apimachinery apiserver base cluster cluster_options controllers page powers",
         "cluster": "apimachinery apiserver base cluster_options controllers net nodes page powers store",
         "page": "",
         "cluster_options": "",
@@ -80,18 +80,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
     ): "to be untangled",
     frozenset({"apiserver.auth.authentication_configuration", "apiserver.auth.options"}): "to be untangled",
     frozenset({"apiserver.admission.cel.activation", "apiserver.admission.cel.conditions"}): "to be untangled",
-    frozenset(
-        {
-            "powers.fault_index",
-            "powers.webhook_faults",
-            "powers.service_actions",
-            "powers.observation",
-            "powers.actions",
-            "powers.faults",
-            "powers.fault",
-            "powers.action",
-        }
-    ): "to be untangled",
     frozenset({"nodes.runtime.shell.interpreter", "nodes.runtime.shell.builtins"}): "to be untangled",
     frozenset({"nodes.runtime.container", "nodes.runtime.main_program"}): "to be untangled",
     frozenset(

@@ -71,7 +71,7 @@ class Observation(Protocol):
     def observer(self) -> Observer:
         """The observer that it belongs to."""
 
-    def authenticated(self, user: str) -> None:
+    def note_user(self, user: str) -> None:
         """Called with the name of the user, before authorization. Raises StatusError 401."""
 
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
@@ -80,11 +80,11 @@ class Observation(Protocol):
         Raises StatusError and BrokenStreamError.
         """
 
-    def answered(self, response: Response) -> None:
+    def note_response(self, response: Response) -> None:
         """Called with the response, whose body may be changed. Raises BrokenStreamError to drop the connection
         instead."""
 
-    def dropped(self) -> None:
+    def note_drop(self) -> None:
         """Called when the connection is dropped before a response."""
 
 
@@ -185,7 +185,7 @@ class Application:
                 response = self._respond(exchange)
         except (BrokenStreamError, Refused):
             if exchange.observation is not None:
-                exchange.observation.dropped()
+                exchange.observation.note_drop()
             raise
         except Exception as error:
             _log.exception("%s %s", exchange.method, exchange.path)
@@ -196,7 +196,7 @@ class Application:
         if exchange.audit is not None and exchange.info is not None:
             auditing.answered(exchange.audit, exchange.info, exchange.annotations, response)
         if exchange.observation is not None:
-            exchange.observation.answered(response)
+            exchange.observation.note_response(response)
         body = _finished(response, environ)
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
@@ -223,7 +223,7 @@ class Application:
             timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
             if observation is not None and observation.observer.has_faults:
-                observation.authenticated(user.name)
+                observation.note_user(user.name)
         except StatusError as error:
             if self._auditor is not None:
                 self._audit_refusal(exchange, info, error)

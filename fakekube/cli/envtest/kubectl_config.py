@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fakekube.cluster.testing.kubeconfig import write_kubeconfig
+from fakekube.cluster.kubeconfigs import write_kubeconfig
 from fakekube.controllers.client.remote import KubeconfigError, read_kubeconfig
 
 Object: TypeAlias = dict[str, Any]

@@ -37,19 +37,16 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.cluster.control import edits, images, pods, powers, recordings, rows
-from fakekube.cluster.control.members import BadMembers, Member, anything, read, seconds, string, text
-from fakekube.cluster.control.page import DATA_HEADERS, Page
-from fakekube.cluster.control.paths import PREFIX
-from fakekube.cluster.control.terminal import Terminal
+from fakekube.cluster.control import pods, powers, recordings, rows
+from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
+from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
 from fakekube.net.wsgi import Headers
-from fakekube.powers.exchange_data import json_line
+from fakekube.powers.exchange import json_line
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.powers.live import Live
 
-__all__ = ["Endpoint", "Endpoints"]
 
 _log = logging.getLogger(__name__)
 
@@ -140,13 +137,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "clock/release", _release),
     Endpoint("POST", "clock/advance", _advance, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "clock/next", _next),
-    Endpoint("POST", "clock/scale", _scale, {"factor": anything}, ("factor",)),
+    Endpoint("POST", "clock/scale", _scale, {"factor": any_value}, ("factor",)),
     Endpoint("GET", "faults", powers.list_faults),
     Endpoint(
         "POST",
         "faults",
         powers.arm_fault,
-        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything),
+        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), any_value),
         ("on", "do"),
     ),
     Endpoint("GET", "faults/actions", powers.list_actions),
@@ -154,7 +151,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "POST",
         "faults/preview",
         powers.preview_fault,
-        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything),
+        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), any_value),
         ("on", "do"),
     ),
     Endpoint("DELETE", "faults", powers.clear_faults),
@@ -168,7 +165,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("DELETE", "requests", powers.clear_requests),
     Endpoint("GET", "requests/<int:number>", rows.get_request),
-    Endpoint("POST", "requests/<int:number>/repeat", edits.repeat_request),
+    Endpoint("POST", "requests/<int:number>/repeat", rows.repeat_request),
     Endpoint("GET", "info", rows.get_info),
     Endpoint("GET", "rows/requests", rows.list_requests, parameters=("since", "until", "before", "limit", "own")),
     Endpoint(
@@ -179,9 +176,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "rows/objects", rows.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
     Endpoint("GET", "changes/<int:revision>", rows.get_change),
-    Endpoint("POST", "objects", edits.apply_object, {"yaml": text, "dryRun": anything, "force": anything}, ("yaml",)),
+    Endpoint("POST", "objects", rows.apply_object, {"yaml": text, "dryRun": any_value, "force": any_value}, ("yaml",)),
     Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
-    Endpoint("POST", "trace", rows.make_trace, {"redact": anything}),
+    Endpoint("POST", "trace", rows.make_trace, {"redact": any_value}),
     Endpoint("GET", "findings", rows.list_findings),
     Endpoint("GET", "compare", rows.compare, parameters=("from", "to", "resource", "namespace", "name")),
     Endpoint("GET", "live", rows.follow, parameters=("requests", "changes", "marks")),
@@ -199,28 +196,28 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "load", powers.apply_load, raw=True),
     Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds")),
     Endpoint("GET", "state", powers.save_state, parameters=("form", "history")),
-    Endpoint("POST", "recording", recordings.start_recording, {"kinds": anything, "namespace": text, "redact": anything}),
+    Endpoint("POST", "recording", recordings.start_recording, {"kinds": any_value, "namespace": text, "redact": any_value}),
     Endpoint("GET", "recording", recordings.get_recording),
     Endpoint("DELETE", "recording", recordings.stop_recording),
     Endpoint("POST", "replay", recordings.start_replay, parameters=("speed",), raw=True),
     Endpoint("GET", "replay", recordings.get_replay),
     Endpoint("DELETE", "replay", recordings.stop_replay),
     Endpoint("GET", "pods/rules", pods.list_rules),
-    Endpoint("POST", "pods/rules", pods.create_rule, {"on": anything, "do": anything}, ("on", "do")),
+    Endpoint("POST", "pods/rules", pods.create_rule, {"on": any_value, "do": any_value}, ("on", "do")),
     Endpoint("DELETE", "pods/rules", pods.clear_rules),
     Endpoint("DELETE", "pods/rules/<int:id>", pods.delete_rule),
-    Endpoint("GET", "images", images.list_images),
-    Endpoint("POST", "images", images.set_image, dict.fromkeys(images.FIELDS, anything), ("name",)),
-    Endpoint("DELETE", "images", images.delete_image, parameters=("name",)),
+    Endpoint("GET", "images", pods.list_images),
+    Endpoint("POST", "images", pods.set_image, dict.fromkeys(pods.FIELDS, any_value), ("name",)),
+    Endpoint("DELETE", "images", pods.delete_image, parameters=("name",)),
     Endpoint("GET", "pods/<namespace>/<name>/log", pods.read_log, parameters=("container",)),
     Endpoint(
-        "POST", "pods/<namespace>/<name>/log", pods.write_log, {"lines": anything, "container": text, "stream": text}, ("lines",)
+        "POST", "pods/<namespace>/<name>/log", pods.write_log, {"lines": any_value, "container": text, "stream": text}, ("lines",)
     ),
     Endpoint(
         "POST",
         "pods/<namespace>/<name>/exec",
         pods.exec_in_pod,
-        {"command": anything, "stdin": string, "container": text, "timeout": seconds},
+        {"command": any_value, "stdin": string, "container": text, "timeout": seconds},
         ("command",),
     ),
     Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),

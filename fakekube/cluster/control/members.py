@@ -1,6 +1,7 @@
-"""Parses the request bodies of the control API: JSON objects whose members are checked by functions.
+"""Parses the request bodies of the control API, whose paths are below `PREFIX`: JSON objects whose members functions check.
 
-Every error is a `BadMembers`, whose text has the name of the member and the reason.
+Every error is a `BadMembers`, whose text has the name of the member and the reason. Invariant: nothing but the standard library
+is imported, because `cluster.serving` compares the path of each request with `PREFIX`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
-
-__all__ = ["BadMembers", "Member", "anything", "read", "seconds", "string", "text"]
 
 Member = Callable[[Any], Any]
 """Checks and converts the value of a member. Raises ValueError, whose text completes "the member must be …"."""
@@ -67,10 +66,13 @@ def text(value: Any) -> str:
     return value
 
 
-def anything(value: Any) -> Any:
+def any_value(value: Any) -> Any:
     """Accepts any value; the endpoint checks it."""
     return value
 
 
 #: The maximum number of seconds, about thirty years, which a clock can always add.
 MAX_SECONDS = 1_000_000_000
+
+
+PREFIX = "/fakekube/"

@@ -1,39 +1,45 @@
-"""Who may use the control prefix, and the documents and modules of the page.
+"""Who may use the control prefix, the documents and modules of the page, and its terminal.
 
     GET /fakekube/                      the page
     GET /fakekube/page/HASH/NAME        its modules and styles, which never change
     GET /fakekube/page/terminal         the document of the terminal
+    GET /fakekube/v1/pods/NAMESPACE/NAME/terminal?container=   Upgrade: websocket, v5.channel.k8s.io
 
 Documents and modules contain no data of the cluster. Requests that a web page of another origin may have sent are refused; only a
 navigation to a document may come from elsewhere, so that links work. What a browser changes needs the header `X-Fakekube: page`,
-which no other origin can set without being asked first.
+which no other origin can set without being asked first. The terminal becomes an exec of a shell by the Kubernetes API.
 
 Where nobody is an administrator without credentials, the page has a token of its own: `/fakekube/?token=…` sets a cookie and
 redirects to the address without it.
 
-Invariant: a request that is neither of a person at this machine nor has credentials reads no data.
+Invariants: a request that is neither of a person at this machine nor has credentials reads no data. The terminal is reached after
+these checks only, and runs what an exec in the container would.
 
-Specified by: Fetch (Sec-Fetch-Site, Sec-Fetch-Mode), CSP Level 3, RFC 6265bis (SameSite).
+Specified by: Fetch (Sec-Fetch-Site, Sec-Fetch-Mode), CSP Level 3, RFC 6265bis (SameSite);
+k8s.io/kubelet/pkg/cri/streaming/remotecommand (v5.channel.k8s.io).
 """
 
 from __future__ import annotations
 
 import hmac
+import re
+from collections.abc import Callable, Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, urlencode
 
 from werkzeug.utils import redirect
 from werkzeug.wrappers import Response
 
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import RequestInfo
-from fakekube.cluster.control.paths import PREFIX
+from fakekube.cluster.control.members import PREFIX
 from fakekube.net.wsgi import path_of
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.errors import StatusError
     from fakekube.apiserver.auth.access import Access
+    from fakekube.cluster import Cluster
 
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -164,3 +170,42 @@ def _file(place: str) -> Response | None:
     if found is None:
         return None
     return Response(found.data, 200, _FILE_HEADERS, content_type=found.media_type)
+
+
+_PATH: Final = re.compile(rf"{PREFIX}v1/pods/([^/]+)/([^/]+)/terminal")
+#: Headers of the browser that are no business of the API: the control prefix has checked them.
+_REMOVED: Final = frozenset({"HTTP_COOKIE", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_SEC_FETCH_MODE", "HTTP_SEC_FETCH_DEST"})
+
+
+class Terminal:
+    """Passes terminals on to the Kubernetes API.
+
+    Args:
+        cluster: whose administrator the page is.
+        api: the application of the Kubernetes API.
+    """
+
+    def __init__(self, cluster: Cluster, api: Callable[..., Iterable[bytes]]) -> None:
+        self._cluster, self._api = cluster, api
+
+    def is_wanted(self, environ: dict[str, Any]) -> bool:
+        """Reports whether a request opens a terminal."""
+        return environ.get("HTTP_UPGRADE", "").lower() == "websocket" and _PATH.fullmatch(path_of(environ)) is not None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serves one terminal."""
+        place = _PATH.fullmatch(path_of(environ))
+        assert place is not None
+        container = parse_qs(environ.get("QUERY_STRING", "")).get("container", [""])[0]
+        query = {"command": "sh", "stdin": "true", "stdout": "true", "tty": "true"}
+        if container:
+            query["container"] = container
+        path = f"/api/v1/namespaces/{place[1]}/pods/{place[2]}/exec"
+        passed = {name: value for name, value in environ.items() if name not in _REMOVED}
+        passed |= {
+            "PATH_INFO": path.encode().decode("latin-1"),
+            "QUERY_STRING": urlencode(query),
+            "REQUEST_URI": f"{quote(path)}?{urlencode(query)}",
+            "HTTP_AUTHORIZATION": f"Bearer {self._cluster.token}",
+        }
+        return self._api(passed, start_response)

@@ -1,14 +1,22 @@
-"""The endpoints of the control API for pods: rules for their behaviour, logs and exec.
+"""The endpoints of the control API for pods and images: rules for their behaviour, logs, exec, what an image runs and serves.
 
     GET, POST, DELETE pods/rules; DELETE pods/rules/ID
     GET, POST pods/NAMESPACE/NAME/log
     POST pods/NAMESPACE/NAME/exec
+    GET, POST images; DELETE images?name=NAME
 
 A rule is {"on": {"labels": …, "namespace": …, "name": …, "node": …, "container": …, "image": …},
 "do": {METHOD: {argument: value}}}.
-The methods are those of `cluster.pods.on(…)`; where they take functions, there are fixed responses.
+The methods are those of `cluster.pods.on(…)`; where they take functions, there are fixed responses. An image is
 
-Invariant: a rule is not created if one of its methods or arguments is invalid.
+    {"name": "ghcr.io/me/app", "entrypoint": ["app"], "command": [], "environment": {}, "user": "1000",
+     "programs": {"app": {"stdout": "…", "stderr": "", "code": 0}}, "forever": false,
+     "serves": {"8080": "127.0.0.1:9000"}, "files": {"/etc/app.yaml": "…"}}
+
+A program writes its output and exits; with `forever` it then runs until it is killed. Ports are those of this machine. Files with
+the same content are those of `serve --rules FILE` and `serve --images FILE`.
+
+Invariant: a rule or an image is not set if one of its members is invalid.
 """
 
 from __future__ import annotations
@@ -20,13 +28,14 @@ from fakekube.apimachinery.selectors import SelectorError
 from fakekube.cluster.control.members import BadMembers
 from fakekube.cluster.control.powers import Raw
 from fakekube.net.streaming.kubelet_api import KubeletError
+from fakekube.nodes.images.image import Image
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.nodes.rules import PodRule
     from fakekube.nodes.runtime.handlers import Context
+    from fakekube.nodes.runtime.program import Program
 
-__all__ = ["clear_rules", "create_rule", "delete_rule", "exec_in_pod", "list_rules", "read_log", "write_log"]
 
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]
@@ -56,7 +65,7 @@ _PLAIN: Final = frozenset(
 """Methods of `PodRule` whose arguments are JSON values."""
 
 
-def _fixed(answer: Any) -> Callable[[Context], int]:
+def _answer_with(answer: Any) -> Callable[[Context], int]:
     """Returns a handler for exec that always writes the same output and exits with the same code."""
     if not isinstance(answer, dict) or answer.keys() - {"stdout", "stderr", "code"}:
         raise BadMembers('a response of exec is {"stdout": string, "stderr": string, "code": number}')
@@ -75,7 +84,7 @@ def _fixed(answer: Any) -> Callable[[Context], int]:
 def _exec(rule: PodRule, arguments: Mapping[str, Any]) -> None:
     """Adds handlers from {"PROGRAM": response}; "*" is any program."""
     for command, answer in arguments.items():
-        rule.exec(_fixed(answer), command=None if command == "*" else command)
+        rule.exec(_answer_with(answer), command=None if command == "*" else command)
 
 
 def _serve(rule: PodRule, arguments: Mapping[str, Any]) -> None:
@@ -90,12 +99,12 @@ def _serve(rule: PodRule, arguments: Mapping[str, Any]) -> None:
 _WORDS: Final[Mapping[str, Callable[[PodRule, Mapping[str, Any]], None]]] = {"exec": _exec, "serve": _serve}
 
 
-def _shown(rule: PodRule) -> dict[str, Any]:
+def _describe_rule(rule: PodRule) -> dict[str, Any]:
     return {"id": rule.id, "on": rule.selection, "do": rule.defined}
 
 
 def list_rules(cluster: Cluster, members: Members) -> Answer:
-    return 200, {"items": [_shown(rule) for rule in cluster.pods]}
+    return 200, {"items": [_describe_rule(rule) for rule in cluster.pods]}
 
 
 def create_rule(cluster: Cluster, members: Members) -> Answer:
@@ -123,7 +132,7 @@ def create_rule(cluster: Cluster, members: Members) -> Answer:
         rule.remove()
         raise BadMembers(f"{problem}") from None
     rule.defined = do
-    return 201, _shown(rule)
+    return 201, _describe_rule(rule)
 
 
 def delete_rule(cluster: Cluster, members: Members) -> Answer:
@@ -185,3 +194,95 @@ class _refusing:
             raise BadMembers(error.text) from None
         if isinstance(error, TimeoutError):
             raise RuntimeError(str(error)) from None
+
+
+FIELDS: Final = ("name", "programs", "serves", "entrypoint", "command", "environment", "files", "user", "forever")
+
+
+def _program(answer: Any, *, forever: bool) -> Callable[[Program], Any]:
+    """Returns a program that always writes the same output, and then exits with the same code or runs on."""
+    if not isinstance(answer, dict) or answer.keys() - {"stdout", "stderr", "code"}:
+        raise BadMembers('a program is {"stdout": string, "stderr": string, "code": number}')
+    code, stdout, stderr = answer.get("code", 0), answer.get("stdout", ""), answer.get("stderr", "")
+    if not isinstance(stdout, str) or not isinstance(stderr, str) or not isinstance(code, int) or not 0 <= code <= 255:
+        raise BadMembers("stdout and stderr of a program are strings, code is a number from 0 to 255")
+
+    async def run(program: Program) -> int:
+        from fakekube.nodes.images.programs import wait
+
+        await program.write(stdout)
+        await program.stderr.write(stderr.encode())
+        return await wait(program) if forever else int(code)
+
+    return run
+
+
+def _mapping_of(members: Members, name: str) -> Mapping[str, Any]:
+    found = members.get(name, {})
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise BadMembers(f"{name} is an object")
+    return found
+
+
+def _words_of(members: Members, name: str) -> tuple[str, ...]:
+    found = members.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+        raise BadMembers(f"{name} is a list of strings")
+    return tuple(found)
+
+
+def _texts_of(members: Members, name: str) -> dict[str, str]:
+    found = _mapping_of(members, name)
+    if not all(isinstance(value, str) for value in found.values()):
+        raise BadMembers(f"the values of {name} are strings")
+    return dict(found)
+
+
+def image_of(members: Members) -> Image:
+    """Returns the image that a body describes. Raises BadMembers."""
+    unknown = sorted(members.keys() - set(FIELDS))
+    if unknown:
+        raise BadMembers(f"unknown member {unknown[0]!r}; known are {', '.join(sorted(FIELDS))}")
+    serves: dict[int, tuple[str, int]] = {}
+    for port, target in _mapping_of(members, "serves").items():
+        host, colon, number = str(target).rpartition(":")
+        if not (port.isdigit() and colon and number.isdigit()):
+            raise BadMembers('serves is {"PORT": "HOST:PORT"}')
+        serves[int(port)] = (host, int(number))
+    forever, user = members.get("forever", False), members.get("user", "")
+    if not isinstance(forever, bool) or not isinstance(user, str):
+        raise BadMembers("forever is true or false, user is a string")
+    programs = {name: _program(answer, forever=forever) for name, answer in _mapping_of(members, "programs").items()}
+    return Image(
+        programs=programs,
+        serves=dict(serves),
+        entrypoint=_words_of(members, "entrypoint") or tuple(programs)[:1],
+        command=_words_of(members, "command"),
+        environment=_texts_of(members, "environment"),
+        files=dict(_texts_of(members, "files")),
+        user=user,
+    )
+
+
+def list_images(cluster: Cluster, members: Members) -> Answer:
+    """Returns the images that were set, by name."""
+    return 200, {"items": [{"name": name, "programs": sorted(cluster.images[name].programs)} for name in cluster.images]}
+
+
+def set_image(cluster: Cluster, members: Members) -> Answer:
+    """Sets an image. Raises BadMembers."""
+    name = members.get("name")
+    if not isinstance(name, str) or not name:
+        raise BadMembers("name is a string")
+    image = image_of(members)
+    cluster.images[name] = image
+    return 201, {"name": name, "programs": sorted(image.programs)}
+
+
+def delete_image(cluster: Cluster, members: Members) -> Answer:
+    """Removes an image that was set. Raises LookupError."""
+    name = members.get("name", "")
+    if name not in list(cluster.images):
+        raise LookupError(f"there is no image {name!r}")
+    del cluster.images[name]
+    return 200, {}

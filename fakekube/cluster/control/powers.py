@@ -19,7 +19,7 @@ from fakekube.cluster.control.members import BadMembers
 from fakekube.cluster.testing.manifests import ManifestError
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.powers.actions import ACTIONS
-from fakekube.powers.exchange_data import exchange_data
+from fakekube.powers.exchange import exchange_data
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.fault_forms import actions, frequency, preview
@@ -31,31 +31,6 @@ if TYPE_CHECKING:
     from fakekube.powers.faults import FaultSelector
     from fakekube.store import Snapshot
 
-__all__ = [
-    "Last",
-    "Raw",
-    "apply_load",
-    "arm_fault",
-    "clear_faults",
-    "clear_requests",
-    "compact",
-    "create_snapshot",
-    "delete_fault",
-    "delete_snapshot",
-    "export",
-    "get_fault",
-    "list_actions",
-    "list_faults",
-    "list_requests",
-    "list_snapshots",
-    "object_history",
-    "outage",
-    "preview_fault",
-    "reset",
-    "restart",
-    "restore_snapshot",
-    "save_state",
-]
 
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fakekube.powers.recording_file import Recording
     from fakekube.powers.replay import Replay
 
-__all__ = ["get_recording", "get_replay", "start_recording", "start_replay", "stop_recording", "stop_replay"]
 
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Loads manifests from files, folders, YAML or JSON text, or objects.
+"""Loads manifests from files, folders, YAML or JSON text, or objects; and kwok's Stage files: `cluster.stages.load("pods.yaml")`.
 
 The order is: CustomResourceDefinitions, then namespaces, then the rest in the given order.
 """
@@ -6,7 +6,7 @@ The order is: CustomResourceDefinitions, then namespaces, then the rest in the g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from fakekube.cluster_options import Object, Source
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["ManifestError", "Source", "objects"]
+    from fakekube.nodes.stages.stage import Stage
 
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -39,7 +39,7 @@ def objects(*sources: Source) -> list[Object]:
 
 def _objects(source: Source) -> Iterator[Object]:
     if isinstance(source, Mapping):
-        yield from _expanded(dict(source), "an object")
+        yield from _expand(dict(source), "an object")
     elif isinstance(source, Path):
         yield from _of_path(source)
     elif isinstance(source, str):
@@ -79,7 +79,7 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
         raise ManifestError(f"{origin}: an integer has too many digits") from None
     for document in documents:
         if document is not None:
-            yield from _expanded(document, origin)
+            yield from _expand(document, origin)
 
 
 @lru_cache(maxsize=256)
@@ -161,7 +161,7 @@ def _loader() -> type[yaml.CSafeLoader]:
 _TEXTS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
 
-def _expanded(document: Any, origin: str) -> Iterator[Object]:
+def _expand(document: Any, origin: str) -> Iterator[Object]:
     """Returns a document, or the items of a List."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "apiVersion" not in document:
         raise ManifestError(f"{origin}: not a Kubernetes object: kind and apiVersion are missing")
@@ -170,7 +170,7 @@ def _expanded(document: Any, origin: str) -> Iterator[Object]:
         raise ManifestError(f"{origin}: not a Kubernetes object: {problem}")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
-            yield from _expanded(item, origin)
+            yield from _expand(item, origin)
     else:
         yield document
 
@@ -189,3 +189,46 @@ def _problem(document: Mapping[str, Any]) -> str:
     if not isinstance(owners, list) or not all(isinstance(owner, dict) for owner in owners):
         return "metadata.ownerReferences is no list of objects"
     return ""
+
+
+class Stages:
+    """The stages of a cluster. If there are stages for pods, they replace the default behaviour of pods.
+
+    Args:
+        known: the stages by name, which the controllers read.
+        changed: called after each change.
+    """
+
+    def __init__(self, known: dict[str, Any], changed: Callable[[], None]) -> None:
+        self._known: dict[str, Stage] = known
+        self._changed = changed
+
+    def load(self, *sources: Source) -> list[str]:
+        """Adds stages: files, folders, YAML text or objects; stages of the same name are replaced. Returns their
+        names.
+
+        Raises ManifestError for an invalid manifest, and StageError, a ValueError, for an invalid or unsupported
+        stage.
+        """
+        from fakekube.nodes.stages.stage import new_stage
+
+        made = {obj["metadata"]["name"]: new_stage(obj) for obj in objects(*sources)}
+        self._known |= {name: stage for name, stage in made.items() if stage is not None}
+        self._changed()
+        return list(made)
+
+    def remove(self, name: str) -> None:
+        """Removes a stage; unknown names are ignored."""
+        self._known.pop(name, None)
+        self._changed()
+
+    def clear(self) -> None:
+        """Removes all stages: pods and nodes have their default behaviour again."""
+        self._known.clear()
+        self._changed()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._known))
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,19 +1,20 @@
-"""The operations on objects for tests, as one user: create, apply, get, list, patch, delete, wait.
+"""The operations on objects for tests, as one user: create, apply, get, list, patch, delete, wait; and raw requests.
 
 `Cluster` is such a client with an administrator as its user, `Cluster.as_user` returns others. All operations use the API;
-`wait_for` subscribes to the store and does not poll.
+`wait_for` subscribes to the store and does not poll. A response is complete and does not change.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from fakekube.apimachinery.codecs import json
 from fakekube.cluster.testing.manifests import objects
-from fakekube.cluster.testing.response import Response, ResponseHeaders
 from fakekube.cluster_options import Object, Source
 from fakekube.controllers.client import ApiError, Client
 
@@ -22,7 +23,54 @@ if TYPE_CHECKING:
     from fakekube.net.streams import Stream
     from fakekube.store import Store
 
-__all__ = ["ObjectClient"]
+
+class ResponseHeaders(Mapping[str, str]):
+    """The headers of a response; names are case-insensitive, and a header that occurs several times has its first value.
+
+    Args:
+        fields: names and values, in their order.
+    """
+
+    def __init__(self, fields: Sequence[tuple[str, str]]) -> None:
+        self._fields = tuple(fields)
+
+    def __getitem__(self, name: str) -> str:
+        found = self.get_all(name)
+        if not found:
+            raise KeyError(name)
+        return found[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name.lower() for name, _ in self._fields))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"ResponseHeaders({list(self._fields)})"
+
+    def get_all(self, name: str) -> list[str]:
+        """Returns all values of a header, in their order."""
+        return [value for other, value in self._fields if other.lower() == name.lower()]
+
+
+@dataclass(slots=True, frozen=True)
+class Response:
+    """The response to a request."""
+
+    status: int
+    """The HTTP status code."""
+    headers: ResponseHeaders
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """Returns the body, parsed as JSON. Raises ValueError if it is not JSON."""
+        return json.reread(self.body)
 
 
 #: The field manager of applies in tests.
@@ -61,7 +109,7 @@ def _owners_first(found: list[Object]) -> list[Object]:
     return ordered
 
 
-def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
+def _replace_owner_uids(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
     """Returns the object with ownerReferences that have the uids of the owners loaded before it."""
     if not any(_owner(owner) in loaded for owner in _owners(obj)):
         return obj
@@ -99,7 +147,7 @@ class ObjectClient:
         made: list[Object] = []
         loaded: dict[_Reference, Object] = {}
         for obj in _owners_first(objects(*sources)):
-            made.append(self.apply(_relinked(obj, loaded), field_manager=FIELD_MANAGER))
+            made.append(self.apply(_replace_owner_uids(obj, loaded), field_manager=FIELD_MANAGER))
             loaded[_reference(made[-1])] = made[-1]
         return made
 
