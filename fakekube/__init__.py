@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fakekube.controllers.client import ApiError, Client, UnknownResource
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.rules import Pods
-    from fakekube.nodes.stages.errors import StageError
+    from fakekube.nodes.stages import StageError
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import Faults, FaultSelector
@@ -111,7 +111,7 @@ _HOMES = {
     "ServerFlags": "fakekube.cluster_options",
     "Snapshot": "fakekube.store",
     "Source": "fakekube.cluster_options",
-    "StageError": "fakekube.nodes.stages.errors",
+    "StageError": "fakekube.nodes.stages",
     "StateError": "fakekube.powers.state",
     "TestCase": "fakekube.cluster.test_case",
     "UnknownResource": "fakekube.controllers.client",

@@ -59,7 +59,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     from fakekube.cluster import Cluster
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
-    from fakekube.nodes.stages.errors import StageError
+    from fakekube.nodes.stages import StageError
     from fakekube.powers.state import StateError
 
     log_to_stderr()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fakekube.cluster.testing.clients import AsyncCluster
     from fakekube.cluster.testing.manifests import Stages
     from fakekube.nodes.fleet import Nodes
-    from fakekube.nodes.images.registry import Images
+    from fakekube.nodes.images.image import Images
     from fakekube.nodes.rules import Pods
     from fakekube.store import Snapshot, Store
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.net.certificates import Authority
     from fakekube.net.streaming.kubelet_api import Kubelet
-    from fakekube.nodes.images.registry import Images
-    from fakekube.nodes.inside import PodInside
-    from fakekube.nodes.rules import Pods
+    from fakekube.nodes.images.image import Images
+    from fakekube.nodes.rules import PodInside, Pods
     from fakekube.nodes.runtime.runtime import Runtime
     from fakekube.store import Retention, Store
 
@@ -191,7 +190,7 @@ class Components:
     def images(self) -> Images:
         """The images of containers; made on first use."""
         if "images" not in self._shared:
-            from fakekube.nodes.images.registry import Images
+            from fakekube.nodes.images.image import Images
             from fakekube.nodes.rules import RULES
 
             made = Images(lambda: self.manager.enqueue("kubelet", RULES))
@@ -203,7 +202,7 @@ class Components:
 
     def _pod_inside(self, namespace: str, name: str) -> PodInside:
         """Returns the inside of a pod. Raises LookupError if there is no such pod."""
-        from fakekube.nodes.inside import PodInside
+        from fakekube.nodes.rules import PodInside
 
         def pod() -> Mapping[str, Any]:
             found = self.machinery.backend.services.get("", "pods", namespace, name)

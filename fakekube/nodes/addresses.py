@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
-__all__ = ["Addresses", "AddressesExhausted"]
-
 PODS: Final = "10.244.0.0/16"
 NODES: Final = "172.18.0.0/16"
 #: The first address of the network of the nodes.

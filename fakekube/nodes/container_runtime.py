@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.runtime.container import Container
     from fakekube.nodes.runtime.runtime import Runtime
 
-__all__ = ["EXITS", "Exit", "container_runtime"]
 
 #: The key of exits in `Context.shared`: uid of a pod → its exits.
 EXITS: Final = "exits"
@@ -47,8 +46,8 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         shared: `Context.shared`: `pods` has the rules of tests; exits are added to `exits`.
         manager: The controllers of the cluster.
     """
+    from fakekube.nodes.runtime.container import termination_message
     from fakekube.nodes.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
-    from fakekube.nodes.runtime.termination_message import termination_message
 
     def behaviour(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Behaviour:
         rules: Pods | None = shared.get("pods")

@@ -7,15 +7,12 @@ the controllers and the clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.node_utils import LABEL, SILENT
-from fakekube.nodes.node_status import CAPACITY
-
-__all__ = ["Nodes", "node_named"]
-
-Object = dict[str, Any]
+from fakekube.controllers.objects import Object
+from fakekube.nodes.kubelet import CAPACITY
 
 #: Keywords of `add` → resources whose names are not Python identifiers.
 _RESOURCES: Final = {"ephemeral_storage": "ephemeral-storage"}

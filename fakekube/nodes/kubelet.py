@@ -26,18 +26,89 @@ from fakekube.controllers.node_utils import has_kubelet
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
-from fakekube.nodes.commands import Commands
+from fakekube.nodes.commands import Commands, Probes
 from fakekube.nodes.container_runtime import EXITS, Exit
-from fakekube.nodes.images.registry import DEFAULT, Images
-from fakekube.nodes.node_status import healthy_conditions, initial_status, is_ready
+from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import TERMINAL, completed_status, is_of_job, observed_status, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
-from fakekube.nodes.probes import Probes
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
 
-__all__ = ["Kubelet"]
+#: The default capacity of a node.
+CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
+
+#: Type → (status, reason, message) of the conditions of a healthy node.
+HEALTHY: Final = {
+    "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
+}
+
+
+def is_ready(node: StoredObject) -> bool:
+    """Whether the condition Ready of the node is True."""
+    found = find_condition(node.get("status") or {}, "Ready")
+    return found is not None and found.get("status") == "True"
+
+
+def initial_status(node: StoredObject, version: str, address: str, now: str) -> dict[str, Any]:
+    """Returns the fields to set in the status of a node when its kubelet starts."""
+    status = node.get("status") or {}
+    capacity = dict(status.get("capacity") or status.get("allocatable") or CAPACITY)
+    info = status.get("nodeInfo") or {}
+    return {
+        "addresses": _addresses(node, address),
+        "allocatable": dict(status.get("allocatable") or capacity),
+        "capacity": capacity,
+        "conditions": healthy_conditions(node, now),
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": _node_info(node, version) | {name: value for name, value in info.items() if value},
+    }
+
+
+def _addresses(node: StoredObject, address: str) -> list[dict[str, str]]:
+    known = [dict(one) for one in (node.get("status") or {}).get("addresses") or ()]
+    types = {one["type"] for one in known}
+    defaults = {"InternalIP": address, "Hostname": node["metadata"]["name"]}
+    return known + [{"type": type_, "address": value} for type_, value in defaults.items() if type_ not in types]
+
+
+def _node_info(node: StoredObject, version: str) -> dict[str, str]:
+    uid = node["metadata"].get("uid", "")
+    return {
+        "architecture": "amd64",
+        "bootID": uid,
+        "containerRuntimeVersion": "containerd://2.2.0",
+        "kernelVersion": "6.12.0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": version,
+        "machineID": uid.replace("-", ""),
+        "operatingSystem": "linux",
+        "osImage": "fakekube",
+        "systemUUID": uid,
+    }
+
+
+def healthy_conditions(node: StoredObject, now: str) -> list[dict[str, str]]:
+    """Returns the conditions of a healthy node, with a heartbeat now."""
+    conditions = []
+    for type_, (status, reason, message) in HEALTHY.items():
+        old = find_condition(node.get("status") or {}, type_)
+        since = old.get("lastTransitionTime") if old is not None and old.get("status") == status else None
+        conditions.append(
+            {
+                "type": type_,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": since or now,
+            }
+        )
+    return conditions
+
 
 NODE_LEASES: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["API_SERVICE", "DISCOVERY", "GROUP_VERSION", "KINDS", "NAME", "VERBS"]
-
 _GROUP: Final = "metrics.k8s.io"
 _VERSION: Final = "v1beta1"
 GROUP_VERSION: Final = f"{_GROUP}/{_VERSION}"

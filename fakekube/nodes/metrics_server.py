@@ -1,7 +1,7 @@
 """metrics.k8s.io/v1beta1, as metrics-server serves it: the usage of nodes and pods.
 
 This is an aggregated API: an APIService of the base state, and a WSGI application of this process that serves it. Metrics are
-computed for each request, from `nodes.runtime.usage`.
+computed for each request, from `nodes.runtime.resources`.
 
 Invariant: only running containers have metrics; a response is of one moment of the clock.
 
@@ -22,14 +22,11 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
-from fakekube.nodes.runtime.usage import Used, container_usage, has_usage, running_containers
+from fakekube.nodes.runtime.resources import Used, container_usage, has_usage, running_containers
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.runtime import Runtime
 
-__all__ = ["MetricsServer", "application"]
-
-Object = Mapping[str, Any]
 
 _WINDOW: Final = "15s"
 _PATH: Final = re.compile(r"/apis/metrics\.k8s\.io/v1beta1(?:/namespaces/([^/]+))?/(nodes|pods)(?:/([^/]+))?/?")
@@ -101,7 +98,7 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
     except SelectorError as error:
         return _status(400, "BadRequest", str(error))
 
-    def matches_fields(metadata: Object) -> bool:
+    def matches_fields(metadata: StoredObject) -> bool:
         values = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
         return fields.matches(lambda field: values.get(field, ""))
 
@@ -152,13 +149,13 @@ class _Measurement:
         totals = self._totals()
         return [self._item(one, usage=_format(totals.get(one["metadata"]["name"], _NO_USAGE))) for one in found]
 
-    def _item(self, obj: Object, **values: Any) -> dict[str, Any]:
+    def _item(self, obj: StoredObject, **values: Any) -> dict[str, Any]:
         known = obj["metadata"]
         metadata = {key: known[key] for key in ("name", "namespace") if known.get(key)}
         metadata |= {"creationTimestamp": self._now} | ({"labels": known["labels"]} if known.get("labels") else {})
         return {"metadata": metadata, "timestamp": self._now, "window": _WINDOW, **values}
 
-    def _pod(self, pod: Object) -> dict[str, Any] | None:
+    def _pod(self, pod: StoredObject) -> dict[str, Any] | None:
         if (pod.get("status") or {}).get("phase") != "Running":
             return None
         containers = [

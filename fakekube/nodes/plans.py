@@ -24,8 +24,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-__all__ = ["ContainerPlan", "PlanError", "PodPlan", "Run", "plan_from_annotations", "seconds"]
-
 PREFIX: Final = "fakekube.dev/"
 OOM_KILLED: Final = "OOMKilled"
 OOM_CODE: Final = 137

@@ -1,27 +1,20 @@
-"""Builds the status of a pod without a plan: ready at once, and completed at once if a Job owns the pod.
+"""Builds the status of pods.
 
-Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus); kwok's stages pod-ready and
-pod-complete.
+A pod without a plan is ready at once, and completed at once if a Job owns it (`ready_status`, `completed_status`). The status of
+a pod with a plan is that of its state machine (`planned_status`).
+
+Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus, convertToAPIContainerStatuses);
+kwok's stages pod-ready and pod-complete.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-__all__ = [
-    "completed_status",
-    "container_id",
-    "image_id",
-    "is_of_job",
-    "observed_status",
-    "ready_status",
-    "resized_status",
-    "resources_of",
-]
-
-Object = Mapping[str, Any]
+from fakekube.controllers.objects import StoredObject
+from fakekube.nodes.pod_state import Container, Kind, PodState, State, Termination
 
 #: The phases in which a pod has ended.
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
@@ -42,7 +35,7 @@ def image_id(image: str) -> str:
     return f"{name}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
 
 
-def resources_of(container: Object) -> dict[str, Any]:
+def resources_of(container: StoredObject) -> dict[str, Any]:
     """Returns the fields of a container status about resources."""
     resources = container.get("resources") or {}
     fields: dict[str, Any] = {}
@@ -53,7 +46,7 @@ def resources_of(container: Object) -> dict[str, Any]:
     return fields
 
 
-def linux_user(pod: Object, container: Object) -> dict[str, Any]:
+def linux_user(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
     """Returns user and groups of the first process of a container, as far as the spec says."""
     shared, own = pod["spec"].get("securityContext") or {}, container.get("securityContext") or {}
     given = {**shared, **{name: value for name, value in own.items() if value is not None}}
@@ -62,12 +55,12 @@ def linux_user(pod: Object, container: Object) -> dict[str, Any]:
     return {"uid": int(given.get("runAsUser") or 0), "gid": gid, "supplementalGroups": sorted(dict.fromkeys(groups))}
 
 
-def is_of_job(pod: Object) -> bool:
+def is_of_job(pod: StoredObject) -> bool:
     """Whether a Job owns the pod."""
     return any(owner.get("kind") == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
 
 
-def ready_status(pod: Object, host: str, addresses: Iterable[str], now: str) -> dict[str, Any]:
+def ready_status(pod: StoredObject, host: str, addresses: Iterable[str], now: str) -> dict[str, Any]:
     """Returns the fields to set in the status of a pod that is running and ready."""
     spec = pod["spec"]
     gates = [gate["conditionType"] for gate in spec.get("readinessGates") or ()]
@@ -91,7 +84,7 @@ def ready_status(pod: Object, host: str, addresses: Iterable[str], now: str) -> 
     return status
 
 
-def completed_status(pod: Object, now: str) -> dict[str, Any]:
+def completed_status(pod: StoredObject, now: str) -> dict[str, Any]:
     """Returns the fields to set in the status of a pod whose containers have succeeded."""
     status: dict[str, Any] = {
         "phase": "Succeeded",
@@ -100,7 +93,7 @@ def completed_status(pod: Object, now: str) -> dict[str, Any]:
     return status
 
 
-def observed_status(pod: Object) -> dict[str, Any] | None:
+def observed_status(pod: StoredObject) -> dict[str, Any] | None:
     """Returns the fields to set in the status after a change of the spec: the observed generation, also of the kubelet's
     conditions. None if they are set, or if the kubelet has not started the pod."""
     generation, status = pod["metadata"].get("generation", 0), pod.get("status") or {}
@@ -110,7 +103,7 @@ def observed_status(pod: Object) -> dict[str, Any] | None:
     return {"observedGeneration": generation, "conditions": [{"type": one, "observedGeneration": generation} for one in own]}
 
 
-def resized_status(pod: Object) -> dict[str, Any] | None:
+def resized_status(pod: StoredObject) -> dict[str, Any] | None:
     """Returns the fields to set in the status of a running pod after a resize; None if its resources have not changed."""
     status = pod["status"]
     resources = {container["name"]: resources_of(container) for container in pod["spec"]["containers"]}
@@ -128,14 +121,14 @@ def resized_status(pod: Object) -> dict[str, Any] | None:
     return {"observedGeneration": pod["metadata"].get("generation", 0), "containerStatuses": statuses}
 
 
-def _condition(pod: Object, type_: str, now: str) -> dict[str, Any]:
+def _condition(pod: StoredObject, type_: str, now: str) -> dict[str, Any]:
     condition: dict[str, Any] = {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     if type_ in READY_CONDITIONS:
         condition["observedGeneration"] = pod["metadata"].get("generation", 0)
     return condition
 
 
-def _common(pod: Object, container: Object) -> dict[str, Any]:
+def _common(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
     image, name = container.get("image", ""), container["name"]
     return {
         "name": name,
@@ -148,11 +141,183 @@ def _common(pod: Object, container: Object) -> dict[str, Any]:
     }
 
 
-def _running(pod: Object, container: Object, now: str) -> dict[str, Any]:
+def _running(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
     return _common(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": now}}}
 
 
-def _completed(pod: Object, container: Object, now: str, *, ready: bool) -> dict[str, Any]:
+def _completed(pod: StoredObject, container: StoredObject, now: str, *, ready: bool) -> dict[str, Any]:
     common = _common(pod, container)
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": common["containerID"]}
     return common | {"ready": ready, "started": False, "state": {"running": None, "terminated": ended}}
+
+
+#: Formats a time of the state machine as a timestamp.
+Timestamps = Callable[[float], str]
+
+#: The conditions that a kubelet sets, in its order.
+OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+#: Status, reason and message of a condition.
+_Content = tuple[bool, str, str]
+
+
+def planned_status(
+    pod: StoredObject, state: PodState, addresses: tuple[str, Iterable[str]], at: Timestamps, now: float
+) -> dict[str, Any]:
+    """Returns the fields of the status that the kubelet sets.
+
+    Args:
+        pod: The pod.
+        state: The state of its containers.
+        addresses: The address of the node, and those of the pod.
+        at: Formats times of the state machine.
+        now: The present time of the state machine.
+    """
+    host, own = addresses
+    metadata = pod["metadata"]
+    full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+    phase = state.phase
+    status: dict[str, Any] = {
+        "observedGeneration": metadata.get("generation", 0),
+        "phase": phase,
+        "conditions": _conditions(pod, state, at(now)),
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "startTime": (pod.get("status") or {}).get("startTime") or at(state.since),
+        "containerStatuses": [_status(pod, one, full, at) for one in state.of_kind(Kind.MAIN)],
+    }
+    inits = [_status(pod, one, full, at) for one in state.of_kind(Kind.INIT, Kind.SIDECAR)]
+    if inits:
+        status["initContainerStatuses"] = inits
+    ips = list(own)
+    if ips and state.sandbox:
+        status |= {"podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips]}
+    if state.failed is not None:
+        status["reason"], status["message"] = state.failed
+    return status
+
+
+# ---------------------------------------------------------------- containers
+
+
+def _status(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dict[str, Any]:
+    image = one.spec.get("image", "")
+    has_run = one.state is not State.WAITING or one.last is not None
+    attempt = one.attempt if one.state is not State.WAITING else max(one.attempt, 0)
+    status: dict[str, Any] = {
+        "name": one.name,
+        "image": image,
+        "imageID": image_id(image) if has_run else "",
+        "restartCount": one.attempt,
+        "ready": one.ready,
+        "started": one.started,
+        "state": _state(pod, one, full, at),
+        "lastState": {"terminated": _terminated(pod, one, one.last, at)} if one.last is not None else {},
+        "resources": {},
+        **resources_of(one.spec),
+    }
+    if one.state is State.RUNNING:
+        status["user"] = {"linux": linux_user(pod, one.spec)}
+    if one.spec.get("volumeMounts"):
+        status["volumeMounts"] = [_mount_status(mount) for mount in one.spec["volumeMounts"]]
+    if has_run:
+        status["containerID"] = container_id(pod["metadata"]["uid"], one.name, attempt)
+    return status
+
+
+def _mount_status(mount: StoredObject) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": mount["name"], "mountPath": mount["mountPath"]}
+    if mount.get("readOnly"):
+        found |= {"readOnly": True, "recursiveReadOnly": mount.get("recursiveReadOnly") or "Disabled"}
+    return found
+
+
+def _state(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dict[str, Any]:
+    if one.state is State.RUNNING:
+        return {"running": {"startedAt": at(one.started_at)}}
+    if one.state is State.TERMINATED and one.ended is not None:
+        return {"terminated": _terminated(pod, one, one.ended, at)}
+    return {"waiting": {"reason": one.reason} | ({"message": one.message.replace("$POD", full)} if one.message else {})}
+
+
+def _terminated(pod: StoredObject, one: Container, ended: Termination, at: Timestamps) -> dict[str, Any]:
+    made = {
+        "exitCode": ended.exit_code,
+        "reason": ended.reason,
+        "startedAt": at(ended.started),
+        "finishedAt": at(ended.finished),
+        "containerID": container_id(pod["metadata"]["uid"], one.name, ended.attempt),
+    }
+    return made | ({"message": ended.message} if ended.message else {})
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def _conditions(pod: StoredObject, state: PodState, now: str) -> list[dict[str, Any]]:
+    old = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
+    containers_ready = _containers_ready(state)
+    contents: dict[str, _Content] = {
+        "PodReadyToStartContainers": (state.sandbox and not (state.phase in ("Succeeded", "Failed") and state.is_done), "", ""),
+        "Initialized": _initialized(state),
+        "Ready": _ready(pod, containers_ready, old),
+        "ContainersReady": containers_ready,
+        "PodScheduled": (True, "", ""),
+    }
+    made = []
+    for type_ in OWN:
+        status, reason, message = contents[type_]
+        text = "True" if status else "False"
+        known = old.get(type_)
+        since = known["lastTransitionTime"] if known is not None and known.get("status") == text else None
+        condition: dict[str, Any] = {
+            "type": type_,
+            "status": text,
+            "observedGeneration": pod["metadata"].get("generation", 0),
+            "lastProbeTime": None,
+            "lastTransitionTime": since or now,
+            "reason": reason or None,
+            "message": message or None,
+        }
+        made.append(condition)
+    return made
+
+
+def _names(containers: Iterable[Container]) -> str:
+    return f"[{' '.join(one.name for one in containers)}]"
+
+
+def _initialized(state: PodState) -> _Content:
+    if state.phase == "Succeeded":
+        return True, "PodCompleted", ""
+    if any(one.state is not State.WAITING or one.last is not None for one in state.of_kind(Kind.MAIN)):
+        return True, "", ""
+    incomplete = [
+        one for one in state.of_kind(Kind.INIT, Kind.SIDECAR) if not (one.ready if one.kind is Kind.INIT else one.started)
+    ]
+    if incomplete:
+        return False, "ContainersNotInitialized", f"containers with incomplete status: {_names(incomplete)}"
+    return True, "", ""
+
+
+def _containers_ready(state: PodState) -> _Content:
+    if state.phase in ("Succeeded", "Failed"):
+        return False, "PodCompleted" if state.phase == "Succeeded" else "PodFailed", ""
+    unready = [one for one in state.of_kind(Kind.SIDECAR, Kind.MAIN) if not one.ready]
+    if unready:
+        return False, "ContainersNotReady", f"containers with unready status: {_names(unready)}"
+    return True, "", ""
+
+
+def _ready(pod: StoredObject, containers_ready: _Content, conditions: Mapping[str, StoredObject]) -> _Content:
+    if not containers_ready[0]:
+        return containers_ready
+    problems = []
+    for gate in pod["spec"].get("readinessGates") or ():
+        name = gate["conditionType"]
+        found = conditions.get(name)
+        if found is None:
+            problems.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
+        elif found.get("status") != "True":
+            problems.append(f'the status of pod readiness gate "{name}" is not "True", but {found.get("status")}')
+    return (False, "ReadinessGatesNotReady", ", ".join(problems)) if problems else (True, "", "")

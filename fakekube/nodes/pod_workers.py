@@ -14,17 +14,13 @@ from typing import Any
 
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
+from fakekube.controllers.objects import Object
 from fakekube.controllers.recorder import Recorder
-from fakekube.nodes.container import Container, State
 from fakekube.nodes.container_runtime import Exit
-from fakekube.nodes.planned_status import planned_status
 from fakekube.nodes.plans import PodPlan
-from fakekube.nodes.pod_state import PodState
-from fakekube.nodes.pod_status import is_of_job
+from fakekube.nodes.pod_state import Container, PodState, State
+from fakekube.nodes.pod_status import is_of_job, planned_status
 
-__all__ = ["PodWorkers"]
-
-Object = dict[str, Any]
 Addresses = tuple[str, list[str]]
 #: The functions `creation_error` and `mount_error` of a `PodState`.
 Obstacles = tuple[Callable[[Mapping[str, Any]], str], Callable[[], str]]

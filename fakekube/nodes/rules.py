@@ -1,37 +1,213 @@
 """Rules for the behaviour of pods in tests: `cluster.pods.on(labels={"app": "web"}).run(seconds=3).exits(1)`.
 
 A rule applies to the pods that it matches, including running ones. Of several matching rules the last one that was added takes
-precedence. Annotations of a pod take precedence over all rules.
+precedence. Annotations of a pod take precedence over all rules. `PodInside` is what `cluster.pods.get(…)` returns.
 
-Invariant: the list of rules is changed under a lock, and kubelets are notified of each change.
+Invariant: the list of rules is changed under a lock, and kubelets are notified of each change. A `Behaviour` is immutable; each
+method of a rule replaces it, and the runtime reads it for each use.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from fakekube.apimachinery.selectors import parse_labels
+from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key
-from fakekube.nodes.inside import BehaviourRule, PodInside
+from fakekube.net.pipes import Pipe
+from fakekube.net.streaming.kubelet_api import Streams
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
-from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, merged
+from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage, merged
 
-__all__ = ["RULES", "PodRule", "Pods"]
+if TYPE_CHECKING:
+    from fakekube.net.streaming.kubelet_api import Connection, Destination
+    from fakekube.nodes.runtime.behaviour import Handler, PortHandler
+    from fakekube.nodes.runtime.container import Container
+    from fakekube.nodes.runtime.filesystem import FileSystem
+    from fakekube.nodes.runtime.runtime import Runtime
+
+
+#: Real seconds for which `PodInside.exec` waits.
+EXEC_TIMEOUT = 10.0
+
+
+class BehaviourRule:
+    """The methods of a rule that define what happens inside containers. Each returns the rule."""
+
+    behaviour: Behaviour = NOTHING
+    """The behaviour that was defined."""
+
+    def _changed(self) -> None:
+        """Called after each change."""
+
+    def _behave(self, **changes: Any) -> Self:
+        self.behaviour = replace(self.behaviour, **changes)
+        self._changed()
+        return self
+
+    def logs(
+        self,
+        line: str | Callable[[int], str] = "",
+        *,
+        every: float = 0.0,
+        times: int | None = None,
+        lines: Sequence[str] = (),
+        file: str | PathLike[str] | None = None,
+        stream: str = "stdout",
+    ) -> Self:
+        """Defines the log of the containers, instead of the output of their command.
+
+        Args:
+            line: A line, or a function that returns the line for its number (from 0).
+            every: Seconds of the clock between two lines; with 0 there is a single line.
+            times: The number of lines; None for no end.
+            lines: The content of the log at the start.
+            file: A file of this machine whose content is in the log at the start.
+            stream: stdout or stderr.
+        """
+        plan = LogPlan(line, every, times, tuple(lines), None if file is None else Path(file), stream)
+        return self._behave(logs=plan)
+
+    def exec(self, handler: Handler | None, *, command: str | None = None) -> Self:
+        """Defines a function that runs instead of a program in the containers.
+
+        Args:
+            handler: Called with a `Context` (command, stdin, stdout, stderr, env, pod, container, files) in a thread of its
+                own; returns the exit code, or a text for stdout. None restores the shell.
+            command: The program that the function replaces, also within scripts; None for every exec.
+        """
+        if command is None:
+            return self._behave(exec=handler)
+        kept = {name: one for name, one in self.behaviour.commands.items() if name != command}
+        return self._behave(commands=kept if handler is None else {**kept, command: handler})
+
+    def attach(self, handler: Handler | None) -> Self:
+        """Defines a function that serves attach requests; see `exec`."""
+        return self._behave(attach=handler)
+
+    def serve(self, port: int, what: Destination | PortHandler) -> Self:
+        """Defines the server of a port, for port-forward, proxies, and containers that connect to it.
+
+        Args:
+            port: The port of the pod.
+            what: A WSGI application; a function of two pipes, `handler(incoming, outgoing)`, which has a thread while
+                a connection lasts; or `(host, port)` of this machine.
+        """
+        return self._behave(ports={**self.behaviour.ports, port: what})
+
+    def refuse(self, port: int) -> Self:
+        """Defines that nothing listens on a port."""
+        return self._behave(ports={**self.behaviour.ports, port: None})
+
+    def uses(self, cpu: Any = None, memory: Any = None) -> Self:
+        """Defines the usage of containers: a quantity ("250m", "64Mi", a number), or a function of the Pod that returns one."""
+        usage = self.behaviour.usage or Usage()
+        return self._behave(usage=Usage(usage.cpu if cpu is None else cpu, usage.memory if memory is None else memory))
+
+    def host_programs(self) -> Self:
+        """Runs programs that the shell of the containers lacks on this machine, with its files and permissions."""
+        return self._behave(host_programs=True)
+
+    def runs_command(self) -> Self:
+        """Runs the command and arguments of containers in the shell; they terminate with it, with its exit code."""
+        return self._behave(follows_command=True)
+
+
+@dataclass(slots=True, frozen=True)
+class Result:
+    """The result of a program."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class PodInside:
+    """The inside of one pod: `cluster.pods.get("web-0")`.
+
+    Args:
+        pod: Returns the present pod. Raises LookupError.
+        runtime: The container runtime of the cluster.
+    """
+
+    def __init__(self, pod: Callable[[], Mapping[str, Any]], runtime: Runtime) -> None:
+        self._pod, self._runtime = pod, runtime
+
+    def _container(self, name: str | None) -> Container:
+        pod = self._pod()
+        chosen = name or pod["metadata"].get("annotations", {}).get("kubectl.kubernetes.io/default-container")
+        return self._runtime.container(pod, chosen or pod["spec"]["containers"][0]["name"])
+
+    def log(self, *lines: str, container: str | None = None, stream: str = "stdout") -> None:
+        """Writes lines to the log of a container; by default the first one. Raises KubeletError if it is not running."""
+        found = self._container(container)
+        found.main.catch_up()
+        found.log.write("".join(f"{line}\n" for line in lines).encode(), self._runtime.clock.now(), stream)
+
+    def logs(self, container: str | None = None) -> str:
+        """Returns the log of a container."""
+        found = self._container(container)
+        found.main.catch_up()
+        return b"".join(line.text for line in found.log.lines()).decode("utf-8", "replace")
+
+    def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        container: str | None = None,
+        timeout: float = EXEC_TIMEOUT,
+    ) -> Result:
+        """Runs a program, as kubectl exec does; a text is run by sh. Raises TimeoutError after so many real seconds."""
+        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        streams = Streams(Pipe(1 << 30), Pipe(1 << 30), Pipe(1 << 30))
+        assert streams.stdin is not None and streams.stdout is not None and streams.stderr is not None
+        with contextlib.suppress(BrokenPipeError):
+            streams.stdin.write_all(stdin.encode() if isinstance(stdin, str) else stdin)
+        streams.stdin.close()
+        execution = self._runtime.exec(self._pod(), self._container(container).name, words, streams)
+        stdout, stderr = (_all_of(pipe, timeout) for pipe in (streams.stdout, streams.stderr))
+        ended = threading.Event()
+        execution.subscribe(ended.set)
+        while execution.exit is None and ended.wait(timeout):
+            pass
+        if execution.exit is None:
+            raise TimeoutError(f"{words[0]} did not end in {timeout} s")
+        return Result(execution.exit.code, stdout, stderr)
+
+    def files(self, container: str | None = None) -> FileSystem:
+        """Returns the files of a container: `read(path)`, `write(path, data)`, `exists(path)`, `list(path)` …"""
+        return self._container(container).files
+
+    def connect(self, port: int) -> Connection:
+        """Returns a connection to a port. Raises OSError if nothing listens there."""
+        return self._runtime.connect(self._pod(), port)
+
+
+def _all_of(pipe: Pipe, timeout: float) -> str:
+    parts = []
+    while part := pipe.read_blocking(timeout=timeout):
+        parts.append(part)
+    return b"".join(parts).decode("utf-8", "replace")
+
 
 #: The key that makes kubelets sync all pods.
 RULES: Final = Key("", "")
-
-Object = Mapping[str, Any]
 
 
 class PodRule(BehaviourRule):
     """A rule. Its methods return the rule, so that they can be chained. Times are seconds of the clock."""
 
-    def __init__(self, pods: Pods, matches: Callable[[Object], bool], container: str | None, image: str | None = None) -> None:
+    def __init__(
+        self, pods: Pods, matches: Callable[[StoredObject], bool], container: str | None, image: str | None = None
+    ) -> None:
         self._pods = pods
         self._container, self._image = container, image
         self.matches = matches
@@ -48,12 +224,12 @@ class PodRule(BehaviourRule):
     def _changed(self) -> None:
         self._pods.changed()
 
-    def concerns(self, container: Object) -> bool:
+    def concerns(self, container: StoredObject) -> bool:
         """Whether the rule applies to this container of a pod that it matches."""
         named = self._container is None or container["name"] == self._container
         return named and (self._image is None or _has_image(container, self._image))
 
-    def plan_of(self, pod: Object) -> PodPlan:
+    def plan_of(self, pod: StoredObject) -> PodPlan:
         """Returns the plan for a pod that it matches."""
         if self._image is None:
             return self.plan
@@ -194,7 +370,7 @@ class Pods:
         selector = parse_labels(labels) if isinstance(labels, str) else None
         required = {} if labels is None or isinstance(labels, str) else dict(labels)
 
-        def matches(pod: Object) -> bool:
+        def matches(pod: StoredObject) -> bool:
             metadata = pod["metadata"]
             found = metadata.get("labels") or {}
             return (
@@ -226,7 +402,7 @@ class Pods:
                 self._rules.append(copy)
         self.changed()
 
-    def plan_for(self, pod: Object) -> PodPlan | None:
+    def plan_for(self, pod: StoredObject) -> PodPlan | None:
         """Returns the plan for a pod: that of the last matching rule, with the plans of single containers of earlier ones."""
         with self._lock:
             found = [rule for rule in self._rules if rule.plan != PodPlan() and rule.matches(pod)]
@@ -238,7 +414,7 @@ class Pods:
                 plan = replace(plan, containers={**containers, **plan.containers})
         return plan
 
-    def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
+    def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
         """Returns the behaviour of a container, merged from all matching rules."""
         with self._lock:
             found = [
@@ -274,12 +450,12 @@ class Pods:
         return len(self._rules)
 
 
-def _containers(pod: Object) -> Iterator[Object]:
+def _containers(pod: StoredObject) -> Iterator[StoredObject]:
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         yield from pod["spec"].get(kind) or ()
 
 
-def _has_image(container: Object, pattern: str) -> bool:
+def _has_image(container: StoredObject, pattern: str) -> bool:
     image = container.get("image") or ""
     untagged = image.partition("@")[0]
     if untagged.rfind(":") > untagged.rfind("/"):

@@ -1,28 +1,177 @@
-"""The sync of running pods: starts ephemeral containers, and resizes in place.
+"""The sync of running pods: starts ephemeral containers, which are never restarted, and resizes in place.
 
-Invariant: a resize is applied, or a condition contains why it is not.
+A resize that fits the node is applied at once. Others are deferred until pods have left the node.
 
-Specified by: pkg/kubelet/kubelet.go (SyncPod), pkg/kubelet/allocation/allocation_manager.go.
+Invariant: a resize is applied, or a condition contains why it is not; it never makes the allocated resources of the pods on a
+node exceed its allocatable ones. The status of a terminated ephemeral container does not change any more.
+
+Specified by: pkg/kubelet/kubelet.go (SyncPod), pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
+pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses), pkg/kubelet/allocation/allocation_manager.go
+(handlePodResourcesResize), pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/events/resize.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apis.core.pods.resource_requests import pod_requests
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.controllers.objects import Object
+from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_runtime import Exit
-from fakekube.nodes.ephemeral import ephemeral_statuses
-from fakekube.nodes.pod_status import TERMINAL, resized_status, resources_of
+from fakekube.nodes.pod_status import TERMINAL, container_id, image_id, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
-from fakekube.nodes.resize import PENDING, is_resized, pending_condition, resize_message, why_deferred
 
 if TYPE_CHECKING:
+    from fakekube.nodes.container_runtime import Exit
     from fakekube.nodes.kubelet import Kubelet
 
-__all__ = ["RunningPods"]
+
+class EphemeralChange(NamedTuple):
+    """The statuses to write, and the containers for which to record events."""
+
+    statuses: list[dict[str, Any]]
+    started: list[str]
+    """The names of the containers that start."""
+
+
+def ephemeral_statuses(pod: StoredObject, exits: Iterable[Exit], now: str) -> EphemeralChange | None:
+    """Returns the statuses of the ephemeral containers of a running pod; None if they have not changed.
+
+    Args:
+        pod: The pod.
+        exits: The exits of main programs.
+        now: The time, as a timestamp.
+    """
+    known = {one["name"]: one for one in (pod.get("status") or {}).get("ephemeralContainerStatuses") or ()}
+    codes = {one.container: one.code for one in exits}
+    statuses, started = [], []
+    for container in pod["spec"].get("ephemeralContainers") or ():
+        name = container["name"]
+        status = known.get(name)
+        if status is None:
+            status = _running(pod, container, now)
+            started.append(name)
+        elif name in codes and "running" in (status.get("state") or {}):
+            status = _ended(status, codes[name], now)
+        statuses.append(status)
+    return EphemeralChange(statuses, started) if statuses != list(known.values()) else None
+
+
+def _running(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
+    image = container.get("image", "")
+    return {
+        "name": container["name"],
+        "image": image,
+        "imageID": image_id(image),
+        "containerID": container_id(pod["metadata"]["uid"], container["name"]),
+        "restartCount": 0,
+        "ready": False,
+        "state": {"running": {"startedAt": now}},
+        "lastState": {},
+    }
+
+
+def _ended(status: StoredObject, code: int, now: str) -> dict[str, Any]:
+    ended = {
+        "exitCode": code,
+        "reason": "Error" if code else "Completed",
+        "startedAt": status["state"]["running"]["startedAt"],
+        "finishedAt": now,
+        "containerID": status["containerID"],
+    }
+    return {**status, "state": {"terminated": ended}}
+
+
+PENDING: Final = "PodResizePending"
+_RESOURCES: Final = ("cpu", "memory")
+_STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
+
+
+def is_resized(pod: StoredObject) -> bool:
+    """Whether the spec of a running pod requests other resources than are allocated."""
+    status = pod.get("status") or {}
+    for kind, statuses in _STATUSES.items():
+        requested = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
+        for one in status.get(statuses) or ():
+            allocated = {name: one[name] for name in ("allocatedResources", "resources") if one.get(name)}
+            running = "running" in (one.get("state") or {})
+            if running and one["name"] in requested and allocated != requested[one["name"]]:
+                return True
+    return False
+
+
+def with_allocated(pod: StoredObject) -> StoredObject:
+    """Returns the pod with its allocated resources instead of the requested ones."""
+    statuses = {
+        one["name"]: one
+        for field in _STATUSES.values()
+        for one in (pod.get("status") or {}).get(field) or ()
+        if "resources" in one
+    }
+
+    def changed(container: StoredObject) -> StoredObject:
+        known = statuses.get(container["name"])
+        return container if known is None else {**container, "resources": known["resources"]}
+
+    spec = {kind: [changed(one) for one in pod["spec"][kind]] for kind in _STATUSES if pod["spec"].get(kind)}
+    return {**pod, "spec": {**pod["spec"], **spec}}
+
+
+def why_deferred(pod: StoredObject, node: StoredObject, others: Iterable[StoredObject]) -> str:
+    """Returns why a node has not enough resources for a resized pod; "" if it has.
+
+    Args:
+        pod: The resized pod.
+        node: The node of the pod.
+        others: The other pods on the node that have not terminated.
+    """
+    wanted = pod_requests(dict(pod))
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    used = [pod_requests(dict(with_allocated(one))) for one in others]
+    for resource in _RESOURCES:
+        if resource not in wanted or resource not in allocatable:
+            continue
+        requested, taken, capacity = (
+            sum(one.milli_value() if resource == "cpu" else one.value() for one in amounts)
+            for amounts in (
+                [wanted[resource]],
+                [one[resource] for one in used if resource in one],
+                [parse(str(allocatable[resource]))],
+            )
+        )
+        if requested > capacity - taken:
+            return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {taken}, capacity: {capacity}"
+    return ""
+
+
+def pending_condition(pod: StoredObject, message: str, now: str) -> dict[str, Any]:
+    """Returns the condition of a deferred resize."""
+    return {
+        "type": PENDING,
+        "status": "True",
+        "observedGeneration": pod["metadata"].get("generation", 0),
+        "lastProbeTime": now,
+        "lastTransitionTime": now,
+        "reason": "Deferred",
+        "message": message,
+    }
+
+
+def resize_message(pod: StoredObject, prefix: str, error: str = "") -> str:
+    """Returns the message of an event about a resize."""
+    summary: dict[str, Any] = {}
+    for kind in ("initContainers", "containers"):
+        found = [{"name": one["name"], "resources": one.get("resources") or {}} for one in pod["spec"].get(kind) or ()]
+        if found:
+            summary[kind] = found
+    summary["generation"] = pod["metadata"].get("generation", 0)
+    if error:
+        summary["error"] = error
+    return f"{prefix}: {json.dumps(summary).decode()}"
 
 
 class RunningPods:

@@ -83,7 +83,7 @@ CIRCLES: Mapping[frozenset[str], str] = {
     frozenset({"nodes.runtime.shell.interpreter", "nodes.runtime.shell.builtins"}): "to be untangled",
     frozenset({"nodes.runtime.container", "nodes.runtime.main_program"}): "to be untangled",
     frozenset(
-        {"nodes.runtime.runtime", "nodes.runtime.usage", "nodes.runtime.kubelet_server", "nodes.runtime.sandbox"}
+        {"nodes.runtime.runtime", "nodes.runtime.resources", "nodes.runtime.kubelet_server", "nodes.runtime.sandbox"}
     ): "to be untangled",
     frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
     frozenset(

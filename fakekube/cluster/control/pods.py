@@ -33,7 +33,7 @@ from fakekube.nodes.images.image import Image
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.nodes.rules import PodRule
-    from fakekube.nodes.runtime.handlers import Context
+    from fakekube.nodes.runtime.behaviour import Context
     from fakekube.nodes.runtime.program import Program
 
 

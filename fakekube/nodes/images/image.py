@@ -1,27 +1,32 @@
-"""What a container image has: programs, an entry point, servers of ports, files.
+"""Container images: their programs, entry point, ports and files; the images of a cluster, and those that every cluster knows.
 
 A container whose image is known, and whose command is a program of the image or an applet of its shell, runs that program and
 ends with it. A container of another image runs for ever, or succeeds at once if it is an init container or belongs to a Job.
+The module of a known image's programs is imported when a container first runs one of them.
 
-Invariant: an image is immutable.
+Invariant: an image is immutable; one that the user sets takes precedence over a known one.
 
-Specified by: the OCI image configuration (Entrypoint, Cmd, Env, User, WorkingDir).
+Specified by: the OCI image configuration (Entrypoint, Cmd, Env, User, WorkingDir); pkg/kubelet/images/image_manager.go
+(EnsureImageExists); the Dockerfiles of busybox, alpine, nginx, httpd; test/images of Kubernetes (agnhost, nonewprivs, kitten …).
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.controllers.objects import StoredObject
+from fakekube.nodes.plans import ContainerPlan, PodPlan
 
 if TYPE_CHECKING:
     from fakekube.net.streaming.kubelet_api import Destination
-    from fakekube.nodes.runtime.behaviour import PortHandler
-    from fakekube.nodes.runtime.handlers import Handler
-    from fakekube.nodes.runtime.program import Command
+    from fakekube.nodes.runtime.behaviour import Handler, PortHandler
+    from fakekube.nodes.runtime.program import Command, Program
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,3 +90,170 @@ class Image:
 def _is_observed(container: StoredObject) -> bool:
     """Reports whether something asks a container that runs for ever: a probe or a hook."""
     return any(container.get(one) for one in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"))
+
+
+def _import_later(module: str, name: str) -> Command:
+    """Returns the program with this name in a module of this package, which is imported when the program first runs."""
+
+    async def run(program: Program) -> int:
+        found: Callable[[Any], Awaitable[int]] = getattr(import_module(f"{__package__}.{module}"), name)
+        return await found(program)
+
+    return run
+
+
+_WAIT: Final = _import_later("programs", "wait")
+_AGNHOST: Final = _import_later("agnhost", "agnhost")
+_NO_NEW_PRIVILEGES: Final = {"/nnp": _import_later("programs", "nonewprivs")}
+_ALPINE: Final = "Alpine Linux"
+_NOT_IN_BUSYBOX: Final = frozenset({"bash", "dash", "curl", "dig"})
+_NOT_IN_ALPINE: Final = frozenset({"bash", "dash", "dig"})
+
+
+def _certificate() -> str:
+    from fakekube.net.certificates import credentials
+
+    return credentials("localhost").server_certificate
+
+
+def _key() -> str:
+    from fakekube.net.certificates import credentials
+
+    return credentials("localhost").server_key
+
+
+def _web_server(name: str) -> Image:
+    return Image(programs={name: _WAIT, "/docker-entrypoint.sh": _WAIT}, entrypoint=(name,), daemon=True)
+
+
+def _picture(name: str) -> Image:
+    """Returns an image of the update demo: agnhost's web server with the name of a picture."""
+    return Image(
+        programs={"/agnhost": _AGNHOST},
+        entrypoint=("/agnhost", "test-webserver"),
+        files={"/data.json": f'{{"image":"{name}.jpg"}}\n'},
+        system=_ALPINE,
+    )
+
+
+_IMAGES: Final[Mapping[str, Image]] = {
+    "busybox": Image(command=("sh",), lacks=_NOT_IN_BUSYBOX),
+    "alpine": Image(command=("/bin/sh",), system=_ALPINE, lacks=_NOT_IN_ALPINE),
+    "bash": Image(command=("bash",)),
+    "debian": Image(command=("bash",)),
+    "ubuntu": Image(command=("/bin/bash",)),
+    "perl": Image(programs={"perl": _import_later("programs", "perl")}, command=("perl", "-de0")),
+    "nginx": _web_server("nginx"),
+    "httpd": _web_server("httpd-foreground"),
+    "pause": Image(programs={"/pause": _WAIT}, entrypoint=("/pause",), shell=False, daemon=True),
+    "agnhost": Image(
+        programs={"/agnhost": _AGNHOST, "/agnhost-2": _AGNHOST},
+        entrypoint=("/agnhost",),
+        command=("pause",),
+        files={"/uploads/.keep": b"", "/localhost.crt": _certificate, "/localhost.key": _key},
+        system=_ALPINE,
+    ),
+    "kitten": _picture("kitten"),
+    "nautilus": _picture("nautilus"),
+    "nonewprivs": Image(
+        programs={"/nnp": _import_later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False
+    ),
+    "nonroot": Image(programs=_NO_NEW_PRIVILEGES, entrypoint=("/nnp",), user="1234", shell=False),
+    "glibc-dns-testing": Image(command=("bash",)),
+    "jessie-dnsutils": Image(command=("bash",)),
+    "regression-issue-74839": Image(
+        programs={"/regression-issue-74839": _WAIT}, entrypoint=("/regression-issue-74839",), shell=False
+    ),
+    "resource-consumer": Image(
+        programs={"/consumer": _import_later("programs", "resource_consumer")}, entrypoint=("/consumer",), shell=False
+    ),
+}
+
+
+@cache
+def find_known(image: str) -> Image | None:
+    """Returns the find_known image with a name; None if there is none."""
+    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return _IMAGES.get(name)
+
+
+#: Why an image that does not exist cannot be pulled.
+NOT_FOUND: Final = "failed to resolve reference: not found"
+
+
+def names_of(image: str) -> tuple[str, ...]:
+    """Returns the names under which an image is looked up: as it is, without the tag, and their last parts."""
+    untagged = image.partition("@")[0]
+    if untagged.rfind(":") > untagged.rfind("/"):
+        untagged = untagged[: untagged.rfind(":")]
+    return image, untagged, image.rpartition("/")[2], untagged.rpartition("/")[2]
+
+
+class Images(MutableMapping[str, Image]):
+    """The images of a cluster: `cluster.images["ghcr.io/me/app"] = Image(…)`.
+
+    A name is that of an image with or without its tag, or its last part. Names that are not set are those of `known`.
+
+    Args:
+        changed: called after each change.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._changed = changed
+        self._own: dict[str, Image] = {}
+        self.missing: list[str] = []
+        """Patterns of names of images that do not exist, with `*` and `?`."""
+
+    def __setitem__(self, name: str, image: Image) -> None:
+        self._own[name] = image
+        self._changed()
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+        self._changed()
+
+    def __getitem__(self, name: str) -> Image:
+        found = self.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self._own))
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def find(self, image: str) -> Image | None:
+        """Returns the image with this name; None if it is not known."""
+        if self._own:
+            for name in names_of(image):
+                if name in self._own:
+                    return self._own[name]
+        return find_known(image)
+
+    def runs(self, container: StoredObject, *, completes: bool = False) -> bool:
+        """Reports whether the main program of a container is known, see `Image.runs`."""
+        found = self.find(container.get("image") or "")
+        return found is not None and found.runs(container, completes=completes)
+
+    def plan_without(self, pod: StoredObject) -> PodPlan | None:
+        """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""
+        missing = {
+            one["name"]: ContainerPlan(pull_error=NOT_FOUND)
+            for kind in ("initContainers", "containers")
+            for one in pod["spec"].get(kind) or ()
+            if self.is_missing(one.get("image") or "")
+        }
+        return PodPlan(containers=missing) if missing else None
+
+    def is_missing(self, image: str) -> bool:
+        """Reports whether an image cannot be pulled: its registry is below `invalid.`, or a pattern of `missing` matches."""
+        registry = image.partition("/")[0]
+        if "/" in image and (registry.startswith("invalid.") or registry.endswith(".invalid")):
+            return True
+        return bool(self.missing) and any(fnmatchcase(name, pattern) for name in names_of(image) for pattern in self.missing)
+
+
+#: The images of a cluster whose user has set none.
+DEFAULT: Final = Images()

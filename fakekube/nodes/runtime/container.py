@@ -1,11 +1,13 @@
-"""One run of a container: its files, environment, processes and log.
+"""One run of a container: its files, environment, processes, log, and termination message.
 
 Everything is created on first use: the files for the first exec, the main program when a client first reads the log or
-connects. The main program then runs everything since the start of the container.
+connects. The main program then runs everything since the start of the container. The termination message is the end of the file
+at terminationMessagePath, or of the log.
 
 Invariant: processes and log end with the run; the next run has a `Container` of its own.
 
-Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go.
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, convertToKubeContainerStatus),
+pkg/kubelet/container/runtime.go, pkg/kubelet/status/status_manager.go (normalizeStatus).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.clock import Clock
+from fakekube.controllers.objects import StoredObject
 from fakekube.nodes.runtime.behaviour import Behaviour
 from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null
@@ -29,16 +32,13 @@ from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
 from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running
 from fakekube.nodes.runtime.shell.interpreter import Shell
-from fakekube.nodes.runtime.shell.programs import ProgramNotFound, find_program, shebang
+from fakekube.nodes.runtime.shell.state import ProgramNotFound, find_program, shebang
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
     from fakekube.nodes.runtime.main_program import MainProgram
     from fakekube.nodes.runtime.network import Network
 
-__all__ = ["Container", "ContainerContext", "Run"]
-
-Object = Mapping[str, Any]
 
 _MEMORY: Final = 2 * 1024**3
 #: The maximum of `Container.memory_bound`, in bytes.
@@ -61,7 +61,7 @@ class Run:
 class ContainerContext:
     """The functions of the pod that a container uses."""
 
-    pod: Callable[[], Object]
+    pod: Callable[[], StoredObject]
     """Returns the current Pod object."""
     clock: Clock
     behaviour: Callable[[], Behaviour]
@@ -87,7 +87,7 @@ class Container:
         context: the functions of its pod.
     """
 
-    def __init__(self, spec: Object, run: Run, context: ContainerContext) -> None:
+    def __init__(self, spec: StoredObject, run: Run, context: ContainerContext) -> None:
         self.spec, self.run = spec, run
         self._context = context
         self.clock = context.clock
@@ -107,7 +107,7 @@ class Container:
     # ------------------------------------------------------------ properties
 
     @property
-    def pod(self) -> Object:
+    def pod(self) -> StoredObject:
         """The current Pod object."""
         return self._context.pod()
 
@@ -303,8 +303,7 @@ class Container:
     def _found(self, name: str, program: Program) -> Command:
         path = find_program(name, self.files, program.env.get("PATH", ""), program.cwd)
         if path is None and self.behaviour().host_programs:
-            from fakekube.nodes.runtime.handler_commands import handler_command
-            from fakekube.nodes.runtime.host_programs import is_installed, run_on_host
+            from fakekube.nodes.runtime.handler_commands import handler_command, is_installed, run_on_host
 
             if is_installed(name):
                 return handler_command(run_on_host)
@@ -403,3 +402,30 @@ def _script(path: str, interpreter: list[str] | None) -> Command:
         return await program.run_other([*words, path, *program.args], program)
 
     return run
+
+
+#: The maximum length of a message, and of all messages of a pod.
+_MAX_LENGTH: Final = 4096
+_MAX_POD_LENGTH: Final = 12 * 1024
+#: The part of the log that is a message.
+_LOG_LINES: Final = 80
+_LOG_LENGTH: Final = 2048
+_FALLBACK: Final = "FallbackToLogsOnError"
+
+
+def termination_message(container: Container, code: int) -> str:
+    """Returns the message of a container whose main program has exited with this code."""
+    message = _file_content(container)[-_MAX_LENGTH:]
+    if not message and code and container.spec.get("terminationMessagePolicy") == _FALLBACK:
+        message = container.log.tail(_LOG_LINES)[-_LOG_LENGTH:]
+    spec = container.pod["spec"]
+    count = sum(len(spec.get(field) or ()) for field in ("containers", "initContainers", "ephemeralContainers"))
+    return message[: _MAX_POD_LENGTH // count].decode("utf-8", "replace")
+
+
+def _file_content(container: Container) -> bytes:
+    path = container.spec.get("terminationMessagePath") or ""
+    try:
+        return bytes(container.files.read(path)) if path else b""
+    except OSError:
+        return b""

@@ -11,15 +11,12 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
-
-__all__ = ["REFERENCE", "environment", "expand", "field_value", "resource_value"]
-
-Object = Mapping[str, Any]
+from fakekube.controllers.objects import StoredObject
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")
@@ -27,7 +24,7 @@ _MASTER_SERVICE: Final = "kubernetes"
 _SUBSCRIPT: Final = re.compile(r"(metadata\.(?:labels|annotations))\['(.+)'\]")
 
 
-def environment(pod: Object, container: Object, cluster: ClusterAccess, node: Object | None) -> dict[str, str]:
+def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAccess, node: StoredObject | None) -> dict[str, str]:
     """Returns the variables of a container.
 
     Args:
@@ -64,7 +61,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def _services(namespace: str, cluster: ClusterAccess, *, all_of_them: bool) -> dict[str, str]:
-    found: list[Object] = [service for service in cluster.list("", "services", namespace) if all_of_them]
+    found: list[StoredObject] = [service for service in cluster.list("", "services", namespace) if all_of_them]
     master = cluster.get("", "services", "default", _MASTER_SERVICE)
     if master is not None and not any(one["metadata"]["name"] == _MASTER_SERVICE for one in found):
         found.append(master)
@@ -75,7 +72,7 @@ def _services(namespace: str, cluster: ClusterAccess, *, all_of_them: bool) -> d
     return made
 
 
-def _of_service(service: Object) -> dict[str, str]:
+def _of_service(service: StoredObject) -> dict[str, str]:
     prefix = service["metadata"]["name"].upper().replace("-", "_")
     address, ports = service["spec"]["clusterIP"], service["spec"].get("ports") or ()
     made = {f"{prefix}_SERVICE_HOST": address}
@@ -108,7 +105,7 @@ def values_of(kind: str, namespace: str, name: str, cluster: ClusterAccess) -> d
     return {key: value.encode() for key, value in data.items()} | {key: b64decode(value) for key, value in binary.items()}
 
 
-def _from(source: Object, namespace: str, cluster: ClusterAccess) -> dict[str, str]:
+def _from(source: StoredObject, namespace: str, cluster: ClusterAccess) -> dict[str, str]:
     prefix = source.get("prefix") or ""
     for field, kind in (("configMapRef", "configmaps"), ("secretRef", "secrets")):
         if field in source:
@@ -117,7 +114,9 @@ def _from(source: Object, namespace: str, cluster: ClusterAccess) -> dict[str, s
     return {}
 
 
-def _value_from(source: Object, pod: Object, container: Object, cluster: ClusterAccess, node: Object | None) -> str | None:
+def _value_from(
+    source: StoredObject, pod: StoredObject, container: StoredObject, cluster: ClusterAccess, node: StoredObject | None
+) -> str | None:
     if "fieldRef" in source:
         return field_value(pod, source["fieldRef"]["fieldPath"])
     if "resourceFieldRef" in source:
@@ -133,7 +132,7 @@ def _value_from(source: Object, pod: Object, container: Object, cluster: Cluster
 # ---------------------------------------------------------------- the downward API
 
 
-def field_value(pod: Object, path: str) -> str:
+def field_value(pod: StoredObject, path: str) -> str:
     """Returns the value of a field of the pod for the downward API; "" for an unsupported field."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     subscript = _SUBSCRIPT.fullmatch(path)
@@ -156,7 +155,7 @@ def field_value(pod: Object, path: str) -> str:
     return str(values.get(path, ""))
 
 
-def resource_value(pod: Object, container: Object, reference: Object, node: Object | None) -> str:
+def resource_value(pod: StoredObject, container: StoredObject, reference: StoredObject, node: StoredObject | None) -> str:
     """Returns the value of a `resourceFieldRef`: a resource of a container in units of the divisor, rounded up."""
     wanted = next((one for one in _containers(pod) if one["name"] == reference.get("containerName")), container)
     side, _, resource = reference["resource"].partition(".")
@@ -168,6 +167,6 @@ def resource_value(pod: Object, container: Object, reference: Object, node: Obje
     return str(-(-parse_quantity(str(quantity or "0")).milli_value() // scale))
 
 
-def _containers(pod: Object) -> Iterable[Object]:
+def _containers(pod: StoredObject) -> Iterable[StoredObject]:
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         yield from pod["spec"].get(kind) or ()

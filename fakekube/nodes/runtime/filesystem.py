@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Device", "Directory", "File", "FileSystem", "Mount", "Node", "Space", "Symlink", "oserror"]
-
 #: The maximum number of symbolic links in a path.
 _MAX_LINKS = 40
 

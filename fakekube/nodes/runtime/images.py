@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from fakekube.controllers.objects import StoredObject
 from fakekube.nodes.runtime.commands import APPLETS
 from fakekube.nodes.runtime.dns import resolver_of
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Space, Symlink
@@ -16,9 +17,6 @@ from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSyste
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
 
-__all__ = ["APPLET", "PROGRAM", "START_LINES", "WEB_ROOTS", "base_name", "hostname_of", "install", "node_root", "page"]
-
-Object = Mapping[str, Any]
 
 #: The bytes that the files of a node may have.
 NODE_CAPACITY: Final = 256 * 1024 * 1024
@@ -128,7 +126,7 @@ def node_root(node: str, now: float) -> FileSystem:
     return files
 
 
-def hostname_of(pod: Object) -> str:
+def hostname_of(pod: StoredObject) -> str:
     """Returns the host name of a pod's containers."""
     spec = pod["spec"]
     if spec.get("hostNetwork"):
@@ -141,7 +139,7 @@ def hostname_of(pod: Object) -> str:
     return hostname
 
 
-def install(pod: Object, files: FileSystem) -> None:
+def install(pod: StoredObject, files: FileSystem) -> None:
     """Writes the files that a kubelet adds: /etc/hosts, /etc/hostname, /etc/resolv.conf."""
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     hostname, address = hostname_of(pod), (pod.get("status") or {}).get("podIP", "")

@@ -1,6 +1,6 @@
 """The HTTP endpoints of a kubelet, which clients call through nodes/proxy: health, pods, statistics, metrics, logs.
 
-Values are those of `nodes.runtime.usage`; cumulative ones are proportional to the time that a container has been running.
+Values are those of `nodes.runtime.resources`; cumulative ones are proportional to the time that a container has been running.
 
 Invariant: a response is for one node, at one time of the clock.
 
@@ -19,15 +19,14 @@ from urllib.parse import parse_qs
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.base.golang.timestamps import print_time
+from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
-from fakekube.nodes.runtime.usage import Used, container_usage, running_containers
+from fakekube.nodes.runtime.resources import Used, container_usage, running_containers
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.runtime import Runtime
 
-__all__ = ["KubeletServer"]
 
-Object = Mapping[str, Any]
 Answer = tuple[int, str, bytes | Iterable[bytes]]
 """Status code, media type, body."""
 
@@ -100,14 +99,14 @@ class KubeletServer:
 
     # ------------------------------------------------------------ pods
 
-    def _pods(self) -> list[Object]:
+    def _pods(self) -> list[StoredObject]:
         return [pod for pod in self._runtime.cluster.list("", "pods") if pod["spec"].get("nodeName") == self._node]
 
-    def _running(self) -> list[Object]:
+    def _running(self) -> list[StoredObject]:
         return [pod for pod in self._pods() if (pod.get("status") or {}).get("phase") == "Running"]
 
     @staticmethod
-    def _list(pods: list[Object]) -> Answer:
+    def _list(pods: list[StoredObject]) -> Answer:
         return 200, _JSON, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
 
     def _container_logs(self, path: re.Match[str], query: Mapping[str, list[str]]) -> Answer:
@@ -140,7 +139,7 @@ class KubeletServer:
 
     # ------------------------------------------------------------ statistics
 
-    def _used(self) -> Iterator[tuple[Object, Object, Used, float]]:
+    def _used(self) -> Iterator[tuple[StoredObject, StoredObject, Used, float]]:
         """Yields pods, their running containers, their usage, and for how many seconds they have been running."""
         now = self._runtime.clock.now()
         for pod in self._running():
@@ -261,12 +260,12 @@ class KubeletServer:
 Sample = tuple[Mapping[str, str], float]
 
 
-def _started(pod: Object, default: datetime) -> datetime:
+def _started(pod: StoredObject, default: datetime) -> datetime:
     text = (pod.get("status") or {}).get("startTime")
     return datetime.fromisoformat(text) if text else default
 
 
-def _as_running(pod: Object) -> Object:
+def _as_running(pod: StoredObject) -> StoredObject:
     """Returns a pod with the fields that the container runtime knows: names and images."""
     metadata = {name: pod["metadata"][name] for name in ("name", "namespace", "uid")}
     containers = [{"name": one["name"], "image": one.get("image", ""), "resources": {}} for one in running_containers(pod)]
@@ -285,7 +284,7 @@ def _storage(now: str) -> dict[str, Any]:
     return {"time": now, "availableBytes": capacity - _GIGABYTE, "capacityBytes": capacity, "usedBytes": _GIGABYTE}
 
 
-def _labels(pod: Object, container: Object) -> dict[str, str]:
+def _labels(pod: StoredObject, container: StoredObject) -> dict[str, str]:
     return {"container": container["name"], "namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"]}
 
 

@@ -1,8 +1,10 @@
-"""The ports of a pod at which programs of its containers listen.
+"""The ports of a pod at which programs of its containers listen, and ports of this machine that lead to them.
 
-A listener of TCP makes a connection when it is called; a listener of UDP returns the datagram that answers another one.
+A listener of TCP makes a connection when it is called; a listener of UDP returns the datagram that answers another one. A
+`Bridge` is a port on loopback for clients of the API server that need a socket, such as the callers of webhooks and of aggregated
+API servers. It is made when it is first needed.
 
-Invariant: a port is free again when its program ends.
+Invariant: a port is free again when its program ends; the threads and sockets of a bridge end with its pod, or its connection.
 
 Specified by: listen(2), udp(7).
 """
@@ -10,10 +12,13 @@ Specified by: listen(2), udp(7).
 from __future__ import annotations
 
 import errno
+import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from fakekube.base.threads import WORKERS
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.filesystem import oserror
 
@@ -103,3 +108,64 @@ class Listeners:
         if receive is None:
             raise oserror(errno.ECONNREFUSED)
         return receive(data, peer)
+
+
+class Bridge:
+    """A port of this machine that leads to a port of a pod.
+
+    Args:
+        connect: returns a new connection to the port of the pod. Raises OSError.
+    """
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._connect = connect
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address: tuple[str, int] = ("127.0.0.1", self._listener.getsockname()[1])
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        WORKERS.run(self._accept)
+
+    def close(self) -> None:
+        """Ends the bridge and its connections."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            found = list(self._open)
+        for one in found:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                connection = self._connect()
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                self._open.add(client)
+            WORKERS.run(lambda client=client, connection=connection: self._upstream(client, connection))  # type: ignore[misc]
+            WORKERS.run(lambda client=client, connection=connection: self._downstream(client, connection))  # type: ignore[misc]
+
+    @staticmethod
+    def _upstream(client: socket.socket, connection: Connection) -> None:
+        with suppress(OSError):
+            while data := client.recv(65536):
+                connection.from_client.write_all(data)
+        connection.from_client.close()
+
+    def _downstream(self, client: socket.socket, connection: Connection) -> None:
+        with suppress(OSError):
+            while data := connection.to_client.read_blocking():
+                client.sendall(data)
+        connection.to_client.abandon()
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._open.discard(client)
+        client.close()

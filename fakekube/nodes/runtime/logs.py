@@ -19,8 +19,6 @@ from fakekube.base.clock import Clock
 from fakekube.net.streaming.kubelet_api import LogOptions
 from fakekube.net.streams import Notifier
 
-__all__ = ["ContainerLog", "LogStream", "read_log"]
-
 #: containerLogMaxSize of a kubelet, in bytes.
 MAX_SIZE: Final = 10 * 1024 * 1024
 #: The maximum length of a line; longer ones are split.

@@ -19,16 +19,14 @@ from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import ExitStatus, Streams
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.behaviour import LogPlan
-from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader
+from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, Terminal
 from fakekube.nodes.runtime.images import START_LINES, base_name
 from fakekube.nodes.runtime.scheduling import SIGKILL, Scheduler, Task, sleep, until
-from fakekube.nodes.runtime.shell.programs import ProgramNotFound
-from fakekube.nodes.runtime.terminal import Terminal
+from fakekube.nodes.runtime.shell.state import ProgramNotFound
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.container import Container, Run
 
-__all__ = ["Attachment", "MainProgram"]
 
 #: Seconds after the start of the container at which the program starts, so that no line is older than the status' startedAt.
 _START: Final = 0.001

@@ -27,8 +27,6 @@ from fakekube.nodes.runtime.filesystem import FileSystem
 from fakekube.nodes.runtime.images import WEB_ROOTS, base_name, page
 from fakekube.nodes.runtime.listeners import Peer
 
-__all__ = ["default_application", "is_application", "over_connection", "serve"]
-
 _log = logging.getLogger(__name__)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

@@ -8,17 +8,15 @@ Specified by: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/{exec,http,tcp}
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.container import Container
 
-__all__ = ["Result", "run_handler"]
-
-Object = Mapping[str, Any]
 
 #: The statuses of an HTTP response that are a success.
 _SUCCEEDED: Final = range(200, 400)
@@ -38,7 +36,7 @@ class Result(NamedTuple):
     """The time that it took, by the clock of the cluster."""
 
 
-def run_handler(container: Container, handler: Object, limit: float) -> Result:
+def run_handler(container: Container, handler: StoredObject, limit: float) -> Result:
     """Runs the handler of a probe or of a hook.
 
     Args:
@@ -67,7 +65,7 @@ def _run_command(container: Container, command: Sequence[str], limit: float) -> 
     return Result(ended.output.decode("utf-8", "replace"), ended.seconds)
 
 
-def _connect(container: Container, kind: str, action: Object, limit: float) -> str | None:
+def _connect(container: Container, kind: str, action: StoredObject, limit: float) -> str | None:
     """Connects to a port, and sends the request of `httpGet`. Returns why that failed."""
     host = action.get("host") or container.network.own_address()
     port = _port(container, action["port"])
@@ -92,7 +90,7 @@ def _connect(container: Container, kind: str, action: Object, limit: float) -> s
     return None if status in _SUCCEEDED else f"HTTP probe failed with statuscode: {status}"
 
 
-def _check_health(container: Container, action: Object) -> str | None:
+def _check_health(container: Container, action: StoredObject) -> str | None:
     """Asks a gRPC server for its health. Returns why it is not healthy."""
     port = int(action["port"])
     check = container.network.listeners.health.get(port)
@@ -110,7 +108,7 @@ def _port(container: Container, port: int | str) -> int:
     return int(named.get(port, port))
 
 
-def _get(connection: Connection, host: str, path: str, headers: Iterable[Object], limit: float) -> int:
+def _get(connection: Connection, host: str, path: str, headers: Iterable[StoredObject], limit: float) -> int:
     """Sends a GET request. Returns the status of the response. Raises TimeoutError, BrokenPipeError, ValueError."""
     given = {one["name"]: one["value"] for one in headers}
     fields = {"Host": host, "User-Agent": _AGENT, "Accept": "*/*", **given, "Connection": "close"}

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from fakekube.nodes.runtime.scheduling import breathe, check_memory
 
-__all__ = ["Expression", "Match", "PatternError", "compile_posix", "glob", "remove_prefix", "remove_suffix"]
-
 #: The maximum memory of one compiled expression, in bytes.
 _MAX_MEMORY: Final = 1 << 20
 _REPETITION: Final = re.compile(r"(\d*)(?:(,)(\d*))?(\\?\})")
@@ -330,3 +328,16 @@ def remove_suffix(text: str, pattern: str, *, longest: bool) -> str:
     """Removes the shortest or longest end that matches."""
     found = glob(pattern, form=r"\A(.*?)(?:{})\z" if longest else r"\A(.*)(?:{})\z").match(text)
     return text if found is None else found[1]
+
+
+_SPECIAL = re.compile(r"[*?\[]")
+
+
+def escape(text: str) -> str:
+    """Returns a pattern that matches this text only."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", text)
+
+
+def is_pattern(text: str) -> bool:
+    """Reports whether a text contains unescaped special characters."""
+    return bool(_SPECIAL.search(re.sub(r"\\.", "", text)))

@@ -11,13 +11,13 @@ Specified by: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, GetExec, Get
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
+from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import (
     Connection,
     Destination,
@@ -28,7 +28,7 @@ from fakekube.net.streaming.kubelet_api import (
     Streams,
 )
 from fakekube.net.streams import Stream
-from fakekube.nodes.images.registry import DEFAULT, Images
+from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 from fakekube.nodes.runtime.container import Container, Run
 from fakekube.nodes.runtime.filesystem import FileSystem
@@ -38,10 +38,6 @@ from fakekube.nodes.runtime.logs import LogStream, read_log
 from fakekube.nodes.runtime.network import Routes
 from fakekube.nodes.runtime.sandbox import Sandbox
 from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
-
-__all__ = ["Runtime"]
-
-Object = Mapping[str, Any]
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _SPECS = ("containers", "initContainers", "ephemeralContainers")
@@ -63,8 +59,8 @@ class Runtime:
         self,
         backend: Backend,
         client: Client,
-        behaviour: Callable[[Object, Object], Behaviour] | None = None,
-        on_exit: Callable[[Object, Container, int | None], None] | None = None,
+        behaviour: Callable[[StoredObject, StoredObject], Behaviour] | None = None,
+        on_exit: Callable[[StoredObject, Container, int | None], None] | None = None,
         images: Images | None = None,
     ) -> None:
         self.cluster = backend.services
@@ -83,7 +79,7 @@ class Runtime:
 
     # ------------------------------------------------------------ pods and containers
 
-    def sandbox(self, pod: Object) -> Sandbox:
+    def sandbox(self, pod: StoredObject) -> Sandbox:
         """Returns the sandbox of a pod; creates it on first use."""
         uid = pod["metadata"]["uid"]
         with self._lock:
@@ -107,7 +103,7 @@ class Runtime:
         for one in list(self._sandboxes.values()):
             one.catch_up()
 
-    def container(self, pod: Object, name: str, *, previous: bool = False) -> Container:
+    def container(self, pod: StoredObject, name: str, *, previous: bool = False) -> Container:
         """Returns the current run of a container, or the previous one. Raises KubeletError if there is none."""
         spec = next((one for kind in _SPECS for one in pod["spec"].get(kind) or () if one["name"] == name), None)
         status = _status_of(pod, name)
@@ -128,11 +124,11 @@ class Runtime:
                 found = self._node_files[node] = node_root(node, self.clock.now().timestamp())
         return found
 
-    def behaviour_of(self, pod: Object, container: Object) -> Behaviour:
+    def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
         """Returns the behaviour that tests have set for a container."""
         return self._behaviour(pod, container)
 
-    def request_token(self, pod: Object, audience: str, seconds: int) -> str:
+    def request_token(self, pod: StoredObject, audience: str, seconds: int) -> str:
         """Requests a token for the service account of a pod; returns "" if the request fails."""
         metadata = pod["metadata"]
         reference = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
@@ -145,7 +141,7 @@ class Runtime:
         except ApiError:
             return ""
 
-    def exited(self, pod: Object, container: Container, code: int | None) -> None:
+    def exited(self, pod: StoredObject, container: Container, code: int | None) -> None:
         """Called when a main program has ended, or with None if the shell does not have it; calls `on_exit` if it determines
         the end of its container."""
         decides = container.behaviour().follows_command
@@ -156,7 +152,7 @@ class Runtime:
 
     # ------------------------------------------------------------ kubelet_api.Kubelet
 
-    def container_logs(self, pod: Object, container: str, options: LogOptions) -> Stream | bytes:
+    def container_logs(self, pod: StoredObject, container: str, options: LogOptions) -> Stream | bytes:
         """See `kubelet_api.Kubelet`."""
         found = self.container(pod, container, previous=options.previous)
         found.main.catch_up()
@@ -165,7 +161,7 @@ class Runtime:
         found.main.follow()
         return LogStream(found.log, options, self.clock, found.main.unfollow)
 
-    def exec(self, pod: Object, container: str, command: Sequence[str], streams: Streams) -> Execution:
+    def exec(self, pod: StoredObject, container: str, command: Sequence[str], streams: Streams) -> Execution:
         """See `kubelet_api.Kubelet`."""
         found = self._running(pod, container)
         found.main.catch_up()
@@ -174,7 +170,7 @@ class Runtime:
             return exec_handler(handler, found, command, streams)
         return exec_program(found, command, streams)
 
-    def attach(self, pod: Object, container: str, streams: Streams) -> Execution:
+    def attach(self, pod: StoredObject, container: str, streams: Streams) -> Execution:
         """See `kubelet_api.Kubelet`."""
         found = self._running(pod, container)
         handler = found.behaviour().attach
@@ -182,13 +178,13 @@ class Runtime:
             return exec_handler(handler, found, (), streams)
         return attach(found, streams)
 
-    def _running(self, pod: Object, name: str) -> Container:
+    def _running(self, pod: StoredObject, name: str) -> Container:
         found = self.container(pod, name)
         if not found.is_running:
             raise KubeletError(500, f'container not found ("{name}")')
         return found
 
-    def port_forward(self, pod: Object, port: int) -> Connection:
+    def port_forward(self, pod: StoredObject, port: int) -> Connection:
         """See `kubelet_api.Kubelet`."""
         try:
             return self.connect(pod, port)
@@ -199,15 +195,15 @@ class Runtime:
                 f"IPv6 dial tcp6: address localhost: no suitable address found "
             ) from None
 
-    def connect(self, pod: Object, port: int, peer: Peer | None = None) -> Connection:
+    def connect(self, pod: StoredObject, port: int, peer: Peer | None = None) -> Connection:
         """Connects to a port of a pod. Raises OSError."""
         return self.sandbox(pod).connect(port, peer)
 
-    def listens(self, pod: Object, port: int, protocol: str) -> bool:
+    def listens(self, pod: StoredObject, port: int, protocol: str) -> bool:
         """Reports whether a program of a pod listens at a port."""
         return self.sandbox(pod).listens(port, protocol)
 
-    def send(self, pod: Object, port: int, data: bytes, peer: Peer) -> bytes | None:
+    def send(self, pod: StoredObject, port: int, data: bytes, peer: Peer) -> bytes | None:
         """Sends a datagram to a port of a pod. Returns its answer; None if there is none. Raises OSError."""
         return self.sandbox(pod).send(port, data, peer)
 
@@ -237,23 +233,23 @@ class Runtime:
         body = self._client.application(environ, lambda line, found, error=None: started.append(line))
         return int(started[0].partition(" ")[0]), b"".join(body)
 
-    def pod_destination(self, pod: Object, port: int) -> Destination | None:
+    def pod_destination(self, pod: StoredObject, port: int) -> Destination | None:
         """See `kubelet_api.Kubelet`."""
         return self.sandbox(pod).destination(port)
 
-    def node_destination(self, node: Object) -> Destination | None:
+    def node_destination(self, node: StoredObject) -> Destination | None:
         """See `kubelet_api.Kubelet`."""
         from fakekube.nodes.runtime.kubelet_server import KubeletServer
 
         return KubeletServer(node["metadata"]["name"], self)
 
 
-def _status_of(pod: Object, name: str) -> Object | None:
+def _status_of(pod: StoredObject, name: str) -> StoredObject | None:
     status = pod.get("status") or {}
     return next((one for kind in _STATUSES for one in status.get(kind) or () if one["name"] == name), None)
 
 
-def run_of(status: Object, *, previous: bool = False) -> Run | None:
+def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:
     """Returns the run in a container status, or the previous one; None if there is none."""
     state, attempt = status.get("state") or {}, status.get("restartCount", 0)
     last = (status.get("lastState") or {}).get("terminated")
@@ -266,7 +262,7 @@ def run_of(status: Object, *, previous: bool = False) -> Run | None:
     return None if last is None else _ended(last, attempt)
 
 
-def _ended(state: Object, attempt: int) -> Run:
+def _ended(state: StoredObject, attempt: int) -> Run:
     started, finished = state.get("startedAt"), state.get("finishedAt")
     end = datetime.fromisoformat(finished) if finished else datetime.fromisoformat("1970-01-01T00:00:00+00:00")
     return Run(attempt, datetime.fromisoformat(started) if started else end, end, state.get("exitCode", 0))

@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
-from fakekube.nodes.runtime.cgroup import mount_cgroup
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network
+from fakekube.nodes.runtime.resources import mount_cgroup
 from fakekube.nodes.runtime.volumes import Volumes
 
 if TYPE_CHECKING:
-    from fakekube.nodes.runtime.bridges import Bridge
+    from fakekube.nodes.runtime.listeners import Bridge
     from fakekube.nodes.runtime.runtime import Runtime
 
-__all__ = ["Sandbox"]
-
-Object = Mapping[str, Any]
 
 #: Ports that images serve although the container does not declare them.
 _WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
@@ -45,7 +42,7 @@ class Sandbox:
         runtime: of the cluster.
     """
 
-    def __init__(self, pod: Object, runtime: Runtime) -> None:
+    def __init__(self, pod: StoredObject, runtime: Runtime) -> None:
         self._last = pod
         self._runtime = runtime
         self._lock = threading.RLock()
@@ -77,13 +74,13 @@ class Sandbox:
 
     # ------------------------------------------------------------ the pod
 
-    def _stored(self) -> Object | None:
+    def _stored(self) -> StoredObject | None:
         metadata = self._last["metadata"]
         found = self._runtime.cluster.get("", "pods", metadata["namespace"], metadata["name"])
         return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
 
     @property
-    def pod(self) -> Object:
+    def pod(self) -> StoredObject:
         """The current Pod object; after its deletion the last one."""
         found = self._stored()
         if found is not None:
@@ -96,13 +93,13 @@ class Sandbox:
         return self._stored() is None
 
     @property
-    def node(self) -> Object | None:
+    def node(self) -> StoredObject | None:
         """The node of the pod."""
         return self._runtime.cluster.get("", "nodes", "", self.pod["spec"].get("nodeName", ""))
 
     # ------------------------------------------------------------ containers
 
-    def container(self, spec: Object, run: Run) -> Container:
+    def container(self, spec: StoredObject, run: Run) -> Container:
         """Returns a run of a container."""
         name = spec["name"]
         with self._lock:
@@ -116,7 +113,7 @@ class Sandbox:
             found.end(run)
         return found
 
-    def _made(self, spec: Object, run: Run) -> Container:
+    def _made(self, spec: StoredObject, run: Run) -> Container:
         runtime = self._runtime
         context = ContainerContext(
             lambda: self.pod,
@@ -131,7 +128,7 @@ class Sandbox:
         )
         return Container(spec, run, context)
 
-    def _environment_of(self, spec: Object) -> dict[str, str]:
+    def _environment_of(self, spec: StoredObject) -> dict[str, str]:
         """Returns the variables of a container: those of its image, unless the pod sets them, and all others."""
         made = environment(self.pod, spec, self._runtime.cluster, self.node)
         image = self._runtime.images.find(spec.get("image") or "")
@@ -153,12 +150,12 @@ class Sandbox:
             writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
         return writable
 
-    def _resources_of(self, container: Container) -> Object:
+    def _resources_of(self, container: Container) -> StoredObject:
         """Returns the present resources of a container."""
         from fakekube.nodes.runtime.runtime import _status_of
 
         status = _status_of(self.pod, container.name) or {}
-        found: Object = status.get("resources") or container.spec.get("resources") or {}
+        found: StoredObject = status.get("resources") or container.spec.get("resources") or {}
         return found
 
     def catch_up(self) -> None:
@@ -197,7 +194,7 @@ class Sandbox:
 
     # ------------------------------------------------------------ ports
 
-    def _behaviours(self) -> list[tuple[Object, Behaviour]]:
+    def _behaviours(self) -> list[tuple[StoredObject, Behaviour]]:
         pod = self.pod
         return [(one, self._runtime.behaviour_of(pod, one)) for one in pod["spec"]["containers"]]
 
@@ -228,7 +225,7 @@ class Sandbox:
         spec = declared.get(port) or found[0][0]
         return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
 
-    def _serves_nothing(self, spec: Object) -> bool:
+    def _serves_nothing(self, spec: StoredObject) -> bool:
         """Whether only the programs of a container listen at its ports: their image is known, and no web server."""
         return self._runtime.images.runs(spec) and base_name(spec.get("image", "")) not in _WELL_KNOWN
 
@@ -261,7 +258,7 @@ class Sandbox:
             self.connect(port).from_client.close()
         except OSError:
             return None
-        from fakekube.nodes.runtime.bridges import Bridge
+        from fakekube.nodes.runtime.listeners import Bridge
 
         with self._lock:
             if port not in self._bridges:

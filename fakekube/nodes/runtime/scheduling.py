@@ -28,25 +28,6 @@ from fakekube.base.clock import Clock, Timer
 from fakekube.base.threads import WORKERS
 from fakekube.net.streams import Notifier, Source
 
-__all__ = [
-    "DEFAULT_MEMORY",
-    "SIGHUP",
-    "SIGINT",
-    "SIGKILL",
-    "SIGPIPE",
-    "SIGTERM",
-    "Killed",
-    "Scheduler",
-    "Task",
-    "breathe",
-    "check_memory",
-    "checkpoint",
-    "current",
-    "running",
-    "sleep",
-    "until",
-]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

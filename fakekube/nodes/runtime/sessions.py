@@ -13,15 +13,12 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.threads import WORKERS
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, Streams
+from fakekube.nodes.runtime.behaviour import Context, Handler, call
 from fakekube.nodes.runtime.container import Container
-from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter
-from fakekube.nodes.runtime.handlers import Context, Handler, call
+from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter, Terminal
 from fakekube.nodes.runtime.main_program import Attachment
 from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Scheduler, until
-from fakekube.nodes.runtime.shell.programs import ProgramNotFound
-from fakekube.nodes.runtime.terminal import Terminal
-
-__all__ = ["attach", "exec_handler", "exec_program"]
+from fakekube.nodes.runtime.shell.state import ProgramNotFound
 
 
 def _close(streams: Streams) -> None:

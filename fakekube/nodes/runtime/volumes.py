@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.controllers.objects import StoredObject
 from fakekube.nodes.runtime.environment import expand, field_value, resource_value, values_of
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
-
-__all__ = ["Volumes"]
-
-Object = Mapping[str, Any]
 
 
 class _Content(NamedTuple):
@@ -47,11 +44,11 @@ class Volumes:
 
     def __init__(
         self,
-        pod: Callable[[], Object],
+        pod: Callable[[], StoredObject],
         cluster: ClusterAccess,
         now: Callable[[], float],
         token: Callable[[str, int], str],
-        node: Callable[[], Object | None],
+        node: Callable[[], StoredObject | None],
         *,
         node_files: Callable[[], FileSystem],
         image_root: Callable[[str], Directory],
@@ -61,7 +58,7 @@ class Volumes:
         self._directories: dict[str, Node] = {}
         self._stamp = "..2026_01_01_00_00_00.0"
 
-    def mount(self, container: Object, environment: Mapping[str, str], files: FileSystem) -> None:
+    def mount(self, container: StoredObject, environment: Mapping[str, str], files: FileSystem) -> None:
         """Mounts the volumeMounts of a container."""
         volumes = {one["name"]: one for one in self._pod()["spec"].get("volumes") or ()}
         for one in container.get("volumeMounts") or ():
@@ -91,7 +88,7 @@ class Volumes:
             else found
         )
 
-    def _directory(self, volume: Object) -> Node:
+    def _directory(self, volume: StoredObject) -> Node:
         found = self._directories.get(volume["name"])
         if found is None and "image" in volume:
             found = self._directories[volume["name"]] = self._image_root(volume["image"].get("reference") or "")
@@ -103,7 +100,7 @@ class Volumes:
             self._directories[volume["name"]] = found
         return found
 
-    def _on_node(self, source: Object) -> Node:
+    def _on_node(self, source: StoredObject) -> Node:
         """Returns the file or directory of the node at the path of a hostPath; it is created if it does not exist."""
         files = self._node_files()
         path = source["path"]
@@ -114,14 +111,14 @@ class Volumes:
             return files.write(path, b"")
         return files.make_directories(path)
 
-    def _empty(self, volume: Object) -> Directory:
+    def _empty(self, volume: StoredObject) -> Directory:
         """Returns the directory of a volume without content, which belongs to the pod's fsGroup."""
         group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
         kind = "tmpfs" if (volume.get("emptyDir") or {}).get("medium") == "Memory" else "ext4"
         mode = 0o777 if group is None else 0o2777
         return Directory(mode, gid=int(group or 0), mtime=self._now(), kind=kind)
 
-    def _contents_of(self, volume: Object) -> Callable[[], dict[str, _Content]] | None:
+    def _contents_of(self, volume: StoredObject) -> Callable[[], dict[str, _Content]] | None:
         """Returns the function that computes the content of a volume; None for an empty directory."""
         sources = {
             "configMap": self._config_map,
@@ -162,20 +159,20 @@ class Volumes:
 
     # ------------------------------------------------------------ sources
 
-    def _config_map(self, source: Object, mode: int) -> dict[str, _Content]:
+    def _config_map(self, source: StoredObject, mode: int) -> dict[str, _Content]:
         return self._keyed("configmaps", source.get("name") or "", source, mode)
 
-    def _secret(self, source: Object, mode: int) -> dict[str, _Content]:
+    def _secret(self, source: StoredObject, mode: int) -> dict[str, _Content]:
         return self._keyed("secrets", source.get("secretName") or source.get("name") or "", source, mode)
 
-    def _keyed(self, kind: str, name: str, source: Object, mode: int) -> dict[str, _Content]:
+    def _keyed(self, kind: str, name: str, source: StoredObject, mode: int) -> dict[str, _Content]:
         values = values_of(kind, self._pod()["metadata"]["namespace"], name, self._cluster)
         items = source.get("items")
         if not items:
             return {key: _Content(value, mode) for key, value in values.items()}
         return {item["path"]: _Content(values[item["key"]], item.get("mode", mode)) for item in items if item["key"] in values}
 
-    def _downward(self, source: Object, mode: int) -> dict[str, _Content]:
+    def _downward(self, source: StoredObject, mode: int) -> dict[str, _Content]:
         pod, made = self._pod(), {}
         for item in source.get("items") or ():
             if "fieldRef" in item:
@@ -185,7 +182,7 @@ class Volumes:
             made[item["path"]] = _Content(value.encode(), item.get("mode", mode))
         return made
 
-    def _projected(self, source: Object, mode: int) -> dict[str, _Content]:
+    def _projected(self, source: StoredObject, mode: int) -> dict[str, _Content]:
         made: dict[str, _Content] = {}
         for one in source.get("sources") or ():
             if "serviceAccountToken" in one:

@@ -7,3 +7,9 @@ Specified by: sigs.k8s.io/kwok/pkg/kwok/controllers, sigs.k8s.io/kwok/pkg/utils/
 """
 
 from __future__ import annotations
+
+__all__ = ["StageError"]
+
+
+class StageError(ValueError):
+    """A stage is malformed or uses something unsupported, which the message names."""

@@ -22,12 +22,10 @@ from fakekube.controllers.node_utils import has_kubelet
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses
-from fakekube.nodes.node_status import HEALTHY
-from fakekube.nodes.stages.errors import StageError
+from fakekube.nodes.kubelet import HEALTHY
+from fakekube.nodes.stages import StageError
 from fakekube.nodes.stages.go_templates import Function
 from fakekube.nodes.stages.stage import Action, Stage, match_stage, new_stage
-
-__all__ = ["RELOAD", "StageController"]
 
 STAGES: Final = "stages.kwok.x-k8s.io"
 #: The key that makes the controller reload all stages.

@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from fakekube.nodes.stages.errors import StageError
-
-__all__ = ["Query", "compile_query"]
+from fakekube.nodes.stages import StageError
 
 #: Returns the values that a query finds in a value, without nulls.
 Query = Callable[[Any], list[Any]]

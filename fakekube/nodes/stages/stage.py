@@ -23,14 +23,11 @@ from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.types import DYN
 from fakekube.apimachinery.cel.views import untyped
 from fakekube.apimachinery.patch.errors import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.controllers.objects import StoredObject
 from fakekube.nodes.plans import PlanError, seconds
-from fakekube.nodes.stages import go_templates, jq
-from fakekube.nodes.stages.errors import StageError
-from fakekube.nodes.stages.functions import CONTEXT, PLAIN
+from fakekube.nodes.stages import StageError, go_templates, jq
+from fakekube.nodes.stages.go_templates import CONTEXT, PLAIN
 
-__all__ = ["Action", "Stage", "match_stage", "new_stage"]
-
-Object = Mapping[str, Any]
 Functions = Mapping[str, go_templates.Function]
 
 GROUP: Final = "kwok.x-k8s.io/v1alpha1"
@@ -41,9 +38,9 @@ _STEP: Final = frozenset({"event", "finalizers", "delete", "patch", "apply"})
 _NEXT: Final = frozenset({"event", "finalizers", "delete", "patches", "statusTemplate", "statusSubresource"})
 _PATCH: Final = frozenset({"subresource", "root", "template", "type"})
 
-Test = Callable[[Object], bool]
+Test = Callable[[StoredObject], bool]
 #: Returns the value that an expression finds in an object; None if it finds none.
-Read = Callable[[Object], Any]
+Read = Callable[[StoredObject], Any]
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,11 +73,11 @@ class Stage:
     immediate: bool = False
     """Whether the next stage is matched at once."""
 
-    def matches(self, obj: Object) -> bool:
+    def matches(self, obj: StoredObject) -> bool:
         """Whether the selector matches this object."""
         return all(test(obj) for test in self.tests)
 
-    def weight_for(self, obj: Object) -> int | None:
+    def weight_for(self, obj: StoredObject) -> int | None:
         """Returns the weight for an object; None if the expression for it gives no number."""
         if self.weight_from is not None and (found := self.weight_from(obj)) is not None:
             try:
@@ -89,7 +86,7 @@ class Stage:
                 return None
         return self.weight
 
-    def delay_for(self, obj: Object, now: datetime, random_: random.Random) -> float:
+    def delay_for(self, obj: StoredObject, now: datetime, random_: random.Random) -> float:
         """Returns the delay in seconds."""
         delay = _duration(self.delay_from, obj, now, self.delay) or 0.0
         jitter = _duration(self.jitter_from, obj, now, self.jitter)
@@ -97,7 +94,7 @@ class Stage:
             return max(delay, 0.0)
         return max(jitter if jitter <= delay else random_.uniform(delay, jitter), 0.0)
 
-    def actions(self, obj: Object, functions: Functions) -> list[Action]:
+    def actions(self, obj: StoredObject, functions: Functions) -> list[Action]:
         """Returns the actions for an object. Raises StageError if a template cannot be rendered."""
         result: list[Action] = []
         deleted = False
@@ -120,7 +117,7 @@ class Stage:
                 result.append(Action("apply", data, _TYPES[apply.get("type") or "apply"], apply.get("subresource", "")))
         return result
 
-    def _patch(self, obj: Object, patch: Object, functions: Functions) -> Action:
+    def _patch(self, obj: StoredObject, patch: StoredObject, functions: Functions) -> Action:
         data = _render(patch.get("template", ""), obj, functions)
         root, type_ = patch.get("root", ""), patch.get("type")
         usual = STRATEGIC_MERGE_PATCH if self.kind in ("Pod", "Node") and self.api_version == "v1" else MERGE_PATCH
@@ -132,7 +129,7 @@ class Stage:
         return Action("patch", data, media_type, patch.get("subresource", ""))
 
 
-def _render(template: str, obj: Object, functions: Functions) -> Any:
+def _render(template: str, obj: StoredObject, functions: Functions) -> Any:
     text = go_templates.compile_template(template.strip()).render(obj, {**PLAIN, **functions})
     try:
         return yaml.load(text, _Loader)
@@ -150,7 +147,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def _finalizers(obj: Object, change: Object) -> list[dict[str, Any]]:
+def _finalizers(obj: StoredObject, change: StoredObject) -> list[dict[str, Any]]:
     known = list(obj["metadata"].get("finalizers") or ())
     if change.get("empty"):
         return [{"op": "remove", "path": "/metadata/finalizers"}] if known else []
@@ -163,7 +160,7 @@ def _finalizers(obj: Object, change: Object) -> list[dict[str, Any]]:
     return [{"op": "add", "path": "/metadata/finalizers", "value": wanted}]
 
 
-def _duration(read: Read | None, obj: Object, now: datetime, default: float | None) -> float | None:
+def _duration(read: Read | None, obj: StoredObject, now: datetime, default: float | None) -> float | None:
     """Returns the duration that an expression finds; for a timestamp, the seconds until then."""
     found = read(obj) if read is not None else None
     if found is None:
@@ -179,7 +176,7 @@ def _duration(read: Read | None, obj: Object, now: datetime, default: float | No
         return default
 
 
-def match_stage(stages: Sequence[Stage], obj: Object, random_: random.Random) -> Stage | None:
+def match_stage(stages: Sequence[Stage], obj: StoredObject, random_: random.Random) -> Stage | None:
     """Returns a stage that matches an object; None if none does."""
     found = [stage for stage in stages if stage.matches(obj)]
     if len(found) <= 1:
@@ -196,7 +193,7 @@ def match_stage(stages: Sequence[Stage], obj: Object, random_: random.Random) ->
 # ---------------------------------------------------------------- parsing
 
 
-def new_stage(obj: Object) -> Stage | None:
+def new_stage(obj: StoredObject) -> Stage | None:
     """Parses a Stage object; None if it has no selector, and so matches nothing. Raises StageError."""
     name = (obj.get("metadata") or {}).get("name", "")
     try:
@@ -207,7 +204,7 @@ def new_stage(obj: Object) -> Stage | None:
         raise StageError(f"Stage {name}: it is malformed: {error!r}") from None
 
 
-def _stage(name: str, obj: Object) -> Stage | None:
+def _stage(name: str, obj: StoredObject) -> Stage | None:
     if obj.get("apiVersion") != GROUP or obj.get("kind") != "Stage":
         raise StageError(f"{obj.get('apiVersion')} {obj.get('kind')} is not supported")
     spec = obj["spec"]
@@ -240,7 +237,7 @@ def _check_fields(known: Iterable[str], found: Mapping[str, Any], where: str) ->
         raise StageError(f"{where}{unknown[0]} is not supported")
 
 
-def _tests(selector: Object) -> Iterable[Test]:
+def _tests(selector: StoredObject) -> Iterable[Test]:
     _check_fields({"matchLabels", "matchAnnotations", "matchExpressions"}, selector, "selector.")
     for name, field in (("matchLabels", "labels"), ("matchAnnotations", "annotations")):
         if selector.get(name):
@@ -253,7 +250,7 @@ def _has_all(field: str, required: Mapping[str, str]) -> Test:
     return lambda obj: required.items() <= (obj["metadata"].get(field) or {}).items()
 
 
-def _expression(expression: Object) -> Test:
+def _expression(expression: StoredObject) -> Test:
     if "cel" in expression:
         read = _cel(expression["cel"]["expression"])
         return lambda obj: read(obj) is True
@@ -262,7 +259,7 @@ def _expression(expression: Object) -> Test:
     query, operator = jq.compile_query(given["key"]), given["operator"]
     values = frozenset(given.get("values") or ())
 
-    def test(obj: Object) -> bool:
+    def test(obj: StoredObject) -> bool:
         found = query(obj)
         if operator in ("Exists", "DoesNotExist"):
             return bool(found) is (operator == "Exists")
@@ -280,7 +277,7 @@ def _as_text(value: Any) -> str | None:
     return json.dumps(value) if isinstance(value, bool | int) else None
 
 
-def _value(source: Object | None) -> Read | None:
+def _value(source: StoredObject | None) -> Read | None:
     if not source:
         return None
     _check_fields({"expressionFrom", "jq", "cel"}, source, "")
@@ -297,14 +294,14 @@ def _cel(text: str) -> Read:
     except ExpressionError as error:
         raise StageError(f"cel: {error}") from None
 
-    def read(obj: Object) -> Any:
+    def read(obj: StoredObject) -> Any:
         value, _ = program.evaluate({"self": untyped(obj)})
         return None if isinstance(value, EvaluationError) else value
 
     return read
 
 
-def _steps(spec: Object) -> Iterable[Mapping[str, Any]]:
+def _steps(spec: StoredObject) -> Iterable[Mapping[str, Any]]:
     steps = spec.get("steps")
     if not steps:
         steps = list(_steps_of_next(spec.get("next") or {}))
@@ -324,7 +321,7 @@ def _steps(spec: Object) -> Iterable[Mapping[str, Any]]:
         yield step
 
 
-def _steps_of_next(next_: Object) -> Iterable[dict[str, Any]]:
+def _steps_of_next(next_: StoredObject) -> Iterable[dict[str, Any]]:
     """Converts `next` into steps: an event, finalizers, patches (or a template of the status), and a deletion, in that order."""
     _check_fields(_NEXT, next_, "next.")
     if next_.get("event"):

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.nodes.container import Kind, State, should_restart
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
-from fakekube.nodes.pod_state import PodState
+from fakekube.nodes.pod_state import Kind, PodState, State, should_restart
 
 NAMES = ("a", "b")
 

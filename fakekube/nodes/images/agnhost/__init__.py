@@ -14,13 +14,12 @@ from fakekube.nodes.runtime.program import Program
 __all__ = ["agnhost"]
 
 _MODULES: Final[Mapping[str, str]] = {
-    "basics": "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator",
+    "basics": "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator"
+    " connect inclusterclient test-service-account-issuer-discovery",
     "netexec": "netexec",
     "mounttest": "mounttest",
-    "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset nettest",
+    "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset nettest guestbook",
     "webhook": "webhook crd-conversion-webhook",
-    "guestbook": "guestbook",
-    "clients": "connect inclusterclient test-service-account-issuer-discovery",
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
 

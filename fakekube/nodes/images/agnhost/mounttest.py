@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fakekube.base.golang.strconv import go_quote
-from fakekube.nodes.images.agnhost.flags import flags, is_true
+from fakekube.nodes.images.programs import flags, is_true
 from fakekube.nodes.runtime.filesystem import Directory, Node, Symlink
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep

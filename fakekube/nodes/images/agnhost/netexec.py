@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from fakekube.base.golang.strconv import go_quote
-from fakekube.nodes.images.agnhost.flags import duration, flags, log
+from fakekube.nodes.images.programs import duration, flags, log
 from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch, listen_http, tls_context
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost

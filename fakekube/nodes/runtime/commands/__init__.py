@@ -15,20 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["APPLETS", "command"]
 
 _MODULES: Final[Mapping[str, str]] = {
-    "text": "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes",
-    "sed": "sed",
+    "text": "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes"
+    " base64 md5sum sha1sum sha256sum sha512sum hexdump od",
     "awk": "awk",
-    "grep": "grep egrep fgrep",
-    "checksums": "base64 md5sum sha1sum sha256sum sha512sum hexdump od",
-    "files": "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd",
-    "listing": "ls stat du df",
+    "grep_sed": "grep egrep fgrep sed",
+    "files": "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd"
+    " ls stat du df",
     "system": "arch clear date env free hostname id kill logname mount nproc printenv ps pwd sleep stty sync time timeout top tty"
     " sysctl uname uptime usleep which whoami groups nohup xargs",
-    "conditions": "[ [[ expr false test true",
-    "shells": "sh ash bash dash busybox",
+    "shells": "sh ash bash dash busybox [ [[ expr false test true",
     "archive": "tar gzip gunzip zcat",
-    "network": "curl nc ping wget ifconfig ip",
-    "names": "dig getent host nslookup",
+    "network": "curl nc ping wget ifconfig ip dig getent host nslookup",
 }
 
 #: Name → module.

@@ -15,13 +15,10 @@ import zlib
 from collections.abc import Sequence
 from typing import IO, Final, NamedTuple
 
-from fakekube.nodes.runtime.commands.options import options
 from fakekube.nodes.runtime.descriptors import Descriptor, Given
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
-from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.program import Command, Program, Usage, options
 from fakekube.nodes.runtime.scheduling import check_memory
-
-__all__ = ["COMMANDS"]
 
 _DASHLESS: Final = "cxtfzmpvOCkhjJ"
 

@@ -1,19 +1,22 @@
-"""`sh` and its other names: scripts, commands with -c, and interactive sessions.
+"""`sh` and its other names (scripts, commands with -c, interactive sessions), and what conditions of scripts run: `test`, `expr`.
 
-Specified by: POSIX.1-2017, Shell & Utilities (sh).
+Specified by: POSIX.1-2017, Shell & Utilities (sh, test, expr, true, false).
 """
 
 from __future__ import annotations
 
+import operator
+import re
+from collections.abc import Callable
 from typing import Final
 
-from fakekube.nodes.runtime.program import Command, Program
+from fakekube.nodes.runtime.filesystem import Device, Directory, File, Node, Symlink
+from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.regular_expressions import PatternError, compile_posix
 from fakekube.nodes.runtime.scheduling import SIGINT, Task
 from fakekube.nodes.runtime.shell.builtins import Exit
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.parser import IncompleteError, ShellSyntaxError, parse
-
-__all__ = ["COMMANDS"]
 
 
 async def _sh(program: Program) -> int:
@@ -151,4 +154,171 @@ async def _busybox(program: Program) -> int:
     return 0
 
 
-COMMANDS: Final[dict[str, Command]] = {"sh": _sh, "ash": _sh, "bash": _sh, "dash": _sh, "busybox": _busybox}
+def _node(program: Program, path: str, *, follow: bool = True) -> Node | None:
+    try:
+        return program.files.place(path, program.cwd, follow=follow).node
+    except OSError:
+        return None
+
+
+_OF_FILES: Final[dict[str, Callable[[Node | None], bool]]] = {
+    "-e": lambda node: node is not None,
+    "-a": lambda node: node is not None,
+    "-f": lambda node: isinstance(node, File),
+    "-d": lambda node: isinstance(node, Directory),
+    "-c": lambda node: isinstance(node, Device),
+    "-r": lambda node: node is not None,
+    "-w": lambda node: node is not None,
+    "-x": lambda node: node is not None and bool(node.mode & 0o111),
+    "-s": lambda node: isinstance(node, File) and len(node.content) > 0,
+    "-p": lambda node: False,
+    "-S": lambda node: False,
+    "-b": lambda node: False,
+}
+_OF_NUMBERS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
+}
+_OF_TEXTS: Final[dict[str, Callable[[str, str], bool]]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+class _Test:
+    """Parses and evaluates the operands of `test`."""
+
+    def __init__(self, program: Program, words: list[str]) -> None:
+        self._program, self._words = program, words
+
+    def whole(self) -> bool:
+        value = self._or()
+        if self._words:
+            raise Usage(f"{self._words[0]}: unknown operand", 2)
+        return value
+
+    def _or(self) -> bool:
+        value = self._and()
+        while self._words and self._words[0] in ("-o", "||"):
+            self._words.pop(0)
+            value = self._and() or value
+        return value
+
+    def _and(self) -> bool:
+        value = self._primary()
+        while self._words and self._words[0] in ("-a", "&&"):
+            self._words.pop(0)
+            value = self._primary() and value
+        return value
+
+    def _primary(self) -> bool:
+        words = self._words
+        if not words:
+            raise Usage("argument expected", 2)
+        if len(words) >= 3 and (words[1] in _OF_TEXTS or words[1] in _OF_NUMBERS or words[1] in ("-nt", "-ot", "-ef")):
+            return self._binary(words.pop(0), words.pop(0), words.pop(0))
+        if words[0] == "!" and len(words) > 1:
+            words.pop(0)
+            return not self._primary()
+        if words[0] == "(" and len(words) > 2:
+            words.pop(0)
+            value = self._or()
+            if not words or words.pop(0) != ")":
+                raise Usage("closing paren expected", 2)
+            return value
+        if len(words) >= 2 and (words[0] in _OF_FILES or words[0] in ("-n", "-z", "-L", "-h", "-t")):
+            return self._unary(words.pop(0), words.pop(0))
+        return words.pop(0) != ""
+
+    def _unary(self, name: str, value: str) -> bool:
+        if name in ("-n", "-z"):
+            return (value == "") is (name == "-z")
+        if name == "-t":
+            found = self._program.descriptors.get(int(value)) if value.isdigit() else None
+            return found is not None and found.is_terminal
+        if name in ("-L", "-h"):
+            return isinstance(_node(self._program, value, follow=False), Symlink)
+        return _OF_FILES[name](_node(self._program, value))
+
+    def _binary(self, left: str, name: str, right: str) -> bool:
+        if name in _OF_TEXTS:
+            return _OF_TEXTS[name](left, right)
+        if name in _OF_NUMBERS:
+            return _OF_NUMBERS[name](_whole_number(left), _whole_number(right))
+        nodes = _node(self._program, left), _node(self._program, right)
+        if name == "-ef":
+            return nodes[0] is not None and nodes[0] is nodes[1]
+        times = [float("-inf") if node is None else node.mtime for node in nodes]
+        return times[0] > times[1] if name == "-nt" else times[0] < times[1]
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise Usage(f"{text}: bad number", 2) from None
+
+
+async def _test(program: Program) -> int:
+    words = list(program.args)
+    if program.name in ("[", "[["):
+        end = "]" * len(program.name)
+        if not words or words.pop() != end:
+            return await program.complain(f"missing {end}", 2)
+    return 1 if not words else int(not _Test(program, words).whole())
+
+
+async def _true(program: Program) -> int:
+    return 0
+
+
+async def _false(program: Program) -> int:
+    return 1
+
+
+async def _expr(program: Program) -> int:
+    args = list(program.args)
+    if len(args) == 3 and args[1] == ":":
+        try:
+            found = compile_posix(args[2], extended=False).match(args[0])
+        except PatternError as error:
+            raise Usage(f"bad regex '{args[2]}': {error}", 2) from None
+        result = (found[1] if found.groups else str(len(found[0]))) if found else "" if "\\(" in args[2] else "0"
+    elif len(args) == 2 and args[0] == "length":
+        result = str(len(args[1]))
+    elif (
+        len(args) == 3 and args[1] in ("=", "!=", "<", ">", "<=", ">=") and not all(re.fullmatch(r"-?\d+", a) for a in args[::2])
+    ):
+        compare = {**_OF_TEXTS, "<=": operator.le, ">=": operator.ge}[args[1]]
+        result = str(int(compare(args[0], args[2])))
+    else:
+        from fakekube.nodes.runtime.shell.expansion import ExpressionError, evaluate
+
+        try:
+            result = str(evaluate(" ".join("==" if arg == "=" else arg for arg in args), {})) if len(args) != 1 else args[0]
+        except ExpressionError as error:
+            raise Usage("division by zero" if "zero" in str(error) else "syntax error", 2) from None
+    await program.write(f"{result}\n")
+    return int(result in ("", "0"))
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "sh": _sh,
+    "ash": _sh,
+    "bash": _sh,
+    "dash": _sh,
+    "busybox": _busybox,
+    "[": _test,
+    "[[": _test,
+    "test": _test,
+    "true": _true,
+    "false": _false,
+    "expr": _expr,
+}

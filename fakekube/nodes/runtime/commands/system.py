@@ -10,12 +10,9 @@ import shlex
 from datetime import UTC, datetime
 from typing import Final
 
-from fakekube.nodes.runtime.cgroup import ROOT
-from fakekube.nodes.runtime.commands.options import options
-from fakekube.nodes.runtime.program import Command, Program, Usage
+from fakekube.nodes.runtime.program import Command, Program, Usage, options
+from fakekube.nodes.runtime.resources import ROOT
 from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, until
-
-__all__ = ["COMMANDS"]
 
 _KERNEL: Final = "6.8.0"
 _SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "PIPE": 13, "TERM": 15, "0": 0}
@@ -257,7 +254,7 @@ async def _nproc(program: Program) -> int:
 
 
 async def _which(program: Program) -> int:
-    from fakekube.nodes.runtime.shell.programs import find_program
+    from fakekube.nodes.runtime.shell.state import find_program
 
     code = 0
     for name in program.args:

@@ -18,7 +18,6 @@ from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.shell.interpreter import Shell
 
-__all__ = ["BUILTINS", "Break", "Exit", "Return"]
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 SIGNALS: Final = {"HUP": "1", "INT": "2", "QUIT": "3", "TERM": "15", "EXIT": "EXIT", "0": "EXIT"}

@@ -19,12 +19,10 @@ from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
 from fakekube.nodes.runtime.regular_expressions import glob
 from fakekube.nodes.runtime.scheduling import Killed, Task, checkpoint, current
-from fakekube.nodes.runtime.shell.arithmetic import ExpressionError
 from fakekube.nodes.runtime.shell.builtins import BUILTINS, Break, Exit, Return
-from fakekube.nodes.runtime.shell.expansion import ExpansionError, fields, pattern, text
+from fakekube.nodes.runtime.shell.expansion import ExpansionError, ExpressionError, fields, pattern, text
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
-from fakekube.nodes.runtime.shell.programs import ProgramNotFound
-from fakekube.nodes.runtime.shell.state import ShellState
+from fakekube.nodes.runtime.shell.state import ProgramNotFound, ShellState
 from fakekube.nodes.runtime.shell.syntax import (
     AndOr,
     Case,
@@ -40,8 +38,6 @@ from fakekube.nodes.runtime.shell.syntax import (
     Simple,
     Subshell,
 )
-
-__all__ = ["Shell"]
 
 #: The maximum depth of functions and substitutions.
 _DEPTH: Final = 100

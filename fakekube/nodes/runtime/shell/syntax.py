@@ -8,28 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "AndOr",
-    "Arithmetic",
-    "Case",
-    "Command",
-    "For",
-    "Function",
-    "Group",
-    "If",
-    "Literal",
-    "Loop",
-    "Parameter",
-    "Part",
-    "Pipeline",
-    "Redirect",
-    "Script",
-    "Simple",
-    "Subshell",
-    "Substitution",
-    "Word",
-]
-
 
 @dataclass(slots=True, frozen=True)
 class Literal:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.nodes.images.image import Image
-from fakekube.nodes.images.registry import Images
-from fakekube.nodes.runtime.handlers import Context
+from fakekube.nodes.images.image import Image, Images
+from fakekube.nodes.runtime.behaviour import Context
 
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fakekube import Cluster
-from fakekube.nodes.inside import PodInside
+from fakekube.nodes.rules import PodInside
 
 
 @pytest.fixture

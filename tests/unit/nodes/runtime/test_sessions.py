@@ -13,7 +13,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.net.pipes import Pipe, TerminalSize, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import Execution, PortForwardError, Streams
-from fakekube.nodes.runtime.handlers import Context
+from fakekube.nodes.runtime.behaviour import Context
 
 
 @pytest.fixture

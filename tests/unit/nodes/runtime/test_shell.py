@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fakekube import Cluster
-from fakekube.nodes.inside import PodInside, Result
+from fakekube.nodes.rules import PodInside, Result
 from fakekube.nodes.runtime.shell.parser import IncompleteError, ShellSyntaxError, parse
 
 

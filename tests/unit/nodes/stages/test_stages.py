@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.nodes.stages import go_templates, jq
-from fakekube.nodes.stages.errors import StageError
-from fakekube.nodes.stages.functions import PLAIN
+from fakekube.nodes.stages import StageError, go_templates, jq
+from fakekube.nodes.stages.go_templates import PLAIN
 from fakekube.nodes.stages.stage import Stage, match_stage, new_stage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,0 +1,125 @@
+"""The resources of containers: their usage, and the files of their cgroup.
+
+Usage is from rules of tests, annotations, or defaults: `cluster.pods.on(…).uses(cpu=…, memory=…)` takes precedence over kwok's
+annotations `kwok.x-k8s.io/usage-cpu` and `kwok.x-k8s.io/usage-memory` of the pod, which apply to each of its containers.
+
+Invariant: cpu.max, cpu.weight and memory.max are those of the resources which the status of the container contains, so that they
+follow a resize.
+
+Specified by: kwok's preset usage-from-annotation; cgroups(7); pkg/kubelet/cm/helpers_linux.go (MilliCPUToQuota,
+MilliCPUToShares), github.com/opencontainers/cgroups/utils.go (ConvertCPUSharesToCgroupV2Value).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.apimachinery.schema.quantity import parse
+from fakekube.controllers.objects import StoredObject
+from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.runtime import Runtime
+
+
+Used = dict[str, int]
+"""cpu in millicores, memory in bytes."""
+
+_ANNOTATIONS: Final = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
+_DEFAULTS: Final = {"cpu": "1m", "memory": "1Mi"}
+
+
+def container_usage(runtime: Runtime, pod: StoredObject, container: StoredObject) -> Used:
+    """Returns the current usage of a container."""
+    rule = runtime.behaviour_of(pod, container).usage
+    annotations = pod["metadata"].get("annotations") or {}
+    made: Used = {}
+    for resource, annotation in _ANNOTATIONS.items():
+        value = None if rule is None else getattr(rule, resource)
+        value = value(pod) if callable(value) else value
+        made[resource] = _amount(resource, annotations.get(annotation) if value is None else value)
+    return made
+
+
+def has_usage(runtime: Runtime, pod: StoredObject) -> bool:
+    """Reports whether a rule or an annotation sets the usage of a pod."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if not annotations.keys().isdisjoint(_ANNOTATIONS.values()):
+        return True
+    return any(runtime.behaviour_of(pod, container).usage is not None for container in running_containers(pod))
+
+
+def _amount(resource: str, value: Any) -> int:
+    try:
+        quantity = parse(str(_DEFAULTS[resource] if value is None else value))
+    except ValueError:
+        quantity = parse(_DEFAULTS[resource])
+    return max(quantity.milli_value() if resource == "cpu" else quantity.value(), 0)
+
+
+def running_containers(pod: StoredObject) -> Iterable[StoredObject]:
+    """Yields the running containers of a pod: items of its spec."""
+    status = pod.get("status") or {}
+    running = {
+        one["name"]
+        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        for one in status.get(kind) or ()
+        if (one.get("state") or {}).get("running")
+    }
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        yield from (one for one in pod["spec"].get(kind) or () if one["name"] in running)
+
+
+Resources = Mapping[str, Mapping[str, Any]]
+
+ROOT: Final = "/sys/fs/cgroup"
+
+#: Microseconds.
+_PERIOD: Final = 100_000
+_MIN_QUOTA: Final = 1000
+_MIN_SHARES: Final = 2
+_MAX_SHARES: Final = 262_144
+
+
+def mount_cgroup(files: FileSystem, resources: Callable[[], Resources]) -> None:
+    """Mounts the cgroup of a container, which is read-only.
+
+    Args:
+        files: The files of the container.
+        resources: Returns its present requests and limits.
+    """
+    made = {
+        name: File(0o444, mtime=files.now(), source=lambda value=value: f"{value(resources())}\n".encode())  # type: ignore[misc]
+        for name, value in _FILES.items()
+    }
+    files.mount(ROOT, Directory(0o555, mtime=files.now(), own={**made}), read_only=True)
+
+
+def _milli_cpu(resources: Resources, side: str) -> int:
+    return parse(str((resources.get(side) or {}).get("cpu") or 0)).milli_value()
+
+
+def _cpu_max(resources: Resources) -> str:
+    milli = _milli_cpu(resources, "limits")
+    return f"{max(milli * _PERIOD // 1000, _MIN_QUOTA) if milli else 'max'} {_PERIOD}"
+
+
+def _cpu_weight(resources: Resources) -> int:
+    shares = (_milli_cpu(resources, "requests") or _milli_cpu(resources, "limits")) * 1024 // 1000
+    if shares <= _MIN_SHARES:
+        return 1
+    log = math.log2(min(shares, _MAX_SHARES))
+    return math.ceil(10 ** ((log * log + 125 * log) / 612 - 7 / 34))
+
+
+def _memory_max(resources: Resources) -> int | str:
+    return parse(str((resources.get("limits") or {}).get("memory") or 0)).value() or "max"
+
+
+_FILES: Final[Mapping[str, Callable[[Resources], int | str]]] = {
+    "cpu.max": _cpu_max,
+    "cpu.weight": _cpu_weight,
+    "memory.max": _memory_max,
+}
