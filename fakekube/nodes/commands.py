@@ -27,8 +27,8 @@ from fakekube.nodes.pod_status import is_of_job
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Images
-    from fakekube.nodes.kubelet import Kubelet
     from fakekube.nodes.pod_state import Container
+    from fakekube.nodes.pod_status import StatusManager
     from fakekube.nodes.pod_workers import Addresses, Obstacles, PodWorkers
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.container import Container as ContainerRun
@@ -48,7 +48,7 @@ class Commands:
         kubelet: The kubelet of the pods.
     """
 
-    def __init__(self, kubelet: Kubelet) -> None:
+    def __init__(self, kubelet: StatusManager) -> None:
         self._kubelet = kubelet
         self._started: dict[str, dict[str, int]] = {}
         """The uid of a pod → container → its last run whose command was started."""
@@ -202,7 +202,7 @@ class Probes:
         workers: Their state machines.
     """
 
-    def __init__(self, kubelet: Kubelet, commands: Commands, workers: PodWorkers) -> None:
+    def __init__(self, kubelet: StatusManager, commands: Commands, workers: PodWorkers) -> None:
         self._kubelet, self._commands, self._workers = kubelet, commands, workers
         self._probes: dict[str, dict[tuple[str, str], _Worker]] = {}
 

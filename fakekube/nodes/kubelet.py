@@ -17,20 +17,19 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from fakekube.apimachinery.patch.errors import STRATEGIC_MERGE_PATCH
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apiserver.http.documents import git_version
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_utils import has_kubelet
 from fakekube.controllers.objects import Object, StoredObject
-from fakekube.controllers.reconciler import Key, Reconciler
+from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands, Probes
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
-from fakekube.nodes.pod_status import TERMINAL, completed_status, is_of_job, observed_status, ready_status
+from fakekube.nodes.pod_status import TERMINAL, StatusManager, completed_status, is_of_job, observed_status, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
@@ -122,15 +121,13 @@ ONE_ADVANCE: Final = 0.2
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
-#: The field manager of the status of pods without a plan: kwok, which writes the same.
-DEFAULT_MANAGER: Final = "kwok"
 
 
 def _print_micro_time(time_: datetime) -> str:
     return time_.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class Kubelet(Reconciler):
+class Kubelet(StatusManager):
     """All kubelets of a cluster. Keys without a namespace are nodes, others are pods."""
 
     name: ClassVar[str] = "kubelet"
@@ -421,29 +418,6 @@ class Kubelet(Reconciler):
             gracePeriodSeconds=0,
             preconditions={"uid": metadata["uid"]},
         )
-
-    def record(self, pod: Object, type_: str, reason: str, message: str, field: str = "") -> None:
-        """Records an event about a pod, or about the container with this field of its spec."""
-        metadata = pod["metadata"]
-        about = {"kind": "Pod", "apiVersion": "v1", "fieldPath": field} | {
-            name: metadata[name] for name in ("namespace", "name", "uid", "resourceVersion")
-        }
-        about = about if field else {name: value for name, value in about.items() if value}
-        self.recorder.event(about, type_, reason, message, host=pod["spec"].get("nodeName", ""))
-
-    def patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = DEFAULT_MANAGER) -> Object:
-        """Patches the status of a node or pod. Returns the updated object. Raises ApiError.
-
-        Args:
-            resource: nodes or pods.
-            obj: The object; its uid must still be the same.
-            status: A strategic merge patch of the status.
-            manager: The field manager.
-        """
-        metadata = obj["metadata"]
-        path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
-        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-        return self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)
 
 
 def _is_unadmitted(pod: Object) -> bool:

@@ -1,10 +1,10 @@
-"""Builds the status of pods.
+"""Builds the status of pods, and writes it.
 
 A pod without a plan is ready at once, and completed at once if a Job owns it (`ready_status`, `completed_status`). The status of
 a pod with a plan is that of its state machine (`planned_status`).
 
-Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus, convertToAPIContainerStatuses);
-kwok's stages pod-ready and pod-complete.
+Specified by: pkg/kubelet/status/status_manager.go, pkg/kubelet/status/generate.go,
+pkg/kubelet/kubelet_pods.go (generateAPIPodStatus, convertToAPIContainerStatuses); kwok's stages pod-ready and pod-complete.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from fakekube.controllers.objects import StoredObject
+from fakekube.apimachinery.patch.errors import STRATEGIC_MERGE_PATCH
+from fakekube.controllers.objects import Object, StoredObject
+from fakekube.controllers.reconciler import Reconciler
 from fakekube.nodes.pod_state import Container, Kind, PodState, State, Termination
 
 #: The phases in which a pod has ended.
@@ -321,3 +323,34 @@ def _ready(pod: StoredObject, containers_ready: _Content, conditions: Mapping[st
         elif found.get("status") != "True":
             problems.append(f'the status of pod readiness gate "{name}" is not "True", but {found.get("status")}')
     return (False, "ReadinessGatesNotReady", ", ".join(problems)) if problems else (True, "", "")
+
+
+#: The field manager of the status of pods without a plan: kwok, which writes the same.
+DEFAULT_MANAGER: Final = "kwok"
+
+
+class StatusManager(Reconciler):
+    """Writes the status of nodes and pods, and records events about pods."""
+
+    def record(self, pod: Object, type_: str, reason: str, message: str, field: str = "") -> None:
+        """Records an event about a pod, or about the container with this field of its spec."""
+        metadata = pod["metadata"]
+        about = {"kind": "Pod", "apiVersion": "v1", "fieldPath": field} | {
+            name: metadata[name] for name in ("namespace", "name", "uid", "resourceVersion")
+        }
+        about = about if field else {name: value for name, value in about.items() if value}
+        self.recorder.event(about, type_, reason, message, host=pod["spec"].get("nodeName", ""))
+
+    def patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = DEFAULT_MANAGER) -> Object:
+        """Patches the status of a node or pod. Returns the updated object. Raises ApiError.
+
+        Args:
+            resource: nodes or pods.
+            obj: The object; its uid must still be the same.
+            status: A strategic merge patch of the status.
+            manager: The field manager.
+        """
+        metadata = obj["metadata"]
+        path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
+        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        return self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)

@@ -27,7 +27,7 @@ from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
     from fakekube.nodes.container_runtime import Exit
-    from fakekube.nodes.kubelet import Kubelet
+    from fakekube.nodes.pod_status import StatusManager
 
 
 class EphemeralChange(NamedTuple):
@@ -183,7 +183,7 @@ class RunningPods:
         on_node: Node → its pods.
     """
 
-    def __init__(self, kubelet: Kubelet, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
+    def __init__(self, kubelet: StatusManager, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
         self._kubelet, self._workers, self._on_node = kubelet, workers, on_node
         self._deferred: dict[str, set[Key]] = {}
 

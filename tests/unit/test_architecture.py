@@ -80,11 +80,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
     ): "to be untangled",
     frozenset({"apiserver.auth.authentication_configuration", "apiserver.auth.options"}): "to be untangled",
     frozenset({"apiserver.admission.cel.activation", "apiserver.admission.cel.conditions"}): "to be untangled",
-    frozenset({"nodes.runtime.shell.interpreter", "nodes.runtime.shell.builtins"}): "to be untangled",
-    frozenset({"nodes.runtime.container", "nodes.runtime.main_program"}): "to be untangled",
-    frozenset(
-        {"nodes.runtime.runtime", "nodes.runtime.resources", "nodes.runtime.kubelet_server", "nodes.runtime.sandbox"}
-    ): "to be untangled",
     frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
     frozenset(
         {
@@ -102,7 +97,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
             "checker.default_sample",
         }
     ): "to be untangled",
-    frozenset({"nodes.commands", "nodes.probes", "nodes.kubelet", "nodes.running_pods"}): "to be untangled",
 }
 
 

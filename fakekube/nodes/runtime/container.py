@@ -1,13 +1,16 @@
-"""One run of a container: its files, environment, processes, log, and termination message.
+"""One run of a container: its files, environment, processes, main program, log, and termination message.
 
 Everything is created on first use: the files for the first exec, the main program when a client first reads the log or
-connects. The main program then runs everything since the start of the container. The termination message is the end of the file
-at terminationMessagePath, or of the log.
+connects. It then runs everything since the start of the container, and continues while a client follows (see `scheduling`). The
+main program writes the log, and attach connects to it. It is the first of: the log lines of a test's rule, the container's
+command, the start lines of well-known images. A command that the shell does not know does nothing.
+
+The termination message is the end of the file at terminationMessagePath, or of the log.
 
 Invariant: processes and log end with the run; the next run has a `Container` of its own.
 
-Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, convertToKubeContainerStatus),
-pkg/kubelet/container/runtime.go, pkg/kubelet/status/status_manager.go (normalizeStatus).
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer, getTerminationMessage,
+convertToKubeContainerStatus), pkg/kubelet/container/runtime.go, pkg/kubelet/status/status_manager.go (normalizeStatus).
 """
 
 from __future__ import annotations
@@ -22,21 +25,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.clock import Clock
 from fakekube.controllers.objects import StoredObject
-from fakekube.nodes.runtime.behaviour import Behaviour
+from fakekube.net.pipes import Pipe, TerminalSizeQueue
+from fakekube.net.streaming.kubelet_api import ExitStatus, Streams
+from fakekube.net.streams import Notifier
+from fakekube.nodes.runtime.behaviour import Behaviour, LogPlan
 from fakekube.nodes.runtime.commands import command as applet
-from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null
+from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
 from fakekube.nodes.runtime.environment import expand
 from fakekube.nodes.runtime.filesystem import File, FileSystem
-from fakekube.nodes.runtime.images import APPLET, PROGRAM, hostname_of
+from fakekube.nodes.runtime.images import APPLET, PROGRAM, START_LINES, base_name, hostname_of
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
-from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running
+from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running, sleep, until
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.state import ProgramNotFound, find_program, shebang
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
-    from fakekube.nodes.runtime.main_program import MainProgram
     from fakekube.nodes.runtime.network import Network
 
 
@@ -214,8 +219,6 @@ class Container:
     def main(self) -> MainProgram:
         """The main program; created on first use."""
         if self._main is None:
-            from fakekube.nodes.runtime.main_program import MainProgram
-
             with self._making:
                 if self._main is None:
                     self._main = MainProgram(self)
@@ -429,3 +432,216 @@ def _file_content(container: Container) -> bytes:
         return bytes(container.files.read(path)) if path else b""
     except OSError:
         return b""
+
+
+#: Seconds after the start of the container at which the program starts, so that no line is older than the status' startedAt.
+_START: Final = 0.001
+#: The time, in seconds, that the program of a container may take which completed within a second.
+_AT_ONCE: Final = 60.0
+
+
+class Attachment:
+    """A client that is attached to the output of the main program."""
+
+    def __init__(self, streams: Streams) -> None:
+        self.streams = streams
+        self.gone = False
+
+    async def show(self, data: bytes, stream: str) -> None:
+        """Writes to the client; waits while its pipe is full; does nothing if it has disconnected."""
+        pipe = self.streams.stderr if stream == "stderr" and self.streams.stderr is not None else self.streams.stdout
+        if stream == "stderr" and self.streams.stderr is None and not self.streams.tty:
+            return
+        if pipe is None or self.gone:
+            return
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[pipe.write(rest) :]
+                if rest:
+                    await until(lambda: (pipe.free > 0 or pipe.abandoned or pipe.closed) or None, pipe)
+        except BrokenPipeError:
+            self.gone = True
+
+
+class _Output(Descriptor):
+    """Writes the output of the main program to the log, and to attached clients."""
+
+    def __init__(self, main: MainProgram, stream: str) -> None:
+        super().__init__()
+        self._main, self._stream = main, stream
+
+    async def write(self, data: bytes) -> None:
+        main = self._main
+        main.container.log.write(data, main.scheduler.now(), self._stream)
+        for one in list(main.attachments):
+            await one.show(data, self._stream)
+
+
+class MainProgram:
+    """The main program of one run of a container."""
+
+    def __init__(self, container: Container) -> None:
+        self.container = container
+        self.attachments: list[Attachment] = []
+        self.stdin = Pipe()
+        """The input of attached clients."""
+        self.sizes = TerminalSizeQueue()
+        self.ended = Notifier()
+        self.exit: ExitStatus | None = None
+        self.scheduler = Scheduler(container.clock, started=container.monotonic(container.run.started) + _START, eager=False)
+        self._followers = 0
+        self._lock = threading.Lock()
+        self._task: Task | None = None
+        self._started = False
+        self.absent = False
+        """Whether the shell does not have the program."""
+        self._driven = False
+        """Whether the program runs without followers (`start_now`)."""
+
+    # ------------------------------------------------------------ running
+
+    def start(self) -> None:
+        """Starts the program; does nothing if it is started."""
+        with self._lock:
+            if self._started:
+                return
+            self._started = True
+        self._task = self.scheduler.start(self._body(), " ".join(self._argv()) or self.container.name, 1)
+        self.container.register(self._task)
+        if not self.container.is_running:
+            self._run_to_end()
+
+    def start_now(self) -> bool:
+        """Starts the program and keeps it running as time passes; returns False if this was done before."""
+        with self._lock:
+            if self._driven:
+                return False
+            self._driven = True
+        self.start()
+        self.scheduler.eager = True
+        self.scheduler.run()
+        return True
+
+    def catch_up(self) -> None:
+        """Runs the program up to the present time."""
+        self.start()
+        if self.container.is_running:
+            self.scheduler.catch_up()
+
+    def catch_up_to_end(self, run: Run) -> None:
+        """Runs the program up to the end of the container."""
+        if self._started and run.finished is not None:
+            self.scheduler.catch_up(self.container.monotonic(run.finished))
+
+    def _run_to_end(self) -> None:
+        """Runs the program of a container that has ended already, up to its end; completely if it was completed within a
+        second."""
+        run = self.container.run
+        assert run.finished is not None and self._task is not None
+        until_then = self.container.monotonic(run.finished)
+        if run.exit_code == 0 and (run.finished - run.started).total_seconds() < 1:
+            until_then += _AT_ONCE
+        self.scheduler.catch_up(until_then)
+        self._task.kill(SIGKILL)
+        self.scheduler.catch_up(until_then)
+        self.container.log.close(run.finished)
+
+    def follow(self) -> None:
+        """Called when a client starts to follow: the program runs as time passes."""
+        with self._lock:
+            self._followers += 1
+        self.scheduler.eager = True
+
+    def unfollow(self) -> None:
+        """Called when a client stops to follow."""
+        with self._lock:
+            self._followers -= 1
+            idle = not self._followers and not self._driven
+        if idle:
+            self.scheduler.eager = False
+
+    # ------------------------------------------------------------ the program
+
+    def _argv(self) -> Sequence[str]:
+        container, image = self.container, base_name(self.container.spec.get("image", ""))
+        if not container.spec.get("command") and not container.spec.get("args") and image in ENTRYPOINTS:
+            return ()
+        return container.arguments()
+
+    async def _body(self) -> int:
+        code = 0
+        try:
+            code = await self._run()
+        finally:
+            self.exit = ExitStatus(code)
+            for one in self.attachments:
+                _close(one.streams)
+            self.ended.notify()
+        if self.container.is_running:
+            self.container.exited(code)
+        return code
+
+    async def _run(self) -> int:
+        plan = self.container.behaviour().logs
+        if plan is not None:
+            await _log(plan, _Output(self, plan.stream))
+            return await _forever()
+        for line in START_LINES.get(base_name(self.container.spec.get("image", "")), ()) if not self._argv() else ():
+            await _Output(self, "stdout").write(f"{line}\n".encode())
+        argv = self._argv()
+        if not argv:
+            if base_name(self.container.spec.get("image", "")) not in ENTRYPOINTS:
+                self._tell_absent()
+            return await _forever()
+        stdin: Descriptor = PipeReader(self.stdin) if self.container.spec.get("stdin") else Null()
+        descriptors: dict[int, Descriptor] = {0: stdin, 1: _Output(self, "stdout"), 2: _Output(self, "stderr")}
+        if self.container.spec.get("tty"):
+            terminal = Terminal(self.stdin if self.container.spec.get("stdin") else None, descriptors[1], self.sizes)
+            descriptors = dict.fromkeys((0, 1, 2), terminal)
+            if self.container.spec.get("stdin"):
+                assert self._task is not None
+                self.scheduler.start(terminal.pump(), "terminal", 0, self._task)
+                terminal.set_foreground(self._task)
+        program = self.container.program(argv, descriptors, tty=bool(self.container.spec.get("tty")))
+        try:
+            return await self.container.execute(argv, program)
+        except ProgramNotFound:
+            self._tell_absent()
+            return await _forever()
+
+    def _tell_absent(self) -> None:
+        """Reports to the log that the shell does not have the program."""
+        self.absent = True
+        if self.container.is_running:
+            self.container.exited(None)
+
+
+#: Images whose entry points are programs that the shell does not have.
+ENTRYPOINTS: Final = frozenset({"nginx", "postgres", "mysql", "redis", "httpd", "pause"})
+
+
+async def _forever() -> int:
+    """Waits until the program is killed."""
+    return await until(lambda: None)
+
+
+async def _log(plan: LogPlan, output: Descriptor) -> None:
+    if plan.file is not None:
+        await output.write(plan.file.read_bytes())
+    if plan.lines:
+        await output.write("".join(f"{line}\n" for line in plan.lines).encode())
+    number = 0
+    while plan.line and (plan.times is None or number < plan.times):
+        line = plan.line if isinstance(plan.line, str) else plan.line(number)
+        await output.write(f"{line}\n".encode())
+        number += 1
+        if not plan.every:
+            return
+        await sleep(plan.every)
+
+
+def _close(streams: Streams) -> None:
+    for pipe in (streams.stdout, streams.stderr):
+        if pipe is not None:
+            pipe.close()

@@ -13,19 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
-from fakekube.nodes.runtime.resources import Used, container_usage, running_containers
-
-if TYPE_CHECKING:
-    from fakekube.nodes.runtime.runtime import Runtime
-
+from fakekube.net.streams import Stream
+from fakekube.nodes.runtime.resources import Behaviours, Used, container_usage, running_containers
 
 Answer = tuple[int, str, bytes | Iterable[bytes]]
 """Status code, media type, body."""
@@ -56,6 +55,16 @@ _CONFIGURATION: Final[dict[str, Any]] = {
 }
 
 
+class NodeRuntime(Behaviours, Protocol):
+    """The part of the container runtime that a kubelet's endpoints show."""
+
+    cluster: ClusterAccess
+    clock: Clock
+
+    def container_logs(self, pod: StoredObject, container: str, options: LogOptions) -> Stream | bytes:
+        """See `kubelet_api.Kubelet`."""
+
+
 class KubeletServer:
     """The endpoints of one node's kubelet: a WSGI application.
 
@@ -64,7 +73,7 @@ class KubeletServer:
         runtime: the container runtime.
     """
 
-    def __init__(self, node: str, runtime: Runtime) -> None:
+    def __init__(self, node: str, runtime: NodeRuntime) -> None:
         self._node, self._runtime = node, runtime
         self._endpoints: Mapping[str, Callable[[], Answer]] = {
             "/healthz": lambda: (200, _TEXT, b"ok"),

@@ -14,26 +14,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.controllers.objects import StoredObject
-from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem
 
 if TYPE_CHECKING:
-    from fakekube.nodes.runtime.runtime import Runtime
+    from fakekube.nodes.runtime.behaviour import Behaviour
+    from fakekube.nodes.runtime.filesystem import FileSystem
 
 
 Used = dict[str, int]
 """cpu in millicores, memory in bytes."""
 
+
+class Behaviours(Protocol):
+    """Has the behaviour that tests have set for containers."""
+
+    def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
+        """Returns the behaviour of a container."""
+
+
 _ANNOTATIONS: Final = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 _DEFAULTS: Final = {"cpu": "1m", "memory": "1Mi"}
 
 
-def container_usage(runtime: Runtime, pod: StoredObject, container: StoredObject) -> Used:
+def container_usage(behaviours: Behaviours, pod: StoredObject, container: StoredObject) -> Used:
     """Returns the current usage of a container."""
-    rule = runtime.behaviour_of(pod, container).usage
+    rule = behaviours.behaviour_of(pod, container).usage
     annotations = pod["metadata"].get("annotations") or {}
     made: Used = {}
     for resource, annotation in _ANNOTATIONS.items():
@@ -43,12 +51,12 @@ def container_usage(runtime: Runtime, pod: StoredObject, container: StoredObject
     return made
 
 
-def has_usage(runtime: Runtime, pod: StoredObject) -> bool:
+def has_usage(behaviours: Behaviours, pod: StoredObject) -> bool:
     """Reports whether a rule or an annotation sets the usage of a pod."""
     annotations = pod["metadata"].get("annotations") or {}
     if not annotations.keys().isdisjoint(_ANNOTATIONS.values()):
         return True
-    return any(runtime.behaviour_of(pod, container).usage is not None for container in running_containers(pod))
+    return any(behaviours.behaviour_of(pod, container).usage is not None for container in running_containers(pod))
 
 
 def _amount(resource: str, value: Any) -> int:
@@ -90,6 +98,8 @@ def mount_cgroup(files: FileSystem, resources: Callable[[], Resources]) -> None:
         files: The files of the container.
         resources: Returns its present requests and limits.
     """
+    from fakekube.nodes.runtime.filesystem import Directory, File  # the first cluster imports this module, and needs no files
+
     made = {
         name: File(0o444, mtime=files.now(), source=lambda value=value: f"{value(resources())}\n".encode())  # type: ignore[misc]
         for name, value in _FILES.items()

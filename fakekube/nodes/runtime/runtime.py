@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
-from fakekube.apiserver.registry.scope import Backend
 from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.objects import StoredObject
@@ -30,17 +29,19 @@ from fakekube.net.streaming.kubelet_api import (
 from fakekube.net.streams import Stream
 from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
-from fakekube.nodes.runtime.container import Container, Run
+from fakekube.nodes.runtime.container import Container
 from fakekube.nodes.runtime.filesystem import FileSystem
 from fakekube.nodes.runtime.images import node_root
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.logs import LogStream, read_log
 from fakekube.nodes.runtime.network import Routes
-from fakekube.nodes.runtime.sandbox import Sandbox
+from fakekube.nodes.runtime.sandbox import Sandbox, run_of, status_of
 from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
-_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-_SPECS = ("containers", "initContainers", "ephemeralContainers")
+if TYPE_CHECKING:
+    from fakekube.apiserver.registry.scope import Backend
+
+_SPECS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
 class Runtime:
@@ -106,7 +107,7 @@ class Runtime:
     def container(self, pod: StoredObject, name: str, *, previous: bool = False) -> Container:
         """Returns the current run of a container, or the previous one. Raises KubeletError if there is none."""
         spec = next((one for kind in _SPECS for one in pod["spec"].get(kind) or () if one["name"] == name), None)
-        status = _status_of(pod, name)
+        status = status_of(pod, name)
         metadata = pod["metadata"]
         if spec is None or status is None:
             raise KubeletError(404, f'container not found ("{name}")')
@@ -242,27 +243,3 @@ class Runtime:
         from fakekube.nodes.runtime.kubelet_server import KubeletServer
 
         return KubeletServer(node["metadata"]["name"], self)
-
-
-def _status_of(pod: StoredObject, name: str) -> StoredObject | None:
-    status = pod.get("status") or {}
-    return next((one for kind in _STATUSES for one in status.get(kind) or () if one["name"] == name), None)
-
-
-def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:
-    """Returns the run in a container status, or the previous one; None if there is none."""
-    state, attempt = status.get("state") or {}, status.get("restartCount", 0)
-    last = (status.get("lastState") or {}).get("terminated")
-    if previous:
-        return None if last is None else _ended(last, attempt if "waiting" in state else attempt - 1)
-    if state.get("running"):
-        return Run(attempt, datetime.fromisoformat(state["running"]["startedAt"]))
-    if state.get("terminated"):
-        return _ended(state["terminated"], attempt)
-    return None if last is None else _ended(last, attempt)
-
-
-def _ended(state: StoredObject, attempt: int) -> Run:
-    started, finished = state.get("startedAt"), state.get("finishedAt")
-    end = datetime.fromisoformat(finished) if finished else datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-    return Run(attempt, datetime.fromisoformat(started) if started else end, end, state.get("exitCode", 0))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination
@@ -20,18 +21,45 @@ from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
 from fakekube.nodes.runtime.listeners import Peer
-from fakekube.nodes.runtime.network import Network
+from fakekube.nodes.runtime.network import Network, PodNetworks
 from fakekube.nodes.runtime.resources import mount_cgroup
 from fakekube.nodes.runtime.volumes import Volumes
 
 if TYPE_CHECKING:
+    from fakekube.nodes.images.image import Images
     from fakekube.nodes.runtime.listeners import Bridge
-    from fakekube.nodes.runtime.runtime import Runtime
 
 
 #: Ports that images serve although the container does not declare them.
 _WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
 _ENDED: Final = 137
+_STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+
+class PodRuntime(PodNetworks, Protocol):
+    """What a sandbox uses of the container runtime."""
+
+    @property
+    def images(self) -> Images:
+        """The images of the cluster."""
+
+    def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
+        """Returns the behaviour that tests have set for a container."""
+
+    def container(self, pod: StoredObject, name: str) -> Container:
+        """Returns the current run of a container. Raises KubeletError if there is none."""
+
+    def node_files(self, node: str) -> FileSystem:
+        """Returns the files of a node."""
+
+    def request_token(self, pod: StoredObject, audience: str, seconds: int) -> str:
+        """Requests a token for the service account of a pod; returns "" if the request fails."""
+
+    def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
+        """Sends a GET request with a token to the API server. Returns status and body."""
+
+    def exited(self, pod: StoredObject, container: Container, code: int | None) -> None:
+        """Called when a main program has ended, or with None if the shell does not have it."""
 
 
 class Sandbox:
@@ -42,7 +70,7 @@ class Sandbox:
         runtime: of the cluster.
     """
 
-    def __init__(self, pod: StoredObject, runtime: Runtime) -> None:
+    def __init__(self, pod: StoredObject, runtime: PodRuntime) -> None:
         self._last = pod
         self._runtime = runtime
         self._lock = threading.RLock()
@@ -152,16 +180,12 @@ class Sandbox:
 
     def _resources_of(self, container: Container) -> StoredObject:
         """Returns the present resources of a container."""
-        from fakekube.nodes.runtime.runtime import _status_of
-
-        status = _status_of(self.pod, container.name) or {}
+        status = status_of(self.pod, container.name) or {}
         found: StoredObject = status.get("resources") or container.spec.get("resources") or {}
         return found
 
     def catch_up(self) -> None:
         """Ends the containers whose runs have ended by the status of the pod."""
-        from fakekube.nodes.runtime.runtime import _status_of, run_of
-
         found = self._stored()
         if found is self._last and found is not None:
             return
@@ -172,7 +196,7 @@ class Sandbox:
         now = self._runtime.clock.now()
         for name, runs in list(self._runs.items()):
             for container in [one for one in runs.values() if one.is_running]:
-                status = None if found is None else _status_of(found, name)
+                status = None if found is None else status_of(found, name)
                 run = None if status is None else run_of(status)
                 if run is not None and run.attempt == container.run.attempt and run.finished is None:
                     continue
@@ -298,3 +322,28 @@ class Sandbox:
         if served is None:
             raise oserror(errno.ECONNREFUSED)
         return serve(served, peer)
+
+
+def status_of(pod: StoredObject, name: str) -> StoredObject | None:
+    """Returns the status of a container; None if there is none."""
+    status = pod.get("status") or {}
+    return next((one for kind in _STATUSES for one in status.get(kind) or () if one["name"] == name), None)
+
+
+def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:
+    """Returns the run in a container status, or the previous one; None if there is none."""
+    state, attempt = status.get("state") or {}, status.get("restartCount", 0)
+    last = (status.get("lastState") or {}).get("terminated")
+    if previous:
+        return None if last is None else _terminated_run(last, attempt if "waiting" in state else attempt - 1)
+    if state.get("running"):
+        return Run(attempt, datetime.fromisoformat(state["running"]["startedAt"]))
+    if state.get("terminated"):
+        return _terminated_run(state["terminated"], attempt)
+    return None if last is None else _terminated_run(last, attempt)
+
+
+def _terminated_run(state: StoredObject, attempt: int) -> Run:
+    started, finished = state.get("startedAt"), state.get("finishedAt")
+    end = datetime.fromisoformat(finished) if finished else datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    return Run(attempt, datetime.fromisoformat(started) if started else end, end, state.get("exitCode", 0))

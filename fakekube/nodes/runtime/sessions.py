@@ -14,9 +14,8 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, Streams
 from fakekube.nodes.runtime.behaviour import Context, Handler, call
-from fakekube.nodes.runtime.container import Container
+from fakekube.nodes.runtime.container import Attachment, Container
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter, Terminal
-from fakekube.nodes.runtime.main_program import Attachment
 from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Scheduler, until
 from fakekube.nodes.runtime.shell.state import ProgramNotFound
 

@@ -1,5 +1,5 @@
 """The shell of containers.
 
-`parser` and `words` parse programs into a `syntax` tree, `expansion` expands words, `interpreter` runs programs; `state` has the
-variables of a shell, `builtins` the commands that change it, `programs` finds other commands.
+`parser` parses programs into a `syntax` tree, `expansion` expands words, `interpreter` runs programs; `state` has the variables
+of a shell and finds commands, `builtins` are the commands that change it.
 """

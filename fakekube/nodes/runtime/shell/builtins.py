@@ -9,15 +9,12 @@ import posixpath
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import Task
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
-
-if TYPE_CHECKING:
-    from fakekube.nodes.runtime.shell.interpreter import Shell
-
+from fakekube.nodes.runtime.shell.state import ShellState
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 SIGNALS: Final = {"HUP": "1", "INT": "2", "QUIT": "3", "TERM": "15", "EXIT": "EXIT", "0": "EXIT"}
@@ -65,23 +62,23 @@ async def _number(program: Program, default: int) -> int:
         raise Exit(2) from None
 
 
-async def _exit(program: Program, shell: Shell) -> int:
+async def _exit(program: Program, shell: ShellState) -> int:
     raise Exit(await _number(program, shell.status))
 
 
-async def _return(program: Program, shell: Shell) -> int:
+async def _return(program: Program, shell: ShellState) -> int:
     raise Return(await _number(program, shell.status))
 
 
-async def _break(program: Program, shell: Shell) -> int:
+async def _break(program: Program, shell: ShellState) -> int:
     raise Break(await _number(program, 1), continues=False)
 
 
-async def _continue(program: Program, shell: Shell) -> int:
+async def _continue(program: Program, shell: ShellState) -> int:
     raise Break(await _number(program, 1), continues=True)
 
 
-async def _cd(program: Program, shell: Shell) -> int:
+async def _cd(program: Program, shell: ShellState) -> int:
     args = [arg for arg in program.args if arg not in ("-L", "-P", "--")]
     target = args[0] if args else shell.variables.get("HOME", "/")
     if target == "-":
@@ -97,12 +94,12 @@ async def _cd(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _complain(program: Program, shell: Shell, message: str, code: int = 1) -> int:
+async def _complain(program: Program, shell: ShellState, message: str, code: int = 1) -> int:
     await shell.complain(f"{program.name}: {message}", dict(program.descriptors))
     return code
 
 
-async def _export(program: Program, shell: Shell) -> int:
+async def _export(program: Program, shell: ShellState) -> int:
     args = [arg for arg in program.args if arg != "-p"]
     if not args:
         for name in sorted(shell.exported & shell.variables.keys()):
@@ -117,7 +114,7 @@ async def _export(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _readonly(program: Program, shell: Shell) -> int:
+async def _readonly(program: Program, shell: ShellState) -> int:
     for arg in program.args:
         name, equals, value = arg.partition("=")
         if equals:
@@ -126,7 +123,7 @@ async def _readonly(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _local(program: Program, shell: Shell) -> int:
+async def _local(program: Program, shell: ShellState) -> int:
     if not shell.locals:
         return await _complain(program, shell, "not in a function")
     for arg in program.args:
@@ -137,7 +134,7 @@ async def _local(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _unset(program: Program, shell: Shell) -> int:
+async def _unset(program: Program, shell: ShellState) -> int:
     functions = "-f" in program.args
     for name in program.args:
         if functions:
@@ -148,7 +145,7 @@ async def _unset(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _set(program: Program, shell: Shell) -> int:
+async def _set(program: Program, shell: ShellState) -> int:
     args = list(program.args)
     if not args:
         for name in sorted(shell.variables):
@@ -168,7 +165,7 @@ async def _set(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _shift(program: Program, shell: Shell) -> int:
+async def _shift(program: Program, shell: ShellState) -> int:
     count = await _number(program, 1)
     if count > len(shell.arguments):
         return 1
@@ -176,11 +173,11 @@ async def _shift(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _eval(program: Program, shell: Shell) -> int:
+async def _eval(program: Program, shell: ShellState) -> int:
     return await _run(" ".join(program.args), program, shell)
 
 
-async def _run(source: str, program: Program, shell: Shell) -> int:
+async def _run(source: str, program: Program, shell: ShellState) -> int:
     try:
         script = parse(source)
     except ShellSyntaxError as error:
@@ -195,7 +192,7 @@ async def _run(source: str, program: Program, shell: Shell) -> int:
         shell.descriptors = before
 
 
-async def _source(program: Program, shell: Shell) -> int:
+async def _source(program: Program, shell: ShellState) -> int:
     if not program.args:
         return await _complain(program, shell, "filename argument required", 2)
     try:
@@ -209,11 +206,11 @@ async def _source(program: Program, shell: Shell) -> int:
         return end.code
 
 
-async def _exec(program: Program, shell: Shell) -> int:
+async def _exec(program: Program, shell: ShellState) -> int:
     raise Exit(await shell.call(program.args, (), dict(program.descriptors), functions=False))
 
 
-async def _command(program: Program, shell: Shell) -> int:
+async def _command(program: Program, shell: ShellState) -> int:
     args = list(program.args)
     if args and args[0] in ("-v", "-V"):
         code = 0
@@ -229,7 +226,7 @@ async def _command(program: Program, shell: Shell) -> int:
     return await shell.call(args, (), dict(program.descriptors), functions=False) if args else 0
 
 
-async def _type(program: Program, shell: Shell) -> int:
+async def _type(program: Program, shell: ShellState) -> int:
     code = 0
     for name in program.args:
         if name in BUILTINS:
@@ -244,7 +241,7 @@ async def _type(program: Program, shell: Shell) -> int:
     return code
 
 
-async def _read(program: Program, shell: Shell) -> int:
+async def _read(program: Program, shell: ShellState) -> int:
     args, raw, prompt, names = list(program.args), False, "", list[str]()
     while args:
         arg = args.pop(0)
@@ -280,7 +277,7 @@ def _divided(line: str, separators: str, count: int) -> list[str]:
                     f"[{re.escape(separators)}]", line, maxsplit=count - 1)  # fmt: skip
 
 
-async def _trap(program: Program, shell: Shell) -> int:
+async def _trap(program: Program, shell: ShellState) -> int:
     args = list(program.args)
     if not args:
         for name, action in shell.traps.items():
@@ -296,7 +293,7 @@ async def _trap(program: Program, shell: Shell) -> int:
     return 0
 
 
-async def _wait(program: Program, shell: Shell) -> int:
+async def _wait(program: Program, shell: ShellState) -> int:
     wanted = _jobs(program, shell) if program.args else list(shell.background)
     code = 127 if program.args and not wanted else 0
     for task in wanted:
@@ -305,7 +302,7 @@ async def _wait(program: Program, shell: Shell) -> int:
     return code if program.args else 0
 
 
-def _jobs(program: Program, shell: Shell) -> list[Task]:
+def _jobs(program: Program, shell: ShellState) -> list[Task]:
     found = []
     for arg in program.args:
         if arg.startswith("%") and arg[1:].isdigit() and int(arg[1:]) <= len(shell.background):
@@ -315,24 +312,24 @@ def _jobs(program: Program, shell: Shell) -> list[Task]:
     return found
 
 
-async def _list_jobs(program: Program, shell: Shell) -> int:
+async def _list_jobs(program: Program, shell: ShellState) -> int:
     for number, task in enumerate(shell.background, 1):
         state = "Running" if task.exit_code is None else "Done"
         await program.write(f"[{number}]+  {state:<26} {task.name}\n")
     return 0
 
 
-async def _umask(program: Program, shell: Shell) -> int:
+async def _umask(program: Program, shell: ShellState) -> int:
     if not program.args:
         await program.write("0022\n")
     return 0
 
 
-async def _true(program: Program, shell: Shell) -> int:
+async def _true(program: Program, shell: ShellState) -> int:
     return 0
 
 
-async def _kill(program: Program, shell: Shell) -> int:
+async def _kill(program: Program, shell: ShellState) -> int:
     args = [
         str(shell.background[int(arg[1:]) - 1].pid)
         if re.fullmatch(r"%\d+", arg) and int(arg[1:]) <= len(shell.background)
@@ -342,7 +339,7 @@ async def _kill(program: Program, shell: Shell) -> int:
     return await shell.program.run_other(["kill", *args], replace(program, args=args))
 
 
-BUILTINS: Final[dict[str, Callable[[Program, Shell], Awaitable[int]]]] = {
+BUILTINS: Final[dict[str, Callable[[Program, ShellState], Awaitable[int]]]] = {
     ":": _true,
     ".": _source,
     "alias": _true,

@@ -9,6 +9,7 @@ Execution Environment); execve(2).
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
@@ -18,7 +19,7 @@ from fakekube.nodes.runtime.filesystem import File, FileSystem, Node
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import Task, check_memory
 from fakekube.nodes.runtime.shell.expansion import ExpansionError
-from fakekube.nodes.runtime.shell.syntax import Command
+from fakekube.nodes.runtime.shell.syntax import Command, Script
 
 
 class ProgramNotFound(Exception):
@@ -57,8 +58,8 @@ _LONG: Final = 1024
 
 
 @dataclass(slots=True)
-class ShellState:
-    """The execution environment of a shell, except for running programs."""
+class ShellState(ABC):
+    """The execution environment of a shell; the interpreter runs programs in it."""
 
     program: Program
     name: str = "sh"
@@ -159,3 +160,18 @@ class ShellState:
     def find(self, name: str) -> str | None:
         """Returns the path of a program; None if there is none."""
         return find_program(name, self.files, self.variables.get("PATH", ""), self.cwd)
+
+    @abstractmethod
+    async def run(self, script: Script) -> int:
+        """Runs the lists of a script one after the other, and returns the last status. Raises Exit, Break, Return."""
+
+    @abstractmethod
+    async def call(
+        self,
+        argv: Sequence[str],
+        assigned: Sequence[tuple[str, str]],
+        descriptors: dict[int, Descriptor],
+        *,
+        functions: bool = True,
+    ) -> int:
+        """Runs a simple command: a function, a built-in command or a program."""
