@@ -11,14 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.expectations import Expectations
 from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.process import starter_of
-from fakekube.checker.rule import Outcome, Rule
-from fakekube.checker.rules import all_rules, chosen, find_provocation, known_ids
+from fakekube.checker.reaction import Expectations
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules import all_rules, choose_rules, find_provocation, known_ids
 from fakekube.checker.runner import Progress, run
 from fakekube.checker.sample import Sample
 from fakekube.checker.session import Session, parse_names
+from fakekube.checker.verdict import Outcome
 
 if TYPE_CHECKING:
     from fakekube.checker.report import Report
@@ -102,7 +103,7 @@ def check(
     selected, skipped = _select(parse_names(rules), parse_names(excluded) or [], again, parse_names(legality) or [], depth)
     session = Session(
         starter_of(start),
-        Sample.of(sample) if sample is not None else Sample([], []),
+        Sample.read(sample) if sample is not None else Sample([], []),
         profile=cluster,
         seed=seed,
         idle=idle,
@@ -151,7 +152,7 @@ def _select(
     """Returns the rules to run, and those that are not selected, with the reasons. Raises UnknownRule."""
     if again is not None:
         return [find_provocation(again)], []
-    named = chosen(ids, legality)
+    named = choose_rules(ids, legality)
     left_out = set(known_ids(excluded))
     if ids is not None:
         return [rule for rule in named if rule.id not in left_out], []

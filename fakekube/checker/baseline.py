@@ -10,20 +10,17 @@ Invariant: only an effect that both copies have is part of the reaction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import is_finalized, is_written
-from fakekube.checker.delivery import has_delivered
-from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, written_fields
-from fakekube.checker.rule import NotExercised
-from fakekube.checker.trial import Trial
+from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_delivered
+from fakekube.checker.sample import default_sample
+from fakekube.checker.trial import Baseline, Trial
+from fakekube.checker.verdict import NotExercised
 from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
-    from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
     from fakekube.checker.trace import StreamKey
     from fakekube.controllers.objects import Object
@@ -32,100 +29,8 @@ if TYPE_CHECKING:
 _AFTER_CONTROL = 3.0
 
 
-#: Seconds within which the idle client watches a stream again that it has closed.
-_REOPENS_WITHIN = 20.0
-
-
 class BaselineFailed(Exception):
     """The client sent no request, or did not finish its baseline run."""
-
-
-@dataclass(slots=True)
-class Baseline:
-    """The result of the baseline run: what the client does without faults."""
-
-    trial: Trial
-    """The baseline run itself, whose client still runs."""
-    agents: Sequence[str]
-    """The User-Agents of the client."""
-    streams: Mapping[StreamKey, str]
-    """The streams that the client watches, with their resources."""
-    first_streams: frozenset[StreamKey]
-    """The streams that the client watches before it has seen a copy."""
-    watches: Mapping[StreamKey, int]
-    """How many watches of each stream the client keeps open."""
-    delivering: Mapping[StreamKey, frozenset[str]]
-    """The streams that deliver objects of the copies, with the resources of these objects."""
-    reaction: Reaction
-    """The reaction to the creation of a copy."""
-    deletion: Reaction
-    """The reaction to the deletion of a copy: the requests that the client sends."""
-    deleted_children: Mapping[str, int]
-    """How many children of each resource are deleted with a copy."""
-    controls_children: bool
-    """Whether children of a copy have a controller reference."""
-    adds_finalizer: bool
-    """Whether the client adds a finalizer to objects of the sample."""
-    start_seconds: float
-    """Seconds from the start to the first request."""
-    reaction_seconds: float
-    """Seconds from the creation of a copy to the last request of the reaction."""
-    control: Copy
-    """A copy that is not deleted. It shows how many children the client creates in the long run, because it is older than all
-    copies of
-    other runs."""
-    idle_from: float
-    """When the client became idle, in seconds of the trial."""
-
-    written: frozenset[int]
-    """The positions in the sample of the objects that the client writes to."""
-    finalized: frozenset[int]
-    """The positions in the sample of the objects to which the client adds a finalizer."""
-
-    @property
-    def session(self) -> Session:
-        return self.trial.session
-
-    @property
-    def sample(self) -> Sample:
-        return self.session.sample
-
-    @property
-    def agent(self) -> str:
-        return self.agents[0] if self.agents else ""
-
-    def is_shared(self, key: StreamKey) -> bool:
-        """Reports whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
-        return self.watches.get(key, 0) > 1
-
-    def lasting_streams(self) -> set[StreamKey]:
-        """Returns the streams that the client watches until now; it may be about to watch one again that it has just closed."""
-        now = self.trial.now
-        found: set[StreamKey] = set()
-        for key, stream in self.trial.trace.streams().items():
-            if any(now - (now if call.end is None else call.end) < _REOPENS_WITHIN for call in stream.watches):
-                found.add(key)
-        return found
-
-    def poll_seconds(self) -> float:
-        """Returns the longest time between two lists of a stream until now for a client that watches nothing, else 0."""
-        if self.streams:
-            return 0.0
-        now = self.trial.now
-        times = [[*(call.at for call in stream.lists), now] for stream in self.trial.trace.streams().values()]
-        return max((after - before for some in times for before, after in pairwise(some)), default=0.0)
-
-    def periodic_fields(self) -> dict[str, set[tuple[str, ...]]]:
-        """Returns the fields that the idle client has changed until now, by resource."""
-        found: dict[str, set[tuple[str, ...]]] = {}
-        for call in self.trial.trace:
-            if call.at >= self.idle_from and call.is_write and call.succeeded and call.name:
-                found.setdefault(call.collection, set()).update(written_fields(self.trial.cluster, call, call.name))
-        return found
-
-    def usual_children(self, resource: str) -> int:
-        """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""
-        return max(self.reaction.children.get(resource, 0), len(children_of(self.trial.cluster, self.control, resource)))
 
 
 def learn(session: Session) -> Baseline:
@@ -144,16 +49,18 @@ def _learn(trial: Trial) -> Baseline:
         trial.open()
         trial.start_client()
         if not len(trial.trace.since()):
-            raise BaselineFailed(f"the client sent no request within {session.start_timeout:.0f} s{_printed(trial)}")
+            raise BaselineFailed(f"the client sent no request within {session.start_timeout:.0f} s{_describe_output(trial)}")
         start_seconds = trial.trace.since()[0].at - trial.started_at
         await_quiet(trial, trial.trace.mark())
         if not session.sample.stimuli:
-            session.sample = session.default_sample(trial)
+            watched = [(call.collection, call) for call in trial.trace if call.is_watch or call.is_list]
+            session.sample = default_sample(watched)
             trial.load_prerequisites(session.sample.prerequisites)
         watches = Counter(call.stream for call in trial.trace.open_watches())
         first_streams = frozenset(watches)
         copies = (trial.stimulate(), trial.stimulate())
         reaction_seconds = _await_reactions(trial, copies)
+        requests = trial.trace.count_since(copies[0].mark)
         observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
         reaction = observed.lasting(trial.cluster, copies)
         delivering = _delivering_streams(trial, copies)
@@ -188,12 +95,14 @@ def _learn(trial: Trial) -> Baseline:
         adds_finalizer=adds_finalizer,
         start_seconds=start_seconds,
         reaction_seconds=reaction_seconds,
+        requests=requests,
         control=control,
         idle_from=idle_from,
         written=frozenset(),
         finalized=frozenset(),
     )
     found.written = _positions(control, lambda resource, obj: is_written(found, control, resource, obj))
+    trial.learned = found
     found.finalized = _positions(control, lambda resource, obj: is_finalized(found, control, resource, obj))
     return found
 
@@ -203,7 +112,7 @@ def _positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[i
     return frozenset(number for number, (resource, obj) in enumerate(pairs) if wanted(resource, obj))
 
 
-def _printed(trial: Trial) -> str:
+def _describe_output(trial: Trial) -> str:
     output = trial.process.output() if trial.process is not None else ""
     return f"; it printed: …{' '.join(output[-300:].split())}" if output else ""
 
@@ -211,7 +120,6 @@ def _printed(trial: Trial) -> str:
 def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
     """Waits until the client has reacted to copies; returns how many seconds it took."""
     last = await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
-    trial.session.baseline_requests = trial.trace.count_since(copies[0].mark)
     return max(last - copies[-1].created_at, 0.0)
 
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import LOOP_SECONDS, describe_hot_loop
 from fakekube.checker.process import ClientProcess, fatal_line
-from fakekube.checker.rule import NotExercised, Rule
 from fakekube.checker.trace import Trace
+from fakekube.checker.verdict import NotExercised
 from fakekube.cluster import Cluster
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
+    from collections.abc import Callable, Mapping, Sequence
+
     from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
     from fakekube.controllers.objects import Object
@@ -51,17 +50,17 @@ class ClientRun:
 
     Args:
         session: the shared state of the check.
-        rule: the rule that this run exercises; None for the baseline run.
+        name: the seeds of random choices follow from it.
+        arguments: of the cluster, besides the usual ones.
+        token_file: whether the kubeconfig refers to a file with the token.
     """
 
-    def __init__(self, session: Session, rule: Rule | None) -> None:
+    def __init__(self, session: Session, name: str, arguments: Mapping[str, Any], *, token_file: bool) -> None:
         self.session = session
-        self.rule = rule
         self.zero = time.monotonic()
-        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"  # seeds follow from it
         self.random = random.Random(f"{session.seed}/{name}")
-        """Seeded by the check's seed and the rule."""
-        arguments = dict(rule.cluster_arguments()) if rule is not None else {}
+        """Seeded by the check's seed and the name."""
+        self._token_file = token_file
         self._arguments = {"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments}
         self.cluster = Cluster(**self._arguments)
         self.cluster.faults.seed(self.random.randrange(1 << 30))
@@ -80,20 +79,12 @@ class ClientRun:
         """When the end of the client was noticed, in seconds of the trial."""
         self.printed: Sequence[str] = ()
         """The last lines of its output before it ended."""
-        self.loop: str = ""
-        """A description of the hot loop; "" if there was none."""
 
     # ------------------------------------------------------------ properties
 
     @property
     def faults(self) -> Faults:
         return self.cluster.faults
-
-    @property
-    def baseline(self) -> Baseline:
-        """The result of the baseline run."""
-        assert self.session.baseline is not None
-        return self.session.baseline
 
     @property
     def sample(self) -> Sample:
@@ -129,26 +120,23 @@ class ClientRun:
             self.cluster.load(obj)
         self.cluster.settle(timeout=20.0)
 
-    def start_client(self) -> None:
-        """Starts the client when few enough other clients are starting, and waits for its first request."""
+    def start_client(self, timeout: float | None = None) -> None:
+        """Starts the client when few enough other clients are starting, and waits for its first request, so that not too many
+        clients start at the same time.
+
+        Args:
+            timeout: the longest wait, in seconds; by default that of the session.
+        """
         with self.session.starting:
             mark = self.trace.mark()
             self.launch()
-            self._wait_for_first_call(mark)
+            self.await_until(lambda: bool(self.trace.since(mark)), self.session.start_timeout if timeout is None else timeout)
 
     def launch(self) -> None:
         """Starts the client at once."""
         self.started_at = self.now
-        token_file = self.rule is not None and self.rule.token_file
-        kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
+        kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=self._token_file)
         self.process = self.session.starter.start(kubeconfig, self.folder)
-
-    def _wait_for_first_call(self, mark: int) -> None:
-        """Waits until the client has sent its first request, so that not too many clients start at the same time."""
-        timeout = self.session.start_timeout
-        if self.rule is not None and self.rule.fallback is not None:
-            timeout = min(10.0 + 5 * self.baseline.start_seconds, timeout)
-        self.await_until(lambda: bool(self.trace.since(mark)), timeout)
 
     def kill_client(self) -> None:
         """Kills the client; no client runs until the next start."""
@@ -222,8 +210,7 @@ class ClientRun:
         self.await_until(lambda: self.now >= end, seconds * 10)
 
     def look_at_client(self) -> None:
-        """Raises ClientEnded if the client has ended by itself, HotLoop if it does not pause, and Decided if the rule is already
-        broken."""
+        """Raises ClientEnded if the client has ended by itself, and whatever `look_at_trace` raises."""
         self.session.starter.tidy()
         process = self.process
         if process is None:
@@ -232,15 +219,10 @@ class ClientRun:
         if code is not None:
             self._set_ended(code, process.output())
             raise ClientEnded(self.ended)
-        if self.rule is None:
-            return
-        since = self.now - LOOP_SECONDS
-        calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
-        self.loop = describe_hot_loop(calls, self.session.baseline_requests)
-        if self.loop:
-            raise HotLoop(self.loop)
-        if self.provoked and self.has_failed():
-            raise Decided(self.rule.id)
+        self.look_at_trace()
+
+    def look_at_trace(self) -> None:
+        """Called repeatedly while the client runs. Raises HotLoop if it does not pause, and Decided if the verdict is known."""
 
     def _set_ended(self, code: int, output: str) -> None:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -249,7 +231,3 @@ class ClientRun:
         if output:
             self.ended += f"; it printed: {fatal_line(output)}"
             self.printed = output.splitlines()[-_PRINTED:]
-
-    def has_failed(self) -> bool:
-        """Reports whether the trace already shows that the client breaks the rule."""
-        return False

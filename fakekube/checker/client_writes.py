@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind, is_event
-from fakekube.checker.rule import NotExercised
 from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import NotExercised
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Baseline
 
 _WRITES = ("create", "update", "patch", "delete")
+_CHANGES = ("update", "patch")
 
 
 def learned_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
@@ -89,16 +90,18 @@ def require_own_writes(baseline: Baseline) -> None:
 
 def is_written(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
     """Reports whether the baseline run shows that the client writes to this object of the sample."""
-    return _has_effect(baseline, copy, resource, obj, _is_write)
+    return _has_effect(
+        baseline,
+        copy,
+        resource,
+        obj,
+        lambda effect: effect.kind is EffectKind.FIELD or (effect.kind is EffectKind.REQUEST and effect.detail[0] in _CHANGES),
+    )
 
 
 def is_finalized(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
     """Reports whether the baseline run shows that the client adds a finalizer to this object of the sample."""
     return _has_effect(baseline, copy, resource, obj, lambda effect: effect.detail[:2] == ("metadata", "finalizers"))
-
-
-def _is_write(effect: Effect) -> bool:
-    return effect.kind is EffectKind.FIELD or (effect.kind is EffectKind.REQUEST and effect.detail[0] in ("update", "patch"))
 
 
 def _has_effect(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any], wanted: Callable[[Effect], bool]) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The annotation that the simulated other editor writes.
 EDITOR = "check.fakekube.dev/editor"
+#: A label that another client has set.
+OTHERS_LABEL = "check.fakekube.dev/other"
 #: The annotation that another client changes so that the object is delivered again.
 TOUCHED = "check.fakekube.dev/touched"
 
@@ -39,7 +41,7 @@ def own_object(trial: Trial, copy: Copy, number: int) -> Object | None:
     return found[0] if found else None
 
 
-def edited(obj: Object, value: str) -> Object:
+def set_editor(obj: Object, value: str) -> Object:
     """Sets the annotation of another editor in an object, and returns the object."""
     annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
     annotations[EDITOR] = value

@@ -1,22 +1,28 @@
-"""Runs one rule: starts a client on a cluster of its own, provokes it, and judges what it does.
+"""Runs one rule: starts a client on a cluster of its own, provokes it, judges what it does, and keeps what the run has shown.
 
-Invariant: whatever happens, the result is a verdict, and neither client nor cluster runs afterwards.
+Invariant: whatever happens, the result is a verdict, and neither client nor cluster runs afterwards. A kept trace (`--keep DIR`)
+has every request of the client, and says where the provocation began.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import threading
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_run import ClientEnded, Decided, HotLoop
-from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.trial import Trial
+from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Trial
+from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from fakekube.checker.session import Session
+    from collections.abc import Sequence
+
+    from fakekube.checker.rule import Rule
 
 #: Seconds within which most clients watch again after they have received all objects.
 _WATCHES_WITHIN = 3.0
@@ -30,14 +36,12 @@ class Run:
     seconds: float
 
 
-def unmet_requirement(session: Session, rule: Rule) -> str:
+def unmet_requirement(baseline: Baseline, rule: Rule) -> str:
     """Returns why the baseline run or the sample shows that a rule does not apply to the client; "" if it may apply."""
-    baseline = session.baseline
-    assert baseline is not None
-    if rule.restarts and not session.starter.restartable:
+    if rule.restarts and not baseline.session.starter.restartable:
         return "a function cannot be killed and started again; check a command"
     if rule.watches and not baseline.streams:
-        return "the client does not watch"
+        return DOES_NOT_WATCH
     try:
         rule.require(baseline)
     except NotExercised as problem:
@@ -45,20 +49,20 @@ def unmet_requirement(session: Session, rule: Rule) -> str:
     return ""
 
 
-def run_rule(session: Session, rule: Rule) -> Run:
+def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections) -> Run:
     """Runs a fresh rule of the same class on a cluster of its own."""
     begun = time.monotonic()
-    if session.time_is_up():
-        return Run(Verdict.not_exercised(session.TIME_IS_UP), 0.0)
-    verdict = _run(session, rule.make_fresh())
+    if baseline.session.time_is_up():
+        return Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)
+    verdict = _run(baseline, rule.make_fresh(), inspections)
     return Run(verdict, time.monotonic() - begun)
 
 
-def _run(session: Session, rule: Rule) -> Verdict:
-    trial = Trial(session, rule)
+def _run(baseline: Baseline, rule: Rule, inspections: Inspections) -> Verdict:
+    trial = Trial(baseline.session, rule, baseline)
     verdict = Verdict.not_exercised("aborted")
     try:
-        verdict = _exercise(session, rule, trial)
+        verdict = _exercise(rule, trial, inspections)
     except NotExercised as problem:
         verdict = Verdict.not_exercised(str(problem))
     except Exception as problem:  # a bug in a rule must not lose the verdicts of the others
@@ -68,22 +72,22 @@ def _run(session: Session, rule: Rule) -> Verdict:
         )
     finally:
         trial.close()
-        session.inspections.inspect(trial)
-        session.keep(trial, verdict)
+        inspections.inspect(trial)
+        keep_run(trial, verdict)
     return verdict
 
 
-def _exercise(session: Session, rule: Rule, trial: Trial) -> Verdict:
+def _exercise(rule: Rule, trial: Trial, inspections: Inspections) -> Verdict:
     """Returns the verdict of a run. Raises NotExercised."""
     try:
         _run_steps(rule, trial)
     except _NoReaction:
-        return _run_fallback(session, rule, trial)
+        return _run_fallback(rule, trial, inspections)
     except Decided:
         pass
     except (ClientEnded, HotLoop):
         if not trial.provoked and rule.fallback is not None:
-            return _run_fallback(session, rule, trial)
+            return _run_fallback(rule, trial, inspections)
         if not trial.provoked:
             return Verdict.not_exercised(f"before the provocation: {trial.ended or trial.loop}")
     return judge_safely(rule, trial)
@@ -93,12 +97,12 @@ class _NoReaction(NotExercised):
     """The client did not react to a copy before the provocation."""
 
 
-def _run_fallback(session: Session, rule: Rule, trial: Trial) -> Verdict:
+def _run_fallback(rule: Rule, trial: Trial, inspections: Inspections) -> Verdict:
     """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
     if rule.fallback is None:
         raise NotExercised("the client did not react as in the baseline run, before anything was provoked")
     trial.close()
-    return _run(session, rule.fallback())
+    return _run(trial.baseline, rule.fallback(), inspections)
 
 
 def judge_safely(rule: Rule, trial: Trial) -> Verdict:
@@ -119,7 +123,8 @@ def _run_steps(rule: Rule, trial: Trial) -> None:
         trial.begin_provocation()
         trial.start_client()
     else:
-        trial.start_client()
+        fallback_after = min(10.0 + 5 * trial.baseline.start_seconds, trial.session.start_timeout)
+        trial.start_client(None if rule.fallback is None else fallback_after)
         if rule.fallback is not None and not trial.trace.count_since(-1):
             raise _NoReaction
         trial.stimulate()
@@ -146,3 +151,76 @@ def _await_watches(trial: Trial) -> None:
         trial.await_until(lambda: not trial.find_unwatched(), trial.reaction_timeout)
         trial.abandoned = trial.find_unwatched()
     trial.look_at_client()
+
+
+#: The maximum size of the trace of one run for the page, in bytes.
+_TRACE_LIMIT = 2_000_000
+#: The size up to which trace.html keeps bodies.
+_LARGEST = "5MB"
+
+
+class Inspections:
+    """The findings of some rules in the runs of a check."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = rules
+        self._found: dict[Rule, Verdict] = {}
+        self._runs = 0
+        self._lock = threading.Lock()
+
+    def inspect(self, trial: Trial) -> None:
+        """Inspects the trace of a finished run; `trial` may be that of the baseline."""
+        if trial.rule is not None and trial.rule.distorts:
+            return
+        where = trial.rule.key if trial.rule is not None else "the baseline run"
+        with self._lock:
+            self._runs += 1
+        for rule in self._rules:
+            verdict = rule.inspect(trial) if rule not in self._found else None
+            if verdict is not None:
+                first, *others = verdict.evidence
+                with self._lock:
+                    self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others]))
+
+    def verdict(self, rule: Rule) -> Verdict:
+        """Returns the verdict of one of the rules."""
+        return self._found.get(rule) or Verdict.success(f"{self._runs} runs")
+
+
+def keep_run(trial: Trial, verdict: Verdict | None) -> None:
+    """Keeps what a closed run has shown: a folder below that of the user, and a trace for the page, if the check makes them.
+
+    `verdict`: None for the baseline run.
+
+    Raises OSError.
+    """
+    session = trial.session
+    if session.kept is not None:
+        _write_run(_new_folder(session.kept, trial.key), trial, verdict)
+    if session.traced and (verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.WARN)):
+        trial.cluster.test = {"id": trial.key, "outcome": str(verdict.outcome) if verdict is not None else "", "message": ""}
+        session.traces[trial.key] = trial.cluster.trace_parts(limit=_TRACE_LIMIT)
+
+
+def _write_run(place: Path, trial: Trial, verdict: Verdict | None) -> None:
+    """Writes trace.html, trace.txt, output.txt and verdict.json of a run into an empty folder."""
+    (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8")
+    trial.cluster.trace(place / "trace.html", limit=_LARGEST)
+    (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8")
+    if verdict is not None:
+        told = {"key": trial.key, "seed": trial.session.seed, "verdict": str(verdict.outcome), "evidence": list(verdict.evidence)}
+        (place / "verdict.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _new_folder(folder: Path, key: str) -> Path:
+    """Makes a folder for a run; a second run of the same provocation gets one with a number."""
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", key)
+    number = 1
+    while True:
+        place = folder / (name if number == 1 else f"{name}-{number}")
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            return place

@@ -12,8 +12,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from fakekube.checker.reaction import children_of
-from fakekube.checker.rule import Symptom, Verdict
-from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, failed
+from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
+from fakekube.checker.verdict import Symptom, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,10 +44,10 @@ def judge_expired(trial: Trial, oldest: int) -> Verdict | None:
     for stream in trial.streams_since().values():
         stale = [call for call in stream.calls if call.resumes and revision_of(call) < oldest]
         for refused in filter(reports_expired, stale):
-            expired = max(revision_of(refused), refused.delivered())
+            expired = max(revision_of(refused), refused.newest_delivered())
             repeated = [call for call in stale if call.number > refused.number and revision_of(call) <= expired]
             if len(repeated) >= _REPEATED * max(trial.baseline.watches.get(stream.key, 1), 1):
-                return Verdict.failed(
+                return Verdict.failure(
                     f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
                     "after the server answered that this revision is expired (410)",
                     *excerpt(stream.calls),
@@ -68,7 +68,7 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
     """
     suspicion: Verdict | None = None
     for stream in streams:
-        failures = [call for call in stream.calls if failed(call)]
+        failures = [call for call in stream.calls if is_failure(call)]
         if not failures:
             continue
         first, last = failures[0], failures[-1]
@@ -80,20 +80,20 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
             continue
         shown = f"{len(calls)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
         if len(late) >= _LEAST_CALLS and len(late) / (length / 2) > _HOT:
-            return Verdict.failed(
+            return Verdict.failure(
                 f"no backoff: {shown}", *excerpt(stream.calls), symptom=Symptom.NO_PAUSE, likeness=str(stream.key)
             )
         before, after = _attempts(calls, first.at, half), _attempts(calls, half, last.at + 1.0)
         pauses = [late - early for early, late in pairwise(call.at for call in calls) if late - early > _TOGETHER]
         if after >= _LEAST_ATTEMPTS and len(pauses) > _LEAST_ATTEMPTS and _are_equal(pauses):
-            return Verdict.failed(
+            return Verdict.failure(
                 f"equal pauses of {min(pauses):.2f} s, without growth and jitter: {shown}",
                 *excerpt(stream.calls),
                 symptom=Symptom.NO_PAUSE,
                 likeness=str(stream.key),
             )
         if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
-            suspicion = Verdict.warned(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
+            suspicion = Verdict.warning(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
     return suspicion
 
 
@@ -121,7 +121,7 @@ def judge_write_backoff(trial: Trial) -> Verdict | None:
         equal = after >= _FLAT * before and _are_equal(pauses)
         if fast or equal:
             how = "no backoff" if fast else "equal pauses"
-            return Verdict.failed(
+            return Verdict.failure(
                 f"{how}: {shown}", *trial.excerpt(calls), symptom=Symptom.NO_PAUSE, likeness=f"{verb} {path.rpartition('/')[0]}"
             )
     return None
@@ -154,7 +154,7 @@ def judge_misread_status(calls: Sequence[Call], mark: str) -> Verdict | None:
     for call in calls:
         nameless = call.verb in ("update", "patch", "delete") and not call.name
         if call.is_write and (nameless or call.status == 405 or call.mentions(mark)):
-            return Verdict.failed(f"a Status or bookmark was treated as an object: {call.verb} {call.path}", *excerpt([call]))
+            return Verdict.failure(f"a Status or bookmark was treated as an object: {call.verb} {call.path}", *excerpt([call]))
     return None
 
 
@@ -166,11 +166,11 @@ def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) ->
     for one in ended:
         if trial.baseline.is_shared(one.stream) or one.may_be_unread:
             continue
-        following = trial.trace.streams()[one.stream].after(one)
-        last = one.delivered(bookmarks=bookmarks)
+        following = trial.trace.streams()[one.stream].next_call(one)
+        last = one.newest_delivered(bookmarks=bookmarks)
         if following is not None and following.resumes and revision_of(following) < last:
             what = "it has delivered events and bookmarks up to" if bookmarks else "it has delivered events up to"
-            return Verdict.failed(
+            return Verdict.failure(
                 f"the watch of {one.stream} was resumed from resourceVersion {following.asked_revision}, though {what} {last}",
                 *excerpt([one, following]),
             )
@@ -196,7 +196,7 @@ def judge_unknown_revision(trial: Trial) -> Verdict | None:
             continue
         others = sorted(resource for resource, known in received.items() if asked in known)
         what = f"which it received for {others[0]} only" if others else "which it never received"
-        return Verdict.failed(
+        return Verdict.failure(
             f"watches {call.stream} from resourceVersion {asked}, {what}", *excerpt(trial.trace.streams()[call.stream].calls)
         )
     return None
@@ -209,7 +209,7 @@ def judge_start_of_watch(trial: Trial) -> Verdict | None:
             if not (listed.is_list and listed.succeeded and listed.number + _BETWEEN > call.number):
                 continue
             if call.is_watch and not call.resumes and not call.sends_initial_events and not trial.baseline.is_shared(stream.key):
-                return Verdict.failed(
+                return Verdict.failure(
                     f"watches {stream.key} after its list from resourceVersion {call.asked_revision or 'unset'}: it misses what "
                     "is deleted in between",
                     *trial.excerpt([listed, call]),
@@ -229,13 +229,13 @@ def judge_stuck_revision(trial: Trial) -> Verdict | None:
             continue
         rejected: dict[str, list[Call]] = {}
         for call in stream.watches:
-            if call.resumes and call.ended == CLOSED and call.delivered() > revision_of(call):
+            if call.resumes and call.ended == CLOSED and call.newest_delivered() > revision_of(call):
                 rejected.setdefault(call.asked_revision, []).append(call)
         for revision, calls in rejected.items():
             if len(calls) >= _STUCK:
-                return Verdict.failed(
+                return Verdict.failure(
                     f"watches {stream.key} from resourceVersion {revision} {len(calls)} times and closes each watch after it has "
-                    f"delivered newer events, up to {calls[-1].delivered()}",
+                    f"delivered newer events, up to {calls[-1].newest_delivered()}",
                     *trial.excerpt(calls),
                 )
     return None
@@ -254,10 +254,10 @@ def judge_unfollowed_lists(trial: Trial) -> Verdict | None:
         for call in stream.calls:
             if call.is_watch:
                 row = []
-            elif call.status == 200 and not call.query.get("continue") and not _has_open_watch(stream, call):
+            elif call.status == 200 and not call.query.get("continue") and not stream.is_watched_at(call.at):
                 row.append(call)
             if len(row) >= _UNFOLLOWED:
-                return Verdict.failed(
+                return Verdict.failure(
                     f"lists {key} {len(row)} times within {row[-1].at - row[0].at:.1f} s, and watches after none of these lists",
                     *trial.excerpt(row),
                 )
@@ -266,10 +266,6 @@ def judge_unfollowed_lists(trial: Trial) -> Verdict | None:
 
 #: How many lists without a watch are a failure.
 _UNFOLLOWED = 6
-
-
-def _has_open_watch(stream: Stream, call: Call) -> bool:
-    return any(one.at <= call.at and (one.end is None or one.end > call.at) for one in stream.watches)
 
 
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
@@ -284,7 +280,7 @@ def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict 
                 continue
             names = ", ".join(sorted(child["metadata"]["name"] for child in children)[:4])
             creates = [call for call in trial.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
-            return Verdict.failed(
+            return Verdict.failure(
                 f"{len(children)} {resource} for {copy.names()[0]} ({names}); in the baseline run there are {usual}",
                 *excerpt(creates),
             )
@@ -307,38 +303,13 @@ def judge_duplicate_watches(trial: Trial) -> Verdict | None:
         return None
     key = find_extra()[0]
     same = [call for call in trial.trace.open_watches() if call.stream == key]
-    return Verdict.failed(f"keeps {len(same)} watches of {key} open, where it had {max(usual.get(key, 1), 1)}", *excerpt(same))
+    return Verdict.failure(f"keeps {len(same)} watches of {key} open, where it had {max(usual.get(key, 1), 1)}", *excerpt(same))
 
 
 #: Seconds within which a second watch loop would start.
 _BEGINS_WITHIN = 3.0
 #: Seconds within which the client has to close a watch that it does not read any more.
 _CLOSES_WITHIN = 5.0
-
-
-# ---------------------------------------------------------------- of every trial
-
-
-def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:
-    """Returns a description of a hot loop; "" if there is none.
-
-    Args:
-        calls: the calls of the last `LOOP_SECONDS`.
-        baseline_requests: how many requests the client sent for the copies of the baseline run.
-    """
-    limit = max(_LOOP_CALLS, 4 * baseline_requests)
-    done = sum(call.is_write and call.succeeded for call in calls)
-    if len(calls) - (1 + _READS_FOR_A_WRITE) * done <= limit:
-        return ""
-    (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
-    return f"{len(calls)} requests in {LOOP_SECONDS:.0f} s, most of them {verb} {path}"
-
-
-#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
-#: not count.
-_LOOP_CALLS = 240
-LOOP_SECONDS = 2.0
-_READS_FOR_A_WRITE = 3
 
 
 def judge_process(trial: Trial) -> Verdict | None:
@@ -348,11 +319,11 @@ def judge_process(trial: Trial) -> Verdict | None:
             return Verdict.not_exercised("the client could not renew its lease in time, and ended as a leader must", trial.ended)
         printed = [f"printed: {line}" for line in trial.printed]
         likeness = _without_numbers(trial.ended) if printed else ""
-        return Verdict.failed(
+        return Verdict.failure(
             trial.ended, *trial.excerpt(), *printed, symptom=Symptom.ENDED, likeness=likeness, calm=trial.calm()
         )
     if trial.loop:
-        return Verdict.failed(f"hot loop: {trial.loop}", *trial.excerpt(), symptom=Symptom.LOOP, likeness="loop")
+        return Verdict.failure(f"hot loop: {trial.loop}", *trial.excerpt(), symptom=Symptom.LOOP, likeness="loop")
     return None
 
 
@@ -405,7 +376,7 @@ def judge_convergence(trial: Trial) -> Verdict | None:
         text = f"{key} is not watched any more: the client has not asked for it for {_since_last(trial, key):.0f} s"
     else:
         return None
-    return Verdict.failed(text, *trial.excerpt(), by_time=not _has_given_up(trial), symptom=Symptom.NO_REACTION)
+    return Verdict.failure(text, *trial.excerpt(), by_time=not _has_given_up(trial), symptom=Symptom.NO_REACTION)
 
 
 def _since_last(trial: Trial, key: StreamKey) -> float:

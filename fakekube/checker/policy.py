@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fakekube.checker.rule import Outcome
+from fakekube.checker.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Starts and stops the client under check: a command, or a function in this process.
 
 A command runs in a session of its own, with KUBECONFIG in its environment and a folder of its own for temporary files, so that
-runs do not share caches. A function runs in a thread.
+runs do not share caches. A function runs in a thread. A watchdog kills the clients if the check itself is killed.
 
 Invariant: after `kill` no process of the command's process group runs.
 """
@@ -18,11 +18,10 @@ import time
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fakekube.checker.watchdog import Watchdog
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
 
 #: How many seconds `join` waits for a function to return.
 _STOP_TIMEOUT = 5.0
@@ -83,9 +82,6 @@ def starter_of(client: Sequence[str] | Callable[..., Any]) -> Starter:
     return InProcessStarter(client) if callable(client) else CommandStarter(list(client))
 
 
-# ---------------------------------------------------------------- commands
-
-
 class CommandStarter:
     """Starts a command."""
 
@@ -101,14 +97,14 @@ class CommandStarter:
     def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
         folder.mkdir(parents=True, exist_ok=True)
         environment = {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)}
-        started = _Command(self._command, environment, folder / "output.txt", self._ended)
-        self._watchdog.started(started.group, folder.parent)
+        started = _Command(self._command, environment, folder / "output.txt", self._forget)
+        self._watchdog.add_group(started.group, folder.parent)
         self._running.add(started)
         return started
 
-    def _ended(self, command: _Command) -> None:
+    def _forget(self, command: _Command) -> None:
         self._running.discard(command)
-        self._watchdog.ended(command.group)
+        self._watchdog.remove_group(command.group)
 
     def tidy(self) -> None:
         now = time.monotonic()
@@ -165,9 +161,6 @@ class _Command:
         with self._output.open("rb") as file:
             file.seek(max(self._output.stat().st_size - _TAIL, 0))
             return file.read(_TAIL)
-
-
-# ---------------------------------------------------------------- functions
 
 
 class InProcessStarter:
@@ -247,3 +240,83 @@ class _InProcess:
 
     def output(self) -> str:
         return self._error
+
+
+#: The script reads lines "+ GROUP" and "- GROUP"; its argument is the folder of the check.
+_SCRIPT = """
+trap '' INT TERM HUP
+groups=
+while read -r sign group; do
+  case $sign in
+    +) groups="$groups $group" ;;
+    -) left=
+       for one in $groups; do [ "$one" = "$group" ] || left="$left $one"; done
+       groups=$left ;;
+  esac
+done
+for one in $groups; do kill -s KILL -- "-$one"; done
+for file in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do
+  process=${file#/proc/}
+  kill -s KILL "${process%/environ}"
+done
+rm -rf -- "$1"
+"""
+
+#: How many seconds `close` waits for the shell to end.
+_TIMEOUT = 10.0
+
+
+class Watchdog:
+    """The shell that kills the clients if the check dies.
+
+    It reads from a pipe whose other end only the check holds. The check writes each process group that it starts or kills into
+    the pipe. When the pipe is closed, for any reason, the shell kills the remaining process groups. On Linux it also kills
+    processes that have left their group; it finds them by the check's folder in their environment. The shell starts together
+    with the first client. If it cannot start, the check runs without it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shell: subprocess.Popen[bytes] | None = None
+
+    def add_group(self, group: int, folder: Path) -> None:
+        """Registers a started process group; `folder` is the folder of the check, which the shell deletes at the end."""
+        with self._lock:
+            if self._shell is None:
+                with suppress(OSError):
+                    self._shell = _shell(folder)
+        self._tell("+", group)
+
+    def remove_group(self, group: int) -> None:
+        """Removes a killed process group."""
+        self._tell("-", group)
+
+    def _tell(self, sign: str, group: int) -> None:
+        with self._lock, suppress(OSError):
+            if self._shell is not None and self._shell.stdin is not None:
+                self._shell.stdin.write(f"{sign} {group}\n".encode())
+
+    def close(self) -> None:
+        """Closes the pipe, so that the shell kills the remaining clients and ends."""
+        with self._lock:
+            shell, self._shell = self._shell, None
+        if shell is None or shell.stdin is None:
+            return
+        shell.stdin.close()
+        try:
+            shell.wait(_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            shell.kill()
+            shell.wait()
+
+
+def _shell(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _SCRIPT, "fakekube-check", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        cwd="/",
+        start_new_session=True,
+    )

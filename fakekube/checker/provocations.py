@@ -1,24 +1,27 @@
-"""Fault actions that only checks use.
+"""Fault actions that only checks use, and budgets, so that a fault meets each kind of write and not only the first one.
 
 Invariant: like the actions in fakekube.powers they invent no state of the cluster: they refuse requests, end watches, or return
-shorter lists.
+shorter lists. A write is told from others by its verb, its object and the shape of its body, and never by its values.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.powers.actions import End
 from fakekube.powers.fault import Action, Frequency
 
 if TYPE_CHECKING:
+    from fakekube.apimachinery.errors.status import StatusError
     from fakekube.apiserver.endpoints.request import Request
-    from fakekube.checker.each_write import EachWrite
     from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
@@ -31,10 +34,9 @@ def arm(on: FaultSelector, action: Action, *, label: str, **often: Any) -> Fault
     return on.faults.arm(on.criteria, on.own, action, Frequency(**often), label)
 
 
-def status_object(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Returns a Status object of a failed request."""
-    failure = {"status": "Failure", "message": message, "reason": reason, "code": code}
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **failure, **({"details": details} if details else {})}
+def answer_with(error: StatusError) -> tuple[int, dict[str, Any]]:
+    """Returns the status code and the Status of a refusal, as `intercept` takes them."""
+    return error.code, error.status()
 
 
 def asked_revision(exchange: Exchange) -> int:
@@ -115,8 +117,7 @@ class RefuseEach(Action):
     def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         if not self.budget.take_write(exchange):
             return None
-        details = {"retryAfterSeconds": self.retry_after}
-        body = status_object(429, "TooManyRequests", "too many requests", details)
+        _, body = answer_with(status.too_many_requests("too many requests", self.retry_after))
         headers = [("Content-Type", "application/json"), ("Retry-After", str(self.retry_after))]
         return Response(429, headers, json.dumps(body) + b"\n")
 
@@ -196,3 +197,61 @@ class ExpireContinue(Action):
     def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.compact()
         return None
+
+
+#: How deep the fields of a body are looked at.
+_DEPTH = 3
+
+
+class Budget:
+    """Allows something a number of times for each key."""
+
+    def __init__(self, times: int, most: int = 1000) -> None:
+        """`most`: for all keys together."""
+        self._times, self._most = times, most
+        self._taken: Counter[object] = Counter()
+        self._lock = threading.Lock()
+
+    def take(self, key: object) -> bool:
+        """Reports whether something may happen to a key once more, and counts it."""
+        with self._lock:
+            if self._taken[key] >= self._times or self._taken.total() >= self._most:
+                return False
+            self._taken[key] += 1
+            return True
+
+    @property
+    def taken(self) -> int:
+        """How many times something has happened."""
+        return self._taken.total()
+
+
+class EachWrite(Budget):
+    """Allows something a number of times for each kind of write."""
+
+    def take_write(self, exchange: Exchange) -> bool:
+        """Reports whether something may happen to a write once more, and counts it."""
+        return self.take(kind_of(exchange))
+
+
+def kind_of(exchange: Exchange) -> object:
+    """Returns a value that is equal for writes of the same verb, object and shape."""
+    body = exchange.body
+    name = exchange.name or (str((body.get("metadata") or {}).get("generateName")) if isinstance(body, dict) else "")
+    return (exchange.verb, exchange.resource, exchange.subresource, exchange.namespace, name, shape_of(body))
+
+
+def shape_of(body: Any) -> tuple[object, ...]:
+    """Returns the fields of a body without their values; for a JSON patch the operations and paths."""
+    if isinstance(body, list):
+        return tuple((one.get("op"), one.get("path")) for one in body if isinstance(one, dict))
+    return tuple(sorted(_fields(body, _DEPTH)))
+
+
+def _fields(value: Any, depth: int) -> set[str]:
+    if not isinstance(value, dict) or not depth:
+        return set()
+    found = set(value)
+    for key, inner in value.items():
+        found |= {f"{key}.{field}" for field in _fields(inner, depth - 1)}
+    return found

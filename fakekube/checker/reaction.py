@@ -1,4 +1,4 @@
-"""The reaction of a client to a copy of the sample: found in the baseline run, expected after a provocation.
+"""The reaction of a client to a copy of the sample: found in the baseline run, expected after a provocation, or by the user.
 
 A reaction consists of effects: objects that the client creates, fields that it writes in the objects of the copy, and requests
 that contain the copy's name. The effects that two copies have in common are the reaction; names that differ between the copies
@@ -8,12 +8,14 @@ Events are not objects of a reaction: they are best effort, and clients drop, ag
 fields that the client has removed again, or that are not stored, such as reviews.
 
 Invariant: objects and fields are looked up in the state of the cluster, because a client need not repeat a finished write.
-Requests count only if the reaction has no other effects.
+Requests count only if the reaction has no other effects. An answer or event that was not sent completely has delivered nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -25,9 +27,10 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fakekube.checker.trace import Call
+    from fakekube.checker.trace import Call, Stream
     from fakekube.cluster import Cluster
     from fakekube.controllers.objects import Object
+
 
 _PLACE_OF_TOKEN = "{}"
 _ANY_NAME = "*"
@@ -160,9 +163,6 @@ def _without_names(effects: Counter[Effect]) -> Counter[Effect]:
     return found
 
 
-# ---------------------------------------------------------------- learning
-
-
 def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[Effect]:
     """Returns the effects of the reaction to a copy in the calls since its creation."""
     found: Counter[Effect] = Counter()
@@ -196,22 +196,19 @@ def written_fields(cluster: Cluster, call: Call, name: str) -> list[tuple[str, .
     versions = cluster.history(call.collection, name, call.namespace or None)
     for before, after in pairwise(versions):
         if after.revision == revision and after.type == "MODIFIED":
-            return [path for path in changed(before.object, after.object) if path[:2] not in SYSTEM_FIELDS]
+            return [path for path in find_changed_paths(before.object, after.object) if path[:2] not in SYSTEM_FIELDS]
     return []
 
 
-def changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def find_changed_paths(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yields the paths of added and changed values. An added item of a list of strings is the last part of its path."""
     if isinstance(new, dict) and isinstance(old, dict | None):
         for key, value in new.items():
-            yield from changed((old or {}).get(key), value, (*path, key))
+            yield from find_changed_paths((old or {}).get(key), value, (*path, key))
     elif isinstance(new, list) and all(isinstance(item, str) for item in new):
         yield from ((*path, item) for item in new if not isinstance(old, list) or item not in old)
     elif old != new:
         yield path
-
-
-# ---------------------------------------------------------------- looking
 
 
 def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> int:
@@ -260,7 +257,7 @@ def _objects(cluster: Cluster, resource: str) -> list[Object]:
 
 
 def has(obj: Any, path: Sequence[str]) -> bool:
-    """Reports whether an object has a value at a path of `changed`."""
+    """Reports whether an object has a value at a path of `find_changed_paths`."""
     for part in path:
         if isinstance(obj, dict):
             if part not in obj:
@@ -272,10 +269,96 @@ def has(obj: Any, path: Sequence[str]) -> bool:
 
 
 def value_at(obj: Any, path: Sequence[str]) -> Any:
-    """Returns the value at a path of `changed`; None if there is none."""
+    """Returns the value at a path of `find_changed_paths`; None if there is none."""
     for part in path:
         if isinstance(obj, dict):
             obj = obj.get(part)
         else:
             return part if isinstance(obj, list) and part in obj else None
     return obj
+
+
+def has_delivered(stream: Stream, copy: Copy, obj: Object) -> bool:
+    """Reports whether a stream has delivered an object of a copy, in an event or a list."""
+    name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
+    return any(_lists_object(call, copy, name) or _delivers_object(call, name, revision) for call in reversed(stream.calls))
+
+
+def _lists_object(call: Call, copy: Copy, name: str) -> bool:
+    """Reports whether the answer of a list contains the object."""
+    if not call.is_list or call.status != 200:
+        return False
+    if call.answer_is_lost:  # it was too large to be recorded
+        return call.number > copy.mark
+    answer = call.exchange.raw_answer or b""
+    return name.encode() in (answer if isinstance(answer, bytes) else b"".join(answer))
+
+
+def _delivers_object(call: Call, name: str, revision: int) -> bool:
+    """Reports whether a watch delivered an event of the object, or one as new if the format of the events cannot be read."""
+    if not call.is_watch:
+        return False
+    return any(event.name == name or (not event.type and event.revision >= revision) for event in call.events)
+
+
+_FORM = re.compile(r"(?P<resource>[a-z0-9.]+)/(?P<name>[^:/]+)(?::(?P<path>[^=]+)(?:=(?P<value>.*))?)?")
+#: A dot without a backslash before it.
+_DOT = re.compile(r"(?<!\\)\.")
+
+
+@dataclass(slots=True, frozen=True)
+class Expectation:
+    """An object or field that the user expects: `--expect RESOURCE/NAME[:PATH[=VALUE]]`, where `{name}` is the name of a copy.
+
+    Such as `configmaps/{name}-copy` and `widgets.example.com/{name}:status.phase=Ready`.
+    """
+
+    resource: str
+    name: str
+    path: Sequence[str] = ()
+    value: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Expectation:
+        """Parses an expectation. Raises ValueError."""
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is not RESOURCE/NAME[:PATH[=VALUE]]")
+        path = tuple(part.replace("\\.", ".") for part in _DOT.split(found["path"])) if found["path"] else ()
+        return cls(found["resource"], found["name"], path, found["value"])
+
+    def is_met(self, cluster: Cluster, copy: Copy) -> bool:
+        """Reports whether the expected object or field exists for one of the objects of a copy."""
+        return any(self._is_there(cluster, obj) for obj in copy.objects)
+
+    def _is_there(self, cluster: Cluster, obj: dict[str, Any]) -> bool:
+        metadata = obj["metadata"]
+        name = self.name.replace("{name}", metadata["name"])
+        try:
+            value: Any = cluster.get(self.resource, name, namespace=metadata.get("namespace"))
+        except (ApiError, UnknownResource):
+            return False
+        for part in self.path:
+            if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
+            elif isinstance(value, dict) and part in value:
+                value = value[part]
+            else:
+                return False
+        return self.value is None or self.value == (str(value).lower() if isinstance(value, bool) else str(value))
+
+
+@dataclass(slots=True, frozen=True)
+class Expectations:
+    """All expectations of a check."""
+
+    signs: Sequence[Expectation] = ()
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Expectations:
+        """Parses expectations. Raises ValueError."""
+        return cls([Expectation.parse(text) for text in texts])
+
+    def are_met(self, cluster: Cluster, copy: Copy) -> bool:
+        """Reports whether all expectations are met for a copy."""
+        return all(sign.is_met(cluster, copy) for sign in self.signs)

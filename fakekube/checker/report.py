@@ -13,7 +13,7 @@ from typing import Any
 
 from fakekube.checker import report_files
 from fakekube.checker.report_data import CheckResult, RuleReport
-from fakekube.checker.rule import Outcome
+from fakekube.checker.verdict import Outcome
 
 _WIDTH = 118
 #: Where the reasons begin in the table.

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.rule import Outcome
+from fakekube.checker.rule import Rule
+from fakekube.checker.verdict import Outcome, Symptom, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fakekube.checker.execution import Run
     from fakekube.powers.trace import TraceParts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 @dataclass(slots=True, frozen=True)
@@ -118,3 +119,74 @@ class CheckResult:
     def of(self, verdict: str) -> list[RuleReport]:
         """Returns the rules with a verdict."""
         return [rule for rule in self.rules if rule.verdict == verdict]
+
+
+_ORDER = tuple(Outcome)
+#: The rules that name a cause best, if several rules fail in the same way.
+_NAMING: Mapping[Symptom, Sequence[str]] = {
+    Symptom.NO_PAUSE: ("W6", "R2"),
+    Symptom.LOOP: ("W6", "R2"),
+    Symptom.ENDED: ("W1", "W5", "R2", "W8"),
+}
+
+
+def rows_of(rules: Iterable[Rule], runs: Mapping[Rule, Run]) -> list[RuleReport]:
+    """Returns the rows of a report in the order of the rules."""
+    by_id: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_id.setdefault(rule.id, []).append(rule)
+    causes = _causes([(rule, runs[rule].verdict) for some in by_id.values() for rule in some])
+    return [_row(some, runs, causes) for some in by_id.values()]
+
+
+def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, str]) -> RuleReport:
+    worst = min(rules, key=lambda rule: _ORDER.index(runs[rule].verdict.outcome))
+    verdict = runs[worst].verdict
+    missed = [rule for rule in rules if runs[rule].verdict.outcome is Outcome.NOT_EXERCISED]
+    decisive = [rule for rule in rules if rule.decisive]
+    if verdict.outcome is Outcome.PASS and decisive and all(rule in missed for rule in decisive):
+        worst, verdict = decisive[0], runs[decisive[0]].verdict
+    evidence = list(verdict.evidence) or [""]
+    if len(rules) > 1 and verdict.outcome is not Outcome.PASS:
+        evidence[0] = f"{worst.name} ({worst.provocation}): {evidence[0]}"
+    elif missed and verdict.outcome is Outcome.PASS:
+        done = ", ".join(rule.name for rule in rules if rule not in missed)
+        left = "; ".join(f"{rule.name}: {next(iter(runs[rule].verdict.evidence), '')}" for rule in missed)
+        evidence[0] = f"{len(rules) - len(missed)} of {len(rules)} provocations ({done}); not exercised: {left}"
+    same = {causes.get(rule, "") for rule in rules if runs[rule].verdict.outcome is Outcome.FAIL}
+    return RuleReport(
+        id=worst.id,
+        verdict=str(verdict.outcome),
+        legality=worst.legality,
+        evidence=[line for line in evidence if line],
+        source=worst.source,
+        obligation=worst.obligation,
+        advice=worst.advice,
+        provocations=[_provocation(rule, runs[rule]) for rule in rules],
+        same_as=next(iter(same)) if len(same) == 1 else "",
+    )
+
+
+def _provocation(rule: Rule, run: Run) -> ProvocationReport:
+    return ProvocationReport(
+        key=rule.key,
+        provocation=rule.provocation,
+        legality=rule.legality,
+        verdict=str(run.verdict.outcome),
+        evidence=list(run.verdict.evidence),
+        seconds=round(run.seconds, 1),
+    )
+
+
+def _causes(verdicts: Iterable[tuple[Rule, Verdict]]) -> dict[Rule, str]:
+    """Returns, for rules that failed in the same way as another one, the id of the rule that names the cause."""
+    groups: dict[tuple[Symptom, str], list[Rule]] = {}
+    for rule, verdict in verdicts:
+        if verdict.outcome is Outcome.FAIL and verdict.symptom is not None and verdict.likeness:
+            groups.setdefault((verdict.symptom, verdict.likeness), []).append(rule)
+    found: dict[Rule, str] = {}
+    for (symptom, _), rules in groups.items():
+        ids = list(dict.fromkeys(rule.id for rule in rules))
+        leader = next((one for one in _NAMING.get(symptom, ()) if one in ids), ids[0])
+        found |= {rule: leader for rule in rules if rule.id != leader}
+    return found

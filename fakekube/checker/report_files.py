@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from fakekube.checker.rule import Outcome
+from fakekube.checker.verdict import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Outcome.FAIL: "error", Outcome.WARN: "warning"}
-
-
-# ---------------------------------------------------------------- JUnit
 
 
 def write_junit(report: CheckResult, path: Path) -> None:
@@ -64,9 +61,6 @@ def _valid_xml(text: str) -> str:
     return "".join(letter if letter >= " " or letter in "\t\n\r" else "\ufffd" for letter in text)
 
 
-# ---------------------------------------------------------------- SARIF
-
-
 def write_sarif(report: CheckResult, path: Path) -> None:
     """Writes SARIF 2.1.0. Raises OSError."""
     path.write_text(json.dumps(sarif(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -104,9 +98,6 @@ def _result(report: CheckResult, rule: RuleReport) -> dict[str, Any]:
     if rule.accepted is not None and rule.verdict == Outcome.FAIL:
         found["suppressions"] = [{"kind": "external", "justification": rule.accepted}]
     return found
-
-
-# ---------------------------------------------------------------- Markdown and annotations
 
 
 def markdown(report: CheckResult) -> str:

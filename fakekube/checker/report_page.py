@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.kept_runs import BASELINE
-from fakekube.checker.rule import Outcome
+from fakekube.checker.trial import BASELINE
+from fakekube.checker.verdict import Outcome
 from fakekube.page import trace_document
 
 if TYPE_CHECKING:
     from fakekube.checker.report_data import CheckResult, RuleReport
-
-__all__ = ["report_html"]
 
 #: The order of the verdicts in the page.
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.NOT_EXERCISED, Outcome.PASS)

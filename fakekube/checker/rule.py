@@ -8,85 +8,15 @@ attributes of this object, and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from fakekube.checker.judges import judge_convergence, judge_process
+from fakekube.checker.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fakekube.checker.baseline import Baseline
-    from fakekube.checker.trial import Trial
-
-
-class NotExercised(Exception):
-    """A rule does not apply to the client; the text has the reason."""
-
-
-class Outcome(StrEnum):
-    """The verdicts, the worst one first."""
-
-    FAIL = "fail"
-    WARN = "warn"
-    PASS = "pass"
-    NOT_EXERCISED = "not exercised"
-
-
-class Symptom(StrEnum):
-    """What a failure looks like if any rule may show it. A failure with a symptom may be due to a step of the provocation, and
-    equal failures of several rules may have one cause."""
-
-    ENDED = "the client ended"
-    LOOP = "it sends requests without a pause"
-    NO_PAUSE = "no backoff"
-    NO_REACTION = "it does not react any more"
-
-
-@dataclass(slots=True, frozen=True)
-class Verdict:
-    """The result of one run of a rule."""
-
-    outcome: Outcome
-    evidence: Sequence[str] = ()
-    """The reason first, then lines of the trace."""
-    by_time: bool = False
-    """The verdict depends on a timeout, so that a second run has to confirm it."""
-    by_chance: bool = False
-    """The random choices of a correct client may look like this failure, so that only the second run counts."""
-    symptom: Symptom | None = None
-    """None if the evidence is specific to the rule."""
-    likeness: str = ""
-    """Equal for failures with the same symptom and the same cause, such as the last words of a client that ended."""
-    calm: float | None = None
-    """For a client that ended: for how many seconds nothing had happened before."""
-
-    @classmethod
-    def passed(cls, *evidence: str) -> Verdict:
-        return cls(Outcome.PASS, evidence)
-
-    @classmethod
-    def failed(
-        cls,
-        *evidence: str,
-        by_time: bool = False,
-        by_chance: bool = False,
-        symptom: Symptom | None = None,
-        likeness: str = "",
-        calm: float | None = None,
-    ) -> Verdict:
-        return cls(Outcome.FAIL, evidence, by_time or by_chance, by_chance, symptom, likeness, calm)
-
-    @classmethod
-    def warned(cls, *evidence: str, symptom: Symptom | None = None) -> Verdict:
-        return cls(Outcome.WARN, evidence, symptom=symptom)
-
-    @classmethod
-    def not_exercised(cls, *evidence: str) -> Verdict:
-        return cls(Outcome.NOT_EXERCISED, evidence)
-
-    def suspected(self) -> Verdict:
-        """Returns a warning instead of a failure; other verdicts unchanged."""
-        return replace(self, outcome=Outcome.WARN, by_time=False, by_chance=False) if self.outcome is Outcome.FAIL else self
+    from fakekube.checker.trial import Baseline, Trial
 
 
 class Rule:
@@ -171,7 +101,7 @@ class Rule:
 
     def judge(self, trial: Trial) -> Verdict:
         """Returns the verdict: that of `find_failure`, else of the process and of convergence, else of `judge_trace`."""
-        return self.find_failure(trial) or trial.common_verdict() or self.judge_trace(trial)
+        return self.find_failure(trial) or judge_process(trial) or judge_convergence(trial) or self.judge_trace(trial)
 
     def inspect(self, trial: Trial) -> Verdict | None:
         """Returns a failure that the trace of a run of any rule shows; None if there is none. Called if `in_every_run`."""
@@ -179,4 +109,4 @@ class Rule:
 
     def judge_trace(self, trial: Trial) -> Verdict:
         """Returns the verdict for a client that still runs and has converged."""
-        return Verdict.passed(*trial.notes)
+        return Verdict.success(*trial.notes)

@@ -1,4 +1,4 @@
-"""Runs a check: the baseline run, then every rule on a cluster of its own, several at once.
+"""Runs a check: the baseline run, then every rule on a cluster of its own, several at once, with an estimate of the time left.
 
 What the baseline run and the sample decide starts no client. A failure that depends on a timeout, and any failure or warning of a
 run in which this process stood still, is reported only if a second run confirms it. A client that dies of a step of a provocation
@@ -13,15 +13,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import learn
-from fakekube.checker.estimate import Estimate
-from fakekube.checker.execution import Run, judge_safely, run_rule, unmet_requirement
+from fakekube.checker.execution import Inspections, Run, judge_safely, keep_run, run_rule, unmet_requirement
 from fakekube.checker.report import Report
-from fakekube.checker.rows import rows_of
-from fakekube.checker.rule import Outcome, Rule, Verdict
+from fakekube.checker.report_data import rows_of
 from fakekube.checker.rules import in_order, step_rule
-from fakekube.checker.session import Inspections, Session
+from fakekube.checker.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from fakekube.checker.rule import Rule
+    from fakekube.checker.session import Session
+    from fakekube.checker.trial import Baseline
 
 #: Called with a line of progress.
 Progress = Callable[[str], None]
@@ -52,32 +56,44 @@ def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Se
     """
     begun = time.monotonic()
     progress("baseline run: observing the client without faults")
-    baseline = session.baseline = learn(session)
+    baseline = learn(session)
+    try:
+        return _run_rules(baseline, rules, progress, skipped, begun)
+    finally:
+        baseline.trial.close()
+        keep_run(baseline.trial, None)
+
+
+def _run_rules(
+    baseline: Baseline, rules: Sequence[Rule], progress: Progress, skipped: Sequence[tuple[Rule, str]], begun: float
+) -> Report:
+    """Runs rules after the baseline run; `begun`: when the check began, by `time.monotonic()`."""
+    session = baseline.session
     reaction = ", ".join(map(str, baseline.reaction.visible)) or "no reaction except its watches"
     progress(
         f"baseline run: first request in {baseline.start_seconds:.1f} s, reacts in {baseline.reaction_seconds:.1f} s: {reaction}"
     )
-    check = _Check(session, progress)
-    session.inspections = Inspections([rule for rule in rules if rule.in_every_run])
+    inspections = Inspections([rule for rule in rules if rule.in_every_run])
+    check = _Check(baseline, inspections, progress)
     with session.stalls.measuring():
         runs = check.run_all([rule for rule in rules if not (rule.on_baseline or rule.in_every_run)])
     for rule in rules:
         if rule.on_baseline:
             at = time.monotonic()
             runs[rule] = Run(judge_safely(rule, baseline.trial), time.monotonic() - at)
-    session.inspections.inspect(baseline.trial)
-    runs |= {rule: Run(session.inspections.verdict(rule), 0.0) for rule in rules if rule.in_every_run}
+    inspections.inspect(baseline.trial)
+    runs |= {rule: Run(inspections.verdict(rule), 0.0) for rule in rules if rule.in_every_run}
     for rule, reason in skipped:
         runs[rule] = Run(Verdict.not_exercised(reason), 0.0)
-    ended = _find_calm_before_end(session)
-    if ended is not None:
-        runs = {rule: Run(_excuse(one.verdict, ended), one.seconds) for rule, one in runs.items()}
+    if baseline.trial.has_ended():
+        calm = baseline.trial.calm()
+        runs = {rule: Run(_excuse(one.verdict, calm), one.seconds) for rule, one in runs.items()}
     rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs)
     name = f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name
     return Report(name, rows, seed=session.seed, seconds=time.monotonic() - begun, profile=session.depth)
 
 
-def confirmed(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
+def confirm(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
     """Returns the verdict of two runs; `stalled`: whether this process stood still during the first one, which then does not
     count. A second run that was not exercised says nothing about the first."""
     if second.outcome is Outcome.FAIL or stalled:
@@ -86,14 +102,16 @@ def confirmed(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
         return first
     if first.by_chance:
         return second
-    return Verdict.warned(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
+    return Verdict.warning(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
 
 class _Check:
     """The runs of one check."""
 
-    def __init__(self, session: Session, progress: Progress) -> None:
-        self._session = session
+    def __init__(self, baseline: Baseline, inspections: Inspections, progress: Progress) -> None:
+        self._baseline = baseline
+        self._session = baseline.session
+        self._inspections = inspections
         self._progress = progress
         self._lock = threading.Lock()
         self._first: dict[type[Rule], Future[Run]] = {}
@@ -106,11 +124,11 @@ class _Check:
         """Runs rules, several at once; the longest start first."""
         found: dict[Rule, Run] = {}
         for rule in rules:
-            reason = unmet_requirement(self._session, rule)
+            reason = unmet_requirement(self._baseline, rule)
             if reason:
                 found[rule] = Run(Verdict.not_exercised(reason), 0.0)
         ordered = sorted((rule for rule in rules if rule not in found), key=lambda rule: -rule.expected_seconds)
-        estimate = Estimate(self._session, ordered, _AT_ONCE)
+        estimate = Estimate(self._baseline, ordered, _AT_ONCE)
         self._progress(f"{len(ordered)} of {len(rules)} provocations apply to this client; about {estimate.seconds():.0f} s")
 
         def run_one(rule: Rule) -> Run:
@@ -148,7 +166,7 @@ class _Check:
             future = self._first.setdefault(type(rule), Future())
         if known is None:
             try:
-                future.set_result(run_rule(self._session, rule))
+                future.set_result(run_rule(self._baseline, rule, self._inspections))
             except BaseException as problem:
                 future.set_exception(problem)
         return future.result()
@@ -158,8 +176,8 @@ class _Check:
         self._progress(f"{rule.key} ({rule.provocation}): {verdict.evidence[0]}; running it again{why}")
         with self._confirming:
             begun = time.monotonic()
-            second = self._without_steps(rule, run_rule(self._session, rule).verdict)
-            found = confirmed(verdict, second, stalled=stalled)
+            second = self._without_steps(rule, run_rule(self._baseline, rule, self._inspections).verdict)
+            found = confirm(verdict, second, stalled=stalled)
         if stalled and found.outcome in _BLAMED and (stall := self._session.stalls.longest(begun)) > _STALLED_AGAIN:
             return Verdict.not_exercised(f"this process stood still for {stall:.1f} s: {found.evidence[0]}")
         return found
@@ -170,7 +188,7 @@ class _Check:
             return verdict
         for step in rule.steps:
             other = step_rule(step)
-            if unmet_requirement(self._session, other):
+            if unmet_requirement(self._baseline, other):
                 continue
             found = self._run_first(other).verdict
             if found.outcome is Outcome.FAIL:
@@ -180,13 +198,6 @@ class _Check:
         return verdict
 
 
-def _find_calm_before_end(session: Session) -> float | None:
-    """Returns after how many seconds of calm the client of the baseline run has ended by itself; None if it runs."""
-    assert session.baseline is not None
-    trial = session.baseline.trial
-    return trial.calm() if trial.has_ended() else None
-
-
 def _excuse(verdict: Verdict, calm: float) -> Verdict:
     """Returns "not exercised" for a client that ended after the calm after which it also ends when nothing is provoked."""
     if verdict.outcome not in _BLAMED or verdict.calm is None or verdict.calm < _SAME_CALM * calm:
@@ -194,3 +205,50 @@ def _excuse(verdict: Verdict, calm: float) -> Verdict:
     return Verdict.not_exercised(
         f"the client also ends by itself after {calm:.0f} s of calm in the baseline run", *verdict.evidence[:1]
     )
+
+
+#: How much of a processor a run takes besides the start of its client, in seconds.
+_WORK = 0.5
+
+
+class Estimate:
+    """The seconds that some rules still take: the expected ones of the rules that are left, scaled by what the finished ones have
+    taken.
+
+    Args:
+        baseline: the result of the baseline run.
+        rules: the rules that will run.
+        at_once: how many run at the same time.
+    """
+
+    def __init__(self, baseline: Baseline, rules: Sequence[Rule], at_once: int) -> None:
+        self._start = baseline.start_seconds + _WORK
+        self._left = {rule: rule.expected_seconds for rule in rules}
+        self._at_once = at_once
+        self._processors = baseline.session.processors
+        self._begun = time.monotonic()
+        self._expected = self._taken = 0.0
+        self._lock = threading.Lock()
+
+    def record(self, rule: Rule, seconds: float) -> None:
+        """Records that a rule has taken some seconds."""
+        with self._lock:
+            self._expected += self._left.pop(rule, 0.0)
+            self._taken += seconds
+
+    def seconds(self) -> float:
+        """Returns the seconds that are left."""
+        with self._lock:
+            left = list(self._left.values())
+            scale = self._taken / self._expected if self._expected else 1.0
+        if not left:
+            return 0.0
+        waiting = max(scale, 1.0) * sum(left) / self._at_once
+        starting = len(left) * self._start / self._processors
+        longest = max(left) + self._start - (time.monotonic() - self._begun)
+        return max(waiting, starting, longest, 1.0)
+
+    def __str__(self) -> str:
+        with self._lock:
+            count = len(self._left)
+        return f"{count} to go, about {self.seconds():.0f} s" if count else "done"

@@ -1,5 +1,7 @@
 """The sample of a check: prerequisites, and objects that are copied to make the client react.
 
+If the user gives none, the sample has one object of each built-in resource that the client watches.
+
 CustomResourceDefinitions are prerequisites, and so are the namespaces of the other objects. All other objects are copied under
 new names; references between objects of the sample become references between the copies.
 
@@ -9,9 +11,11 @@ Invariant: a copy differs from the sample only in names and in fields that the s
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.verdict import NotExercised
 from fakekube.cluster.testing.manifests import objects
 from fakekube.cluster_options import Source
 
@@ -19,7 +23,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fakekube.checker.trace import Call
     from fakekube.controllers.objects import Object
+
 
 _DEFINITIONS = frozenset({"CustomResourceDefinition"})
 
@@ -59,7 +65,7 @@ class Sample:
     stimuli: Sequence[Object]
 
     @classmethod
-    def of(cls, *sources: Source) -> Sample:
+    def read(cls, *sources: Source) -> Sample:
         """Reads a sample from files, folders, YAML text or objects. Raises ManifestError."""
         found = objects(*sources)
         used = {_metadata(obj).get("namespace") for obj in found if obj["kind"] != "Namespace"}
@@ -77,8 +83,9 @@ class Sample:
 
     def copies(self, token: str) -> list[Object]:
         """Returns the stimuli under new names, which end with the token."""
-        names = {name: _renamed(name, token) for name in map(_name, self.stimuli)}
-        return [_copied(obj, names) for obj in self.stimuli]
+        longest = _LONGEST_NAME - len(token) - 1
+        names = {name: f"{name[:longest].rstrip('-.')}-{token}" for name in map(_name, self.stimuli)}
+        return [_make_copy(obj, names) for obj in self.stimuli]
 
     @property
     def definitions(self) -> list[Object]:
@@ -94,11 +101,7 @@ def _name(obj: Mapping[str, Any]) -> str:
     return str(metadata.get("name") or str(metadata.get("generateName") or "sample").rstrip("-"))
 
 
-def _renamed(name: str, token: str) -> str:
-    return f"{name[: _LONGEST_NAME - len(token) - 1].rstrip('-.')}-{token}"
-
-
-def _copied(obj: Object, names: Mapping[str, str]) -> Object:
+def _make_copy(obj: Object, names: Mapping[str, str]) -> Object:
     new: Object = _with_references(copy.deepcopy(obj), names)
     metadata = new.setdefault("metadata", {})
     metadata.pop("generateName", None)
@@ -140,3 +143,81 @@ def _release_addresses(spec: Object) -> None:
         spec.pop("clusterIPs", None)
     for port in spec.get("ports") or ():
         port.pop("nodePort", None)
+
+
+_POD_SPEC: Object = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
+_TEMPLATE: Object = {"metadata": {"labels": {"app": "sample"}}, "spec": _POD_SPEC}
+_SELECTOR: Object = {"matchLabels": {"app": "sample"}}
+
+#: By resource: apiVersion, kind, and the other required fields of the object.
+_OBJECTS: dict[str, tuple[str, str, Object]] = {
+    "configmaps": ("v1", "ConfigMap", {"data": {"key": "value"}}),
+    "secrets": ("v1", "Secret", {"data": {"key": "dmFsdWU="}}),
+    "pods": ("v1", "Pod", {"spec": _POD_SPEC}),
+    "services": ("v1", "Service", {"spec": {"ports": [{"port": 80}], "selector": {"app": "sample"}}}),
+    "serviceaccounts": ("v1", "ServiceAccount", {}),
+    "namespaces": ("v1", "Namespace", {}),
+    "nodes": ("v1", "Node", {}),
+    "persistentvolumeclaims": (
+        "v1",
+        "PersistentVolumeClaim",
+        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}},
+    ),
+    "deployments.apps": ("apps/v1", "Deployment", {"spec": {"replicas": 1, "selector": _SELECTOR, "template": _TEMPLATE}}),
+    "replicasets.apps": ("apps/v1", "ReplicaSet", {"spec": {"replicas": 1, "selector": _SELECTOR, "template": _TEMPLATE}}),
+    "daemonsets.apps": ("apps/v1", "DaemonSet", {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}}),
+    "statefulsets.apps": (
+        "apps/v1",
+        "StatefulSet",
+        {"spec": {"replicas": 1, "serviceName": "sample", "selector": _SELECTOR, "template": _TEMPLATE}},
+    ),
+    "jobs.batch": ("batch/v1", "Job", {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}}),
+    "ingresses.networking.k8s.io": (
+        "networking.k8s.io/v1",
+        "Ingress",
+        {"spec": {"defaultBackend": {"service": {"name": "sample", "port": {"number": 80}}}}},
+    ),
+    "leases.coordination.k8s.io": ("coordination.k8s.io/v1", "Lease", {}),
+    "roles.rbac.authorization.k8s.io": ("rbac.authorization.k8s.io/v1", "Role", {}),
+    "events": (
+        "v1",
+        "Event",
+        {"involvedObject": {"kind": "Pod", "name": "sample", "namespace": "default"}, "reason": "Sample", "type": "Normal"},
+    ),
+}
+
+
+def default_sample(calls: Iterable[tuple[str, Call]]) -> Sample:
+    """Returns a sample of the resources that were watched or listed. Raises NotExercised if none of them has a sample."""
+    made: dict[str, Object] = {}
+    for resource, call in calls:
+        if resource not in _OBJECTS or (resource in made and not call.is_watch):
+            continue
+        api_version, kind, rest = _OBJECTS[resource]
+        metadata: Object = {"name": "sample", **_labels_for(call.query.get("labelSelector", ""))}
+        if call.namespace and resource != "namespaces":
+            metadata["namespace"] = call.namespace
+        name = _name_for(call.query.get("fieldSelector", ""))
+        if name:
+            metadata["name"] = name
+        made[resource] = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **copy.deepcopy(rest)}
+    if not made:
+        raise NotExercised("the client watches no resource that has a default sample; pass one with --sample")
+    return Sample.read(*made.values())
+
+
+def _labels_for(selector: str) -> Object:
+    """Returns labels that match a label selector; requirements other than equality and existence are ignored."""
+    labels = {}
+    for part in selector.split(","):
+        key, equal, value = part.replace("==", "=").partition("=")
+        if equal and not key.endswith("!"):
+            labels[key.strip()] = value.strip()
+        elif key and not equal and not key.startswith("!") and " " not in key:
+            labels[key.strip()] = "sample"
+    return {"labels": labels} if labels else {}
+
+
+def _name_for(selector: str) -> str:
+    prefix = "metadata.name="
+    return next((part.removeprefix(prefix) for part in selector.split(",") if part.startswith(prefix)), "")

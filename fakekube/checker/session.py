@@ -1,4 +1,4 @@
-"""The state that all runs of one check share: the client, the sample, the result of the baseline run, concurrency limits.
+"""The state that all runs of one check share: the client, the sample, concurrency limits, and how long this process stood still.
 
 Invariant: at most as many clients start at the same time as there are processors, because starting is expensive; a running client
 mostly waits.
@@ -11,33 +11,27 @@ import re
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.base.private_files import write_private
-from fakekube.checker.default_sample import default_sample
-from fakekube.checker.expectations import Expectations
-from fakekube.checker.kept_runs import BASELINE, keep_run
-from fakekube.checker.rule import Outcome, Rule, Verdict
-from fakekube.checker.stalls import Stalls
+from fakekube.checker.reaction import Expectations
 from fakekube.cluster.kubeconfigs import write_kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.process import Starter
     from fakekube.checker.sample import Sample
-    from fakekube.checker.trial import Trial
     from fakekube.cluster import Cluster
     from fakekube.powers.trace import TraceParts
 
+
 #: How many seconds a client may take until its first request.
 START_TIMEOUT = 60.0
-#: The maximum size of the trace of one run, in bytes.
-_TRACE_LIMIT = 2_000_000
 
 
 @dataclass
@@ -78,16 +72,12 @@ class Session:
     traced: bool = False
 
     def __post_init__(self) -> None:
-        self.baseline: Baseline | None = None
         self._begun = time.monotonic()
         self.stopping = threading.Event()
         """Set when the check is aborted."""
         self.stalls = Stalls()
         self.traces: dict[str, TraceParts] = {}
         """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
-        self.inspections = Inspections()
-        self.baseline_requests = 0
-        """How many requests the client sent for the copies of the baseline run."""
         self.processors = max(os.cpu_count() or 1, 1)
         self.starting = threading.BoundedSemaphore(self.processors)
         self._folder = tempfile.TemporaryDirectory(prefix="fakekube-check-", ignore_cleanup_errors=True)
@@ -130,55 +120,10 @@ class Session:
         """Reports whether the timeout of the check has passed."""
         return self.timeout is not None and time.monotonic() - self._begun > self.timeout
 
-    def default_sample(self, trial: Trial) -> Sample:
-        """Returns a sample of the resources that the client watches. Raises NotExercised if there is none for them."""
-        watched = [(call.collection, call) for call in trial.trace if call.is_watch or call.is_list]
-        return default_sample(watched)
-
-    def keep(self, trial: Trial, verdict: Verdict | None) -> None:
-        """Writes the trace and the output of a run into the folder of the user, if there is one. Raises OSError."""
-        if self.kept is not None:
-            keep_run(self.kept, trial, verdict)
-        if self.traced and (verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.WARN)):
-            key = trial.rule.key if trial.rule is not None else BASELINE
-            trial.cluster.test = {"id": key, "outcome": str(verdict.outcome) if verdict is not None else "", "message": ""}
-            self.traces[key] = trial.cluster.trace_parts(limit=_TRACE_LIMIT)
-
     def close(self) -> None:
-        """Stops the client of the baseline run and deletes all files."""
-        if self.baseline is not None:
-            self.baseline.trial.close()
-            self.keep(self.baseline.trial, None)
+        """Stops all clients and deletes all files."""
         self.starter.close()
         self._folder.cleanup()
-
-
-class Inspections:
-    """The findings of some rules in the runs of a check."""
-
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self._rules = rules
-        self._found: dict[Rule, Verdict] = {}
-        self._runs = 0
-        self._lock = threading.Lock()
-
-    def inspect(self, trial: Trial) -> None:
-        """Inspects the trace of a finished run; `trial` may be that of the baseline."""
-        if trial.rule is not None and trial.rule.distorts:
-            return
-        where = trial.rule.key if trial.rule is not None else "the baseline run"
-        with self._lock:
-            self._runs += 1
-        for rule in self._rules:
-            verdict = rule.inspect(trial) if rule not in self._found else None
-            if verdict is not None:
-                first, *others = verdict.evidence
-                with self._lock:
-                    self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others]))
-
-    def verdict(self, rule: Rule) -> Verdict:
-        """Returns the verdict of one of the rules."""
-        return self._found.get(rule) or Verdict.passed(f"{self._runs} runs")
 
 
 def parse_names(names: str | Sequence[str] | None) -> list[str] | None:
@@ -187,3 +132,46 @@ def parse_names(names: str | Sequence[str] | None) -> list[str] | None:
         return None
     parts = names.split(",") if isinstance(names, str) else [part for one in names for part in one.split(",")]
     return [part.strip() for part in parts if part.strip()]
+
+
+#: The interval between two measurements, and the shortest stall that is remembered, in seconds.
+_INTERVAL, _SHORTEST = 0.1, 0.5
+
+
+class Stalls:
+    """The stalls of this process while it is `measuring`, because the machine or the interpreter was busy.
+
+    During a stall the cluster answers nothing, so that the timeouts of correct clients pass, and what the trace shows as
+    delivered was not sent yet. A thread sleeps and notices how much longer than intended it slept; a stall is known when it has
+    ended, at the latest one interval later.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[float, float]] = []
+        self._stopped = threading.Event()
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Measures within the context."""
+        thread = threading.Thread(target=self._measure, name="fakekube-check-stalls", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopped.set()
+            thread.join()
+
+    def _measure(self) -> None:
+        while not self._stopped.is_set():
+            begun = time.monotonic()
+            self._stopped.wait(_INTERVAL)
+            self.observe(begun, time.monotonic())
+
+    def observe(self, begun: float, ended: float) -> None:
+        """Records a sleep that was intended to take an interval, with times of `time.monotonic()`."""
+        if ended - begun - _INTERVAL >= _SHORTEST:
+            self._found.append((ended, ended - begun - _INTERVAL))
+
+    def longest(self, since: float) -> float:
+        """Returns the seconds of the longest stall that ended after a time of `time.monotonic()`; 0 if there was none."""
+        return max((seconds for ended, seconds in list(self._found) if ended >= since), default=0.0)

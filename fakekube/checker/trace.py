@@ -223,7 +223,7 @@ class Call:
             self._events.append(_event(frames[len(self._events)], self.exchange.answer_type))
         return self._events
 
-    def delivered(self, *, bookmarks: bool = True) -> int:
+    def newest_delivered(self, *, bookmarks: bool = True) -> int:
         """The highest revision that a watch has delivered; 0 if none."""
         found = (one.revision for one in self.events if one.type != "ERROR" and (bookmarks or one.type != "BOOKMARK"))
         return max(found, default=0)
@@ -272,15 +272,19 @@ class Stream:
     def collection(self) -> str:
         return self.calls[0].collection
 
-    def after(self, call: Call) -> Call | None:
+    def next_call(self, call: Call) -> Call | None:
         """The call that follows another one."""
         return next((one for one in self.calls if one.number > call.number), None)
+
+    def is_watched_at(self, at: float) -> bool:
+        """Reports whether a watch was open at a time, in seconds of the trial."""
+        return any(one.at <= at and (one.end is None or one.end > at) for one in self.watches)
 
     def pauses(self) -> list[float]:
         """Returns the periods without an active request of the stream, in seconds."""
         return [max(following.at - one.end, 0.0) for one, following in pairwise(self.calls) if one.end is not None]
 
-    def connected_at(self, pause: float) -> float:
+    def time_connected(self, pause: float) -> float:
         """Returns when the newest call began, in seconds of the trial; if it has ended, when the next one begins after a
         pause."""
         last = self.calls[-1]
@@ -293,7 +297,7 @@ class Stream:
         newest = self.calls[-_AGAIN:]
         if len(newest) < _AGAIN or newest[0].at <= since:
             return False
-        return all(map(failed, newest)) or bool(self.watches and all(map(_is_rejected, newest)))
+        return all(map(is_failure, newest)) or bool(self.watches and all(map(_is_rejected, newest)))
 
     def knows(self, revision: int, before: Call) -> bool:
         """Reports whether the client had received this revision on this stream before a call."""
@@ -318,7 +322,7 @@ def _is_rejected(call: Call) -> bool:
 _AGAIN = 5
 
 
-def failed(call: Call) -> bool:
+def is_failure(call: Call) -> bool:
     """Reports whether an attempt failed: refused, dropped, or a watch that ended at once without an event other than ERROR and
     BOOKMARK."""
     if call.dropped or (call.status is not None and call.status >= 400):
@@ -382,7 +386,7 @@ class Trace:
         for call in self.since(mark):
             if call.is_write:
                 found.setdefault((call.verb, call.path), []).append(call)
-        return [Stream(StreamKey(path, "", ""), calls) for (_, path), calls in found.items() if any(map(failed, calls))]
+        return [Stream(StreamKey(path, "", ""), calls) for (_, path), calls in found.items() if any(map(is_failure, calls))]
 
     def open_watches(self) -> list[Call]:
         """Returns the watches that are open."""

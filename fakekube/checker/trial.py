@@ -1,26 +1,29 @@
-"""One run of the client: creates copies of the sample, provokes the client, and waits for its reactions.
+"""One run of the client: creates copies of the sample, provokes the client, and waits for its reactions. Each run refers to the
+baseline run, which shows what the client does without faults.
 
 Invariant: only copies that are not deleted, and calls since the provocation, are judged.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from fakekube.checker.client_run import ClientRun, Decided
-from fakekube.checker.delivery import has_delivered
-from fakekube.checker.judges import judge_convergence, judge_process
-from fakekube.checker.reaction import Copy, Effect
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.client_run import ClientRun, Decided, HotLoop
+from fakekube.checker.reaction import Copy, Effect, Reaction, children_of, has_delivered, written_fields
 from fakekube.checker.sample import changes_of_texts, new_token
-from fakekube.checker.timeouts import reaction_timeout
 from fakekube.checker.trace import CLOSED, Call, Stream, StreamKey, excerpt, lines_of
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator
 
+    from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
     from fakekube.controllers.objects import Object
 
@@ -35,6 +38,19 @@ _IDLE_PART = 0.5
 #: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 6
 
+#: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
+_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
+#: How many times a client that only lists may list before it reacts.
+_POLLS = 2
+#: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
+_GROWTH = 4.5
+
+#: Why rules about watches are not exercised.
+DOES_NOT_WATCH = "the client does not watch"
+
+#: The key of the baseline run.
+BASELINE = "baseline"
+
 #: An object of a resource that clients do not watch.
 _UNWATCHED = {
     "apiVersion": "v1",
@@ -43,11 +59,136 @@ _UNWATCHED = {
 }
 
 
-class Trial(ClientRun):
-    """One run of the client, with the copies of the sample that it receives."""
+#: Seconds within which the idle client watches a stream again that it has closed.
+_REOPENS_WITHIN = 20.0
 
-    def __init__(self, session: Session, rule: Rule | None) -> None:
-        super().__init__(session, rule)
+
+@dataclass(slots=True)
+class Baseline:
+    """The result of the baseline run: what the client does without faults."""
+
+    trial: Trial
+    """The baseline run itself, whose client still runs."""
+    agents: Sequence[str]
+    """The User-Agents of the client."""
+    streams: Mapping[StreamKey, str]
+    """The streams that the client watches, with their resources."""
+    first_streams: frozenset[StreamKey]
+    """The streams that the client watches before it has seen a copy."""
+    watches: Mapping[StreamKey, int]
+    """How many watches of each stream the client keeps open."""
+    delivering: Mapping[StreamKey, frozenset[str]]
+    """The streams that deliver objects of the copies, with the resources of these objects."""
+    reaction: Reaction
+    """The reaction to the creation of a copy."""
+    deletion: Reaction
+    """The reaction to the deletion of a copy: the requests that the client sends."""
+    deleted_children: Mapping[str, int]
+    """How many children of each resource are deleted with a copy."""
+    controls_children: bool
+    """Whether children of a copy have a controller reference."""
+    adds_finalizer: bool
+    """Whether the client adds a finalizer to objects of the sample."""
+    start_seconds: float
+    """Seconds from the start to the first request."""
+    reaction_seconds: float
+    """Seconds from the creation of a copy to the last request of the reaction."""
+    requests: int
+    """How many requests the client sent for the copies."""
+    control: Copy
+    """A copy that is not deleted. It shows how many children the client creates in the long run, because it is older than all
+    copies of
+    other runs."""
+    idle_from: float
+    """When the client became idle, in seconds of the trial."""
+
+    written: frozenset[int]
+    """The positions in the sample of the objects that the client writes to."""
+    finalized: frozenset[int]
+    """The positions in the sample of the objects to which the client adds a finalizer."""
+
+    @property
+    def session(self) -> Session:
+        return self.trial.session
+
+    @property
+    def sample(self) -> Sample:
+        return self.session.sample
+
+    @property
+    def agent(self) -> str:
+        return self.agents[0] if self.agents else ""
+
+    def is_shared(self, key: StreamKey) -> bool:
+        """Reports whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
+        return self.watches.get(key, 0) > 1
+
+    def lasting_streams(self) -> set[StreamKey]:
+        """Returns the streams that the client watches until now; it may be about to watch one again that it has just closed."""
+        now = self.trial.now
+        found: set[StreamKey] = set()
+        for key, stream in self.trial.trace.streams().items():
+            if any(now - (now if call.end is None else call.end) < _REOPENS_WITHIN for call in stream.watches):
+                found.add(key)
+        return found
+
+    def poll_seconds(self) -> float:
+        """Returns the longest time between two lists of a stream until now for a client that watches nothing, else 0."""
+        if self.streams:
+            return 0.0
+        now = self.trial.now
+        times = [[*(call.at for call in stream.lists), now] for stream in self.trial.trace.streams().values()]
+        return max((after - before for some in times for before, after in pairwise(some)), default=0.0)
+
+    def periodic_fields(self) -> dict[str, set[tuple[str, ...]]]:
+        """Returns the fields that the idle client has changed until now, by resource."""
+        found: dict[str, set[tuple[str, ...]]] = {}
+        for call in self.trial.trace:
+            if call.at >= self.idle_from and call.is_write and call.succeeded and call.name:
+                found.setdefault(call.collection, set()).update(written_fields(self.trial.cluster, call, call.name))
+        return found
+
+    def usual_children(self, resource: str) -> int:
+        """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""
+        return max(self.reaction.children.get(resource, 0), len(children_of(self.trial.cluster, self.control, resource)))
+
+
+class Provocation(Protocol):
+    """What a run needs of the rule that it exercises."""
+
+    id: ClassVar[str]
+    provocation: ClassVar[str]
+    token_file: ClassVar[bool]
+    distorts: ClassVar[bool]
+
+    @property
+    def key(self) -> str:
+        """The id and the name, such as W8/slices."""
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        """Returns arguments of the cluster for this rule."""
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        """Returns a failure that the trace already shows."""
+
+
+class Trial(ClientRun):
+    """One run of the client, with the copies of the sample that it receives.
+
+    Args:
+        session: the shared state of the check.
+        rule: the rule that this run exercises; None for the baseline run.
+        baseline: the result of the baseline run; None for this run itself, until it has one.
+    """
+
+    def __init__(self, session: Session, rule: Provocation | None = None, baseline: Baseline | None = None) -> None:
+        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"
+        arguments = rule.cluster_arguments() if rule is not None else {}
+        super().__init__(session, name, arguments, token_file=rule is not None and rule.token_file)
+        self.rule = rule
+        self.learned = baseline
+        self.loop: str = ""
+        """A description of the hot loop; "" if there was none."""
         self.copies: list[Copy] = []
         self.missing: list[tuple[Copy, list[Effect]]] = []
         """The copies with an incomplete reaction, with the missing effects."""
@@ -59,6 +200,17 @@ class Trial(ClientRun):
         """The streams that the client has not watched again in time."""
         self.notes: list[str] = []
         """Evidence for a passed rule."""
+
+    @property
+    def baseline(self) -> Baseline:
+        """The result of the baseline run."""
+        assert self.learned is not None
+        return self.learned
+
+    @property
+    def key(self) -> str:
+        """The key of the rule, or `BASELINE`."""
+        return BASELINE if self.rule is None else self.rule.key
 
     # ------------------------------------------------------------ stimuli
 
@@ -127,7 +279,7 @@ class Trial(ClientRun):
 
     def has_received(self, copy: Copy) -> bool:
         """Reports whether the client has received all objects of a copy that it receives in the baseline run."""
-        keys = self.session.baseline.delivering if self.session.baseline is not None else {}
+        keys = self.learned.delivering if self.learned is not None else {}
         streams = self.trace.streams()
         for key, resources in keys.items():
             stream = streams.get(key)
@@ -142,7 +294,7 @@ class Trial(ClientRun):
 
     def has_reacted(self, copy: Copy) -> bool:
         """Reports whether the client has received a copy and its reaction is complete."""
-        return self.has_received(copy) and not self.missing_of(copy) and self.session.expects.met(self, copy)
+        return self.has_received(copy) and not self.missing_of(copy) and self.session.expects.are_met(self.cluster, copy)
 
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
         """Waits for the reaction to a copy, by default with `reaction_timeout` as the timeout. Raises ClientEnded, HotLoop and
@@ -154,8 +306,28 @@ class Trial(ClientRun):
         return _IDLE_LIMIT if self.session.idle is None else _IDLE_PART * self.session.idle
 
     def reaction_timeout(self, since: float) -> float:
-        """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait."""
-        return reaction_timeout(self, since)
+        """Returns the timeout, in seconds, for a reaction of a correct client; `since` is the start of the wait.
+
+        The timeout is several times the reaction time of the baseline run. It starts when all streams of the client are connected
+        again and its refused writes may be sent again. The next pause of the client may be several times as long as its longest
+        pause until now, because the pauses of a backoff grow. A stream that keeps failing since the wait began does not extend
+        the timeout. It also grows with Retry-After, and with the load of the machine.
+        """
+        calls = self.trace.since(self.provoked_at)
+        retry_after = max((call.retry_after for call in calls), default=0)
+        usual = self.session.slowness() * (8.0 + 8 * self.baseline.reaction_seconds) + retry_after
+        usual += min(_POLLS * self.baseline.poll_seconds(), _LONGEST_PAUSE)
+        tried = [one for one in self._attempts() if not one.keeps_failing(since)]
+        longest = max((pause for one in tried for pause in one.pauses()), default=0.0)
+        pause = min(_GROWTH * max(longest, _FIRST_PAUSE), _LONGEST_PAUSE)
+        ready = max((one.time_connected(pause) for one in tried), default=since)
+        return usual + min(max(ready - since, _GROWTH * _FIRST_PAUSE), 1.5 * pause)
+
+    def _attempts(self) -> list[Stream]:
+        """Returns the requests that the client repeats until they succeed: its streams, and its refused writes."""
+        known = self.baseline.streams
+        streams = [one for key, one in self.trace.streams().items() if key in known or not known]
+        return [*streams, *self.trace.refused_writes(self.provoked_at)]
 
     def converge(self) -> None:
         """Creates a fresh copy and waits for the reactions to all copies; the failures are in `missing`, `not_received` and
@@ -182,7 +354,7 @@ class Trial(ClientRun):
             return
         self.missing = [(copy, self.missing_of(copy)) for copy in alive if self.missing_of(copy)]
         self.not_received = [copy for copy in alive if not self.has_received(copy)]
-        self.unmet = next((copy for copy in alive if not self.session.expects.met(self, copy)), None)
+        self.unmet = next((copy for copy in alive if not self.session.expects.are_met(self.cluster, copy)), None)
         if self.missing or self.not_received or self.unmet is not None:
             raise Decided("no reaction")
 
@@ -192,12 +364,17 @@ class Trial(ClientRun):
         usual = self.baseline.lasting_streams()
         return [key for key in self.baseline.first_streams if key in usual and key not in opened]
 
-    def has_failed(self) -> bool:
-        return self.rule is not None and self.rule.find_failure(self) is not None
-
-    def common_verdict(self) -> Verdict | None:
-        """Returns the verdict about the process and convergence; None if the client runs and has converged."""
-        return judge_process(self) or judge_convergence(self)
+    def look_at_trace(self) -> None:
+        """Raises HotLoop if the client does not pause, and Decided if the rule is already broken."""
+        if self.rule is None:
+            return
+        since = self.now - LOOP_SECONDS
+        calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
+        self.loop = describe_hot_loop(calls, self.baseline.requests)
+        if self.loop:
+            raise HotLoop(self.loop)
+        if self.provoked and self.rule.find_failure(self) is not None:
+            raise Decided(self.rule.key)
 
     def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
         """Returns lines of the trace as evidence: of the given calls, else the last watches before the provocation and all calls
@@ -238,7 +415,7 @@ class Trial(ClientRun):
         Raises NotExercised for a client that does not watch, ClientEnded and HotLoop.
         """
         if not self.baseline.streams:
-            raise NotExercised("the client does not watch")
+            raise NotExercised(DOES_NOT_WATCH)
         found: list[Call] = []
 
         def are_open() -> bool:
@@ -272,7 +449,7 @@ class Trial(ClientRun):
         return oldest
 
     @contextmanager
-    def disconnected(self) -> Iterator[None]:
+    def disconnect(self) -> Iterator[None]:
         """Cuts the watches and refuses all connections of the client within the context."""
         with self.faults.on("*").refuse(label="disconnected"), self.faults.on("*", path="*").refuse(label="disconnected"):
             self.faults.on("watch").cut(label="disconnected").remove()
@@ -281,3 +458,25 @@ class Trial(ClientRun):
     def streams_since(self) -> dict[StreamKey, Stream]:
         """Returns the client's streams since the provocation."""
         return {key: one for key, one in self.trace.streams(self.provoked_at).items() if key in self.baseline.streams}
+
+
+def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:
+    """Returns a description of a hot loop; "" if there is none.
+
+    Args:
+        calls: the calls of the last `LOOP_SECONDS`.
+        baseline_requests: how many requests the client sent for the copies of the baseline run.
+    """
+    limit = max(_LOOP_CALLS, 4 * baseline_requests)
+    done = sum(call.is_write and call.succeeded for call in calls)
+    if len(calls) - (1 + _READS_FOR_A_WRITE) * done <= limit:
+        return ""
+    (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
+    return f"{len(calls)} requests in {LOOP_SECONDS:.0f} s, most of them {verb} {path}"
+
+
+#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
+#: not count.
+_LOOP_CALLS = 240
+LOOP_SECONDS = 2.0
+_READS_FOR_A_WRITE = 3

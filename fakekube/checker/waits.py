@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.rule import NotExercised
 from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import NotExercised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,9 +100,9 @@ def await_delivery(trial: Trial, resource: str, objects: Iterable[dict[str, Any]
     reaction."""
     newest = max((int(obj["metadata"]["resourceVersion"]) for obj in objects), default=0)
 
-    def delivered() -> bool:
+    def is_delivered() -> bool:
         calls = [call for call in trial.trace.since() if call.collection == resource and call.is_watch]
-        return any(call.delivered() >= newest for call in calls)
+        return any(call.newest_delivered() >= newest for call in calls)
 
-    trial.await_until(delivered, 5.0)
+    trial.await_until(is_delivered, 5.0)
     trial.wait(0.3)

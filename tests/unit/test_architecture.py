@@ -81,22 +81,6 @@ CIRCLES: Mapping[frozenset[str], str] = {
     frozenset({"apiserver.auth.authentication_configuration", "apiserver.auth.options"}): "to be untangled",
     frozenset({"apiserver.admission.cel.activation", "apiserver.admission.cel.conditions"}): "to be untangled",
     frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
-    frozenset(
-        {
-            "checker.baseline",
-            "checker.kept_runs",
-            "checker.client_writes",
-            "checker.judges",
-            "checker.client_run",
-            "checker.session",
-            "checker.waits",
-            "checker.trial",
-            "checker.timeouts",
-            "checker.expectations",
-            "checker.rule",
-            "checker.default_sample",
-        }
-    ): "to be untangled",
 }
 
 

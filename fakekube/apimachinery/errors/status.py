@@ -137,6 +137,11 @@ def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
+def too_old_resource_version(requested: int, oldest: int) -> StatusError:
+    """Returns the 410 for a watch from a revision that the watch cache does not have any more."""
+    return expired(f"too old resource version: {requested} ({oldest})")
+
+
 def expired_token(message: str, inconsistent_token: str) -> StatusError:
     """Returns the 410 for a continue token, with a new token that continues at the current revision."""
     error = expired(message)

@@ -11,18 +11,14 @@ from fakekube.checker.rules import (
     credentials,
     deletions,
     discovery,
-    every_run,
     identity,
-    idle,
-    initial_events,
     leases,
     lifecycles,
     lists,
     retries,
-    revisions,
     sieve,
     spells,
-    user_agent,
+    unprovoked,
     watch_ends,
     watch_errors,
     watch_events,
@@ -33,30 +29,26 @@ if TYPE_CHECKING:
 
     from fakekube.checker.rule import Rule
 
-__all__ = ["UnknownRule", "all_rules", "chosen", "find_provocation", "in_order", "known_ids", "step_rule"]
+__all__ = ["UnknownRule", "all_rules", "choose_rules", "find_provocation", "in_order", "known_ids", "step_rule"]
 
 _FAMILIES = (
     watch_errors.RULES,
     watch_ends.RULES,
     watch_events.RULES,
     deletions.RULES,
-    initial_events.RULES,
     lists.RULES,
     retries.RULES,
     conflicts.RULES,
     apply.RULES,
     identity.RULES,
-    revisions.RULES,
     discovery.RULES,
     credentials.RULES,
     leases.RULES,
     content.RULES,
-    user_agent.RULES,
-    idle.RULES,
+    unprovoked.RULES,
     sieve.RULES,
     lifecycles.RULES,
     spells.RULES,
-    every_run.RULES,
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.
@@ -101,7 +93,7 @@ def find_provocation(key: str) -> Rule:
     return found[0]
 
 
-def chosen(ids: Sequence[str] | None, legality: Sequence[str]) -> list[Rule]:
+def choose_rules(ids: Sequence[str] | None, legality: Sequence[str]) -> list[Rule]:
     """Returns the rules with the given ids; without ids, the rules of the given classes. Raises UnknownRule."""
     known = all_rules()
     if ids is not None:

@@ -7,15 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import is_apply, learned_writes
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.edits import OTHERS_LABEL
+from fakekube.checker.rule import Rule
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
 
@@ -47,16 +48,16 @@ class AppliedByOthers(Rule):
         for resource in _applies(trial.baseline):
 
             def take(exchange: Exchange, resource: str = resource) -> None:
-                if exchange.path not in met and _applied_by_other(trial, exchange, self.MANAGER):
+                if exchange.path not in met and _apply_as_other(trial, exchange, self.MANAGER):
                     met.add(exchange.path)
 
             trial.faults.on("patch", resource).intercept(take, label="applied by another manager")
-        trial.stimulate(_labelled)
+        trial.stimulate(_add_label)
 
     def judge(self, trial: Trial) -> Verdict:
         for call in trial.trace.since(trial.provoked_at):
-            if is_apply(call) and call.succeeded and call.mentions(_OTHER):
-                return Verdict.failed(
+            if is_apply(call) and call.succeeded and call.mentions(OTHERS_LABEL):
+                return Verdict.failure(
                     f"applies {call.path} with a label of others, and so becomes its manager", *trial.excerpt([call])
                 )
         refused = Counter(
@@ -68,7 +69,7 @@ class AppliedByOthers(Rule):
             (path, _), count = refused.most_common(1)[0]
             calls = [call for call in trial.trace.since(trial.provoked_at) if call.path == path]
             if count >= 4:
-                return Verdict.failed(
+                return Verdict.failure(
                     f"apply of {path} was repeated {count} times after a conflict of managers", *trial.excerpt(calls)
                 )
         return super().judge(trial)
@@ -77,7 +78,7 @@ class AppliedByOthers(Rule):
         given_up = self._judge_giving_up(trial)
         if given_up is not None:
             return given_up
-        return Verdict.passed() if self.met else Verdict.not_exercised("the client applied no object that existed")
+        return Verdict.success() if self.met else Verdict.not_exercised("the client applied no object that existed")
 
     def _judge_giving_up(self, trial: Trial) -> Verdict | None:
         """Judges whether the client leaves a conflict of managers as it is: it forces no apply, and has not done so later."""
@@ -86,19 +87,15 @@ class AppliedByOthers(Rule):
             if call.status == 409 and not any(
                 one.path == call.path and one.succeeded and one.number > call.number for one in applied
             ):
-                return Verdict.failed(
+                return Verdict.failure(
                     f"apply of {call.path} was refused because of another manager, and the client gave it up",
                     *trial.excerpt([one for one in applied if one.path == call.path]),
                 )
         return None
 
 
-#: A label that another client has set.
-_OTHER = "check.fakekube.dev/other"
-
-
-def _labelled(obj: Object) -> None:
-    obj["metadata"].setdefault("labels", {})[_OTHER] = "kept"
+def _add_label(obj: Object) -> None:
+    obj["metadata"].setdefault("labels", {})[OTHERS_LABEL] = "kept"
 
 
 def _applies(baseline: Baseline) -> list[str]:
@@ -111,7 +108,7 @@ def _applies(baseline: Baseline) -> list[str]:
     return found
 
 
-def _applied_by_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
+def _apply_as_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
     """Applies the client's configuration with one changed string to an existing object, as another manager.
 
     Returns whether this succeeded.
@@ -186,10 +183,10 @@ class ConstantManager(Rule):
         managers = self.managers
         for resource, before, after in managers:
             if not before & after:
-                return Verdict.failed(
+                return Verdict.failure(
                     f"applies {resource} as {', '.join(sorted(before))}, after a restart as {', '.join(sorted(after))}"
                 )
-        return Verdict.passed() if managers else Verdict.not_exercised("the client did not apply before and after the restart")
+        return Verdict.success() if managers else Verdict.not_exercised("the client did not apply before and after the restart")
 
 
 def _managers(calls: Sequence[Call], resources: Sequence[str]) -> dict[str, set[str]]:

@@ -8,20 +8,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.client_writes import require_children, require_own_writes, require_writes
-from fakekube.checker.each_write import Budget
-from fakekube.checker.edits import EDITOR, drop_finalizers, edited, own_object, own_objects
+from fakekube.checker.edits import EDITOR, OTHERS_LABEL, TOUCHED, drop_finalizers, own_object, own_objects, set_editor
+from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import Copy, EffectKind, children_of
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.controllers.objects import Object
 
 _Path = tuple[str, ...]
@@ -69,7 +69,7 @@ class Conflicts(Rule):
             uid = obj["metadata"]["uid"]
             written[uid] += 1
             meets = written[uid] % self.every == 1 % self.every  # the first write conflicts
-            return edited(obj, str(next(values))) if meets and budget.take(uid) else None
+            return set_editor(obj, str(next(values))) if meets and budget.take(uid) else None
 
         for verb, resource in require_writes(trial.baseline, "update", "patch"):
             if resource != LEASES:
@@ -79,7 +79,7 @@ class Conflicts(Rule):
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 409 and call.is_write]
         if not refused:
             return Verdict.not_exercised("no write of the client has a resourceVersion, so that none conflicts")
-        return Verdict.passed(f"{len(refused)} conflicts")
+        return Verdict.success(f"{len(refused)} conflicts")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         refused: dict[tuple[str, bytes], list[Call]] = {}
@@ -90,7 +90,7 @@ class Conflicts(Rule):
         lasted = worst[-1].at - worst[0].at if worst else 0.0
         if len(worst) < _MANY and not (len(worst) >= _SEVERAL and lasted >= _LASTED):
             return None
-        return Verdict.failed(
+        return Verdict.failure(
             f"{worst[0].verb} {worst[0].path} was sent {len(worst)} times within {lasted:.1f} s with the same stale body",
             *trial.excerpt(worst),
             by_time=len(worst) < _MANY,
@@ -108,7 +108,7 @@ class LostUpdates(Conflicts):
 
     def provoke(self, trial: Trial) -> None:
         self.meet(trial)
-        trial.stimulate(_edited_before)  # a stale update would restore this value
+        trial.stimulate(_set_first_editor)  # a stale update would restore this value
         trial.await_all()
 
     advice = "keep metadata.resourceVersion of the object that was read, or send a patch with the client's own fields only"
@@ -123,7 +123,7 @@ class LostUpdates(Conflicts):
                 verdict = self._judge_object(trial, resource, obj["metadata"])
                 if verdict is not None:
                     return verdict
-        return Verdict.passed() if not (trial.ended or trial.loop or trial.missing) else super().judge(trial)
+        return Verdict.success() if not (trial.ended or trial.loop or trial.missing) else super().judge(trial)
 
     @staticmethod
     def _judge_object(trial: Trial, resource: str, metadata: Object) -> Verdict | None:
@@ -140,16 +140,16 @@ class LostUpdates(Conflicts):
                     if call.is_write and call.exchange.revision == version.revision
                 ]
                 lost = f"{metadata['name']} lost the annotation {EDITOR}: {written} of another editor"
-                return Verdict.failed(f"{lost} at revision {version.revision}", *trial.excerpt(culprit))
+                return Verdict.failure(f"{lost} at revision {version.revision}", *trial.excerpt(culprit))
             written = found or written
         return None
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed()
+        return Verdict.success()
 
 
-def _edited_before(obj: Object) -> None:
-    edited(obj, "0")
+def _set_first_editor(obj: Object) -> None:
+    set_editor(obj, "0")
 
 
 class ForeignFields(Rule):
@@ -182,7 +182,7 @@ class ForeignFields(Rule):
 
     def _foreign(self, obj: Object) -> None:
         metadata = obj["metadata"]
-        metadata.setdefault("labels", {}).update({_OTHER: "kept", f"{_OTHER}-empty": ""})
+        metadata.setdefault("labels", {}).update({OTHERS_LABEL: "kept", f"{OTHERS_LABEL}-empty": ""})
         metadata.setdefault("annotations", {}).update({EDITOR: "später: \u0085\U0001f680", f"{EDITOR}-empty": ""})
         if "." in obj["apiVersion"].partition("/")[0] and isinstance(obj.get("spec"), dict):
             obj["spec"][self.FIELD] = {"kept": True, "off": False, "none": 0, "empty": {}, "text": ""}
@@ -198,21 +198,17 @@ class ForeignFields(Rule):
                         continue
                     lost = [
                         path
-                        for path in _lost(before, now)
+                        for path in _find_lost_paths(before, now)
                         if not any(path[: len(one)] == one for one in written.get(resource, ()))
                     ]
                     if lost:
                         name = before["metadata"]["name"]
                         calls = [call for call in trial.trace.since(subject.mark) if call.is_write and call.name == name]
                         shown = ", ".join(".".join(path) for path in lost[:3])
-                        return Verdict.failed(
+                        return Verdict.failure(
                             f"{resource}/{name} has lost {shown}, which the client does not write", *trial.excerpt(calls)
                         )
         return super().judge(trial)
-
-
-#: A label that another client has set.
-_OTHER = "check.fakekube.dev/other"
 
 
 def _add_field(trial: Trial, name: str, field: str) -> None:
@@ -239,7 +235,7 @@ def _written_paths(trial: Trial) -> dict[str, list[_Path]]:
     return found
 
 
-def _lost(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
+def _find_lost_paths(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
     """Yields the paths of removed and changed values."""
     if path in {("metadata", "managedFields"), ("metadata", "resourceVersion"), ("metadata", "generation"), ("status",)}:
         return
@@ -248,7 +244,7 @@ def _lost(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
             if not isinstance(now, dict) or key not in now:
                 yield (*path, key)
             else:
-                yield from _lost(value, now[key], (*path, key))
+                yield from _find_lost_paths(value, now[key], (*path, key))
     elif isinstance(before, list) and all(isinstance(item, str) for item in before):
         yield from ((*path, item) for item in before if not isinstance(now, list) or item not in now)
     elif before != now:
@@ -277,13 +273,13 @@ class ForeignFieldsOfChildren(Rule):
         children = [
             (one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, subject, one)
         ]
-        change = {"metadata": {"labels": {_OTHER: "kept"}, "annotations": {EDITOR: "kept"}}}
+        change = {"metadata": {"labels": {OTHERS_LABEL: "kept"}, "annotations": {EDITOR: "kept"}}}
         for resource, child in children:
             metadata = child["metadata"]
             with suppress(ApiError):
                 trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
         self.children = children
-        touch = {"metadata": {"annotations": {"check.fakekube.dev/touched": "yes"}}}
+        touch = {"metadata": {"annotations": {TOUCHED: "yes"}}}
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
         trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
@@ -292,14 +288,14 @@ class ForeignFieldsOfChildren(Rule):
         for resource, child in self.children:
             for now in children_of(trial.cluster, trial.copies[0], resource):
                 metadata = now["metadata"]
-                kept = _OTHER in (metadata.get("labels") or {}) and EDITOR in (metadata.get("annotations") or {})
+                kept = OTHERS_LABEL in (metadata.get("labels") or {}) and EDITOR in (metadata.get("annotations") or {})
                 if metadata["uid"] == child["metadata"]["uid"] and not kept:
                     calls = [
                         call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.name == metadata["name"]
                     ]
                     text = f"{resource}/{metadata['name']}, which the client created, has lost labels or annotations of others"
-                    return Verdict.warned(text, *trial.excerpt(calls))
-        return Verdict.passed()
+                    return Verdict.warning(text, *trial.excerpt(calls))
+        return Verdict.success()
 
 
 class Finalizers(Rule):
@@ -366,7 +362,7 @@ class Finalizers(Rule):
     def judge(self, trial: Trial) -> Verdict:
         if self.lost:
             calls = [call for call in trial.trace.since(self.copy.mark) if call.is_write]
-            return Verdict.failed(self.lost, *trial.excerpt(calls))
+            return Verdict.failure(self.lost, *trial.excerpt(calls))
         return super().judge(trial)
 
 

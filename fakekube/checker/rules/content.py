@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.client_writes import writes_of
 from fakekube.checker.provocations import AddWarning, arm, asked_revision
-from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
-from fakekube.checker.rules.initial_events import require_lists
-from fakekube.checker.rules.retries import UNAVAILABLE
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import expire
+from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
 _NEGOTIATION = "API conventions, compatibility"
@@ -33,7 +32,7 @@ class Content(Rule):
     def judge(self, trial: Trial) -> Verdict:
         """Returns a failure only for a client that ends or loops; a slow one may still be in its backoff."""
         verdict = super().judge(trial)
-        return verdict if trial.ended or trial.loop else verdict.suspected()
+        return verdict if trial.ended or trial.loop else verdict.as_warning()
 
 
 class Warnings(Content):
@@ -68,7 +67,7 @@ class Warnings(Content):
         deprecated = {definition["metadata"]["name"] for definition in trial.sample.definitions}
         calls = [call for call in trial.trace.since() if call.succeeded]
         warned = len({call.number for call in [*writes_of(calls), *(call for call in calls if call.collection in deprecated)]})
-        return Verdict.passed(f"{warned} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
+        return Verdict.success(f"{warned} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
 
 
 class UnknownEvent(Content):
@@ -127,7 +126,7 @@ class CompressedLists(Content):
 
     def provoke(self, trial: Trial) -> None:
         for _ in range(_LARGE_COPIES):
-            trial.stimulate(_enlarged)
+            trial.stimulate(_enlarge)
         trial.await_all()
         require_lists(trial)
         trial.require_watch()
@@ -140,15 +139,15 @@ class CompressedLists(Content):
         lists = [call for call in calls if call.is_list and call.status == 200 and _is_compressed(call)]
         watched = any(call.is_watch and lists and call.number > lists[0].number for call in calls)
         if verdict.outcome is Outcome.WARN and len(lists) >= _READ_AGAIN and not watched:
-            return Verdict.failed(f"lists {len(lists)} times and does not use the compressed answers", *trial.excerpt(lists))
+            return Verdict.failure(f"lists {len(lists)} times and does not use the compressed answers", *trial.excerpt(lists))
         return verdict
 
     def judge_trace(self, trial: Trial) -> Verdict:
         compressed = [call for call in trial.trace.since(trial.provoked_at) if call.is_list and _is_compressed(call)]
-        return Verdict.passed() if compressed else Verdict.not_exercised("no list was compressed")
+        return Verdict.success() if compressed else Verdict.not_exercised("no list was compressed")
 
 
-def _enlarged(obj: dict[str, Any]) -> None:
+def _enlarge(obj: dict[str, Any]) -> None:
     obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "large " * 9_000
 
 
@@ -176,7 +175,7 @@ class UnknownFields(Content):
         "apiVersion": "v1",
         "metadata": {"shardInfo": {"selector": "none"}},
         "status": "Failure",
-        "message": UNAVAILABLE,
+        "message": "a Status of the future",
         "reason": "ServiceUnavailable",
         "details": {"hints": ["a field of the future"]},
         "code": 503,

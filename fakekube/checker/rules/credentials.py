@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.apimachinery.errors import status
+from fakekube.checker.provocations import answer_with
+from fakekube.checker.rule import Rule
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
@@ -13,16 +16,6 @@ if TYPE_CHECKING:
 
     from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
-
-_UNAUTHORIZED = {
-    "kind": "Status",
-    "apiVersion": "v1",
-    "metadata": {},
-    "status": "Failure",
-    "message": "Unauthorized",
-    "reason": "Unauthorized",
-    "code": 401,
-}
 
 
 class RotatedToken(Rule):
@@ -60,7 +53,7 @@ class RotatedToken(Rule):
         expired = self.expired
 
         def check(exchange: Exchange) -> tuple[int, Any] | None:
-            return (401, _UNAUTHORIZED) if _token(exchange.headers) in expired else None
+            return answer_with(status.unauthorized()) if _token(exchange.headers) in expired else None
 
         trial.faults.on("*").intercept(check, label="the token has expired")
         trial.faults.on("*", path="*").intercept(check, label="the token has expired")
@@ -108,14 +101,14 @@ class RotatedToken(Rule):
         calls = trial.trace.since(trial.provoked_at)
         if not calls or calls[-1].at < late or _token(calls[-1].headers) not in self.expired:
             return None
-        return Verdict.failed(
+        return Verdict.failure(
             f"still sends the expired token {calls[-1].at - self.expired_at:.0f} s after the token file was replaced",
             *trial.excerpt(),
         )
 
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = sum(call.status == 401 for call in trial.trace.since(trial.provoked_at))
-        return Verdict.passed(f"after {refused} answers of 401")
+        return Verdict.success(f"after {refused} answers of 401")
 
 
 def _token(headers: Any) -> str:

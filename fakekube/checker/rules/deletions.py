@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.edits import delete_children, drop_finalizers, own_objects, remove
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import Rule
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_delivery, await_long_watches, await_quiet, await_requests
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fakekube.checker.baseline import Baseline
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
 
 
 class MissedDeletions(Rule):
@@ -49,7 +49,7 @@ class MissedDeletions(Rule):
 
     def miss(self, trial: Trial, lost: Copy) -> None:
         """Deletes a copy so that the client does not receive the event."""
-        with trial.disconnected():
+        with trial.disconnect():
             trial.delete(lost)
             trial.cluster.settle()
             trial.compact()
@@ -61,12 +61,12 @@ class MissedDeletions(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         missing = self._missing(trial)
         if missing:
-            return Verdict.failed(
+            return Verdict.failure(
                 f"no reaction to the deletion of {self.lost.names()[0]}: in the baseline run the client {missing[0]}",
                 *trial.excerpt(),
                 by_time=True,
             )
-        return Verdict.passed()
+        return Verdict.success()
 
 
 class DeletionsBehindExpiry(MissedDeletions):
@@ -123,7 +123,7 @@ class ChildDeletionsBehindEnd(MissedDeletions):
                 delete_children(trial, lost, resource)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed()
+        return Verdict.success()
 
 
 class MissedDeletionsOfChildren(MissedDeletions):
@@ -142,13 +142,13 @@ class MissedDeletionsOfChildren(MissedDeletions):
         lost = trial.copies[0]
         repaired = [resource for resource in kinds if is_repaired(trial, lost, resource)]
         require_repaired(repaired)
-        with trial.disconnected():
+        with trial.disconnect():
             for resource in repaired:
                 delete_children(trial, lost, resource)
             trial.compact()
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed()
+        return Verdict.success()
 
 
 class RemovedOwners(Rule):
@@ -174,7 +174,7 @@ class RemovedOwners(Rule):
         kinds = _watched_children(trial.baseline)
         lost = trial.copies[0]
         children = [(one, child) for one in kinds for child in children_of(trial.cluster, lost, one)]
-        with trial.disconnected():
+        with trial.disconnect():
             lost.deleted = True
             for resource, obj in own_objects(trial, lost):
                 drop_finalizers(trial, resource, obj)
@@ -213,7 +213,7 @@ class RemovedOwners(Rule):
         ]
         if not made:
             return None
-        return Verdict.failed(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *trial.excerpt(made))
+        return Verdict.failure(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *trial.excerpt(made))
 
 
 #: The metadata of a child that its new version has.

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.edits import remove
 from fakekube.checker.judges import judge_process
-from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
+from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import require_resumption
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fakekube.checker.baseline import Baseline
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
 
 #: How many seconds a client runs without the definitions at least.
 _WITHOUT = 4.0
@@ -89,20 +89,20 @@ class ReinstalledDefinitions(Definitions):
         """Waits until the client has been told several times that the resources do not exist, unless its pauses are long."""
         names = {definition["metadata"]["name"] for definition in trial.sample.definitions}
 
-        def refused() -> int:
+        def count_refused() -> int:
             return sum(call.status == 404 and call.collection in names for call in trial.trace.since(trial.provoked_at))
 
-        trial.await_until(lambda: refused() >= _REFUSALS, _LONGEST_PAUSE)
+        trial.await_until(lambda: count_refused() >= _REFUSALS, _LONGEST_PAUSE)
 
     def judge(self, trial: Trial) -> Verdict:
         """Returns a failure only for a client that ends, or that does not ask again."""
         verdict = super().judge(trial)
         if verdict.outcome is Outcome.FAIL and not self._asks(trial):
             name = trial.sample.definitions[0]["metadata"]["name"]
-            return Verdict.failed(
+            return Verdict.failure(
                 f"has not asked for {name} or for discovery since it was installed again", *trial.excerpt(), by_time=True
             )
-        return verdict if trial.ended else verdict.suspected()
+        return verdict if trial.ended else verdict.as_warning()
 
     def _asks(self, trial: Trial) -> bool:
         """Reports whether the client has listed or watched custom resources, or asked for discovery, since the definitions were
@@ -139,7 +139,7 @@ class ChangedScope(ReinstalledDefinitions):
 
     def judge(self, trial: Trial) -> Verdict:
         """Judges the process only: how an operator handles objects with another scope is not specified."""
-        return judge_process(trial) or Verdict.passed()
+        return judge_process(trial) or Verdict.success()
 
 
 def remove_definitions(trial: Trial) -> None:
@@ -201,7 +201,7 @@ class UnavailableGroup(Rule):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         asked = [call for call in trial.trace.since() if call.path.rstrip("/") in ("/apis", f"/apis/{self.GROUP}/{self.VERSION}")]
-        return Verdict.passed() if asked else Verdict.not_exercised("the client does not ask for discovery")
+        return Verdict.success() if asked else Verdict.not_exercised("the client does not ask for discovery")
 
 
 class Upgrade(Rule):
@@ -228,7 +228,7 @@ class Upgrade(Rule):
         trial.await_until(lambda: bool(trial.trace.open_watches()), trial.reaction_timeout)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed(f"from {self.FROM} to {self.TO}")
+        return Verdict.success(f"from {self.FROM} to {self.TO}")
 
 
 RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, UnavailableGroup, Upgrade)

@@ -16,21 +16,21 @@ from fakekube.checker.client_writes import (
     require_own_writes,
     writes_of,
 )
-from fakekube.checker.each_write import shape_of
 from fakekube.checker.edits import TOUCHED, drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
+from fakekube.checker.provocations import shape_of
 from fakekube.checker.reaction import Copy, children_of, written_fields
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
@@ -95,14 +95,14 @@ class Recreated(Rule):
                     if call.verb == "delete" and call.name == metadata["name"]
                 ]
                 if any(call.succeeded for call in calls):
-                    return Verdict.failed(
+                    return Verdict.failure(
                         f"deleted {resource}/{metadata['name']}, which is a new object (uid {metadata['uid']})",
                         *trial.excerpt(calls),
                     )
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed() if self.replaced else Verdict.not_exercised("the client deleted nothing")
+        return Verdict.success() if self.replaced else Verdict.not_exercised("the client deleted nothing")
 
 
 def _resource_of(exchange: Exchange) -> str:
@@ -153,11 +153,11 @@ class RecreatedOwner(Rule):
         resources = sorted(trial.baseline.reaction.children)
         old = trial.copies[0]
         uids = {obj["metadata"]["uid"] for obj in old.objects}
-        children = {one: _owned_by(children_of(trial.cluster, old, one), uids) for one in resources}
+        children = {one: _filter_by_owner(children_of(trial.cluster, old, one), uids) for one in resources}
         if not any(children.values()):
             raise NotExercised("the client creates no children with ownerReferences")
         self.old = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
-        with trial.disconnected():
+        with trial.disconnect():
             trial.delete(old)
             for resource, obj in own_objects(trial, old):
                 drop_finalizers(trial, resource, obj)
@@ -179,14 +179,15 @@ class RecreatedOwner(Rule):
         names = names_of_children(trial.baseline, new)
         for resource, child in self.old.values():
             now = [one for one in children_of(trial.cluster, new, resource) if _has_same_uid(one, child)]
-            if (resource, child["metadata"]["name"]) in names and _owned_by(now, _owners(child)):
+            owners = {str(owner.get("uid")) for owner in child["metadata"].get("ownerReferences") or ()}
+            if (resource, child["metadata"]["name"]) in names and _filter_by_owner(now, owners):
                 with suppress(ApiError):
                     remove(trial, resource, child)
 
     @staticmethod
     def _lacking(trial: Trial, new: Copy, resources: list[str]) -> list[str]:
         uids = {obj["metadata"]["uid"] for obj in new.objects}
-        return [one for one in resources if not _owned_by(children_of(trial.cluster, new, one), uids)]
+        return [one for one in resources if not _filter_by_owner(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
         verdict = self.verdict or self._judge_children(trial)
@@ -197,10 +198,10 @@ class RecreatedOwner(Rule):
         lacks = self.lacks
         if lacks:
             name = self.new.names()[0]
-            return Verdict.failed(
+            return Verdict.failure(
                 f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *trial.excerpt(), by_time=True
             )
-        return Verdict.passed()
+        return Verdict.success()
 
     def _judge_children(self, trial: Trial) -> Verdict | None:
         old = self.old.values()
@@ -225,9 +226,9 @@ class RecreatedOwner(Rule):
                 if after:
                     now = next((one for one in children_of(trial.cluster, self.new, resource) if _has_same_uid(one, child)), None)
                     uids = {obj["metadata"]["uid"] for obj in self.new.objects}
-                    if now is None or _owned_by([now], uids):
+                    if now is None or _filter_by_owner([now], uids):
                         continue  # adopted or deleted since
-                    return Verdict.failed(
+                    return Verdict.failure(
                         f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *trial.excerpt([call])
                     )
         return None
@@ -237,11 +238,7 @@ def _has_same_uid(one: Object, other: Object) -> bool:
     return bool(one["metadata"]["uid"] == other["metadata"]["uid"])
 
 
-def _owners(child: Object) -> set[str]:
-    return {str(owner.get("uid")) for owner in child["metadata"].get("ownerReferences") or ()}
-
-
-def _owned_by(children: list[Object], uids: set[str]) -> list[Object]:
+def _filter_by_owner(children: list[Object], uids: set[str]) -> list[Object]:
     return [
         child
         for child in children
@@ -283,7 +280,7 @@ class AlreadyGone(Rule):
 
     def judge(self, trial: Trial) -> Verdict:
         if not (trial.ended or trial.loop) and self.gone is False:
-            return Verdict.failed(
+            return Verdict.failure(
                 f"{trial.copies[0].names()[0]} still exists: the client did not continue after a delete was answered with 404",
                 *trial.excerpt(),
                 by_time=True,
@@ -387,7 +384,7 @@ class VanishedMeanwhile(Rule):
         """Judges whether a write has created the deleted object again, as an apply or a PUT may do."""
         for call in trial.trace.since(trial.provoked_at):
             if call.is_write and call.verb != "create" and call.status == 201 and call.path.split("/status")[0] in self.removed:
-                return Verdict.failed(
+                return Verdict.failure(
                     f"{call.verb} {call.path} created the object again, which somebody had deleted", *trial.excerpt([call])
                 )
         return None
@@ -418,7 +415,7 @@ def judge_loop(trial: Trial, code: int) -> Verdict | None:
     key, count = refused.most_common(1)[0]
     if count < _LOOP:
         return None
-    return Verdict.failed(
+    return Verdict.failure(
         f"{key[0]} {key[1]} was repeated though it was answered with {code} {count} times", *trial.excerpt(found[key])
     )
 
@@ -455,7 +452,7 @@ class StaleCacheAfterCreate(Rule):
 
     @staticmethod
     def _touch(trial: Trial, subject: Copy, number: int) -> None:
-        annotations = {"metadata": {"annotations": {"check.fakekube.dev/touched": str(number)}}}
+        annotations = {"metadata": {"annotations": {TOUCHED: str(number)}}}
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
 
@@ -540,7 +537,7 @@ class StaleCacheAfterUpdate(Rule):
         late = [call for call in repeated if 0 <= self.mark < call.number]
         if len(repeated) < _CHANGES and len(late) < _REPEATED:
             return None
-        return Verdict.failed(
+        return Verdict.failure(
             f"{repeated[0].verb} {repeated[0].path} changes the object {len(repeated)} times: the cache did not have the "
             "client's own write",
             *trial.excerpt(repeated),

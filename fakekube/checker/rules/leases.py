@@ -6,14 +6,14 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_writes import writes_of
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import NotExercised, Verdict
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.controllers.objects import Object
 
 _OTHER = "check-another-candidate"
@@ -129,7 +129,7 @@ class SkewedClock(Election):
 
     def _failure(self, trial: Trial) -> Verdict:
         name = self.lease["metadata"]["name"]
-        return Verdict.failed(
+        return Verdict.failure(
             f"took the lease {name}, which its holder renewed every 0.5 s: it trusts renewTime",
             *trial.excerpt(_takeovers(trial, name)),
         )
@@ -162,7 +162,7 @@ class LongerDuration(Election):
         after = taken[0].at - seen[0].at
         if after >= duration - _TOLERANCE:
             return None
-        return Verdict.failed(
+        return Verdict.failure(
             f"took the lease {name} {after:.1f} s after it first read it, though leaseDurationSeconds is {duration}",
             *trial.excerpt([seen[0], *taken[:2]]),
         )
@@ -202,12 +202,12 @@ class LostLease(Election):
             token = self.copy.token
             written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(token)]
             if written:
-                return Verdict.failed(
+                return Verdict.failure(
                     "two leaders: the client still writes after another candidate has taken its lease", *trial.excerpt(written)
                 )
         if trial.loop:
-            return Verdict.failed(f"hot loop: {trial.loop}", *trial.excerpt())
-        return Verdict.passed(trial.ended or "it stopped writing")
+            return Verdict.failure(f"hot loop: {trial.loop}", *trial.excerpt())
+        return Verdict.success(trial.ended or "it stopped writing")
 
 
 class HangingRenewal(LostLease):
@@ -266,7 +266,7 @@ class GuardedUpdate(Election):
 
     def judge(self, trial: Trial) -> Verdict:
         if self.idle:
-            return Verdict.failed(self.idle, *trial.excerpt(), by_time=True)
+            return Verdict.failure(self.idle, *trial.excerpt(), by_time=True)
         if self.taken_at is None:
             return super().judge(trial)
         taken_at, duration = self.taken_at, self.duration
@@ -275,8 +275,8 @@ class GuardedUpdate(Election):
             if call.collection != LEASES or not call.is_write or not call.succeeded or end is None:
                 continue
             if taken_at < end < taken_at + duration - _TOLERANCE:
-                return Verdict.failed("overwrote the lease that another candidate had just taken", *trial.excerpt([call]))
-        return Verdict.passed(trial.ended or "")
+                return Verdict.failure("overwrote the lease that another candidate had just taken", *trial.excerpt([call]))
+        return Verdict.success(trial.ended or "")
 
 
 RULES = (SkewedClock, LongerDuration, LostLease, HangingRenewal, GuardedUpdate)

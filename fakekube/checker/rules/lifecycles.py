@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from fakekube.checker.client_writes import require_named_children
 from fakekube.checker.edits import drop_finalizers, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of
-from fakekube.checker.rule import NotExercised, Rule, Symptom, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import alter_text
 from fakekube.checker.rules.conflicts import Finalizers
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import new_token
+from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fakekube.checker.baseline import Baseline
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.controllers.objects import Object
 
 
@@ -48,7 +48,7 @@ class FirstSeenDeleting(Rule):
             raise NotExercised("the client does not react to objects")
 
     def provoke(self, trial: Trial) -> None:
-        with trial.disconnected():
+        with trial.disconnect():
             subject = self.copy = trial.stimulate(self._add_finalizer)
             subject.judged = False
             trial.delete(subject)
@@ -112,10 +112,10 @@ class RecreatedObject(Rule):
             return dead
         if self.missing:
             text = f"no full reaction to the new {name}, which was created under the name of a deleted object"
-            return Verdict.failed(
+            return Verdict.failure(
                 f"{text}: it {self.missing[0]} usually", *trial.excerpt(), by_time=True, symptom=Symptom.NO_REACTION
             )
-        return Verdict.passed()
+        return Verdict.success()
 
     def _judge_dead_owner(self, trial: Trial, new: Copy) -> Verdict | None:
         """Judges whether children that were created after the new object refer to the uid of the old one."""
@@ -128,7 +128,7 @@ class RecreatedObject(Rule):
         ]
         if not created:
             return None
-        return Verdict.failed(
+        return Verdict.failure(
             f"creates {created[0].collection} for the new {new.names()[0]} with the uid of the deleted object",
             *trial.excerpt(created),
         )
@@ -164,7 +164,8 @@ class ForeignChild(Rule):
             if effect.kind is not EffectKind.CHILD or not effect.has_name:
                 continue
             for child in children_of(trial.cluster, pattern, effect.resource):
-                if child["metadata"]["name"] != effect.name_for(pattern) or not _controllers(child):
+                owners = child["metadata"].get("ownerReferences") or ()
+                if child["metadata"]["name"] != effect.name_for(pattern) or not any(one.get("controller") for one in owners):
                     continue
                 metadata = {
                     "name": effect.name.replace("{}", token),
@@ -200,11 +201,11 @@ class ForeignChild(Rule):
                         and version.type == "MODIFIED"
                         and _differs(version.object, obj)
                     ):
-                        return Verdict.failed(
+                        return Verdict.failure(
                             f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
                         )
                     if call.verb == "delete":
-                        return Verdict.failed(
+                        return Verdict.failure(
                             f"deletes {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
                         )
         return super().judge(trial)
@@ -218,10 +219,6 @@ def _differs(one: Object, other: Object) -> bool:
         return {**{key: value for key, value in obj.items() if key != "metadata"}, "metadata": metadata}
 
     return bare(one) != bare(other)
-
-
-def _controllers(child: Object) -> list[Object]:
-    return [one for one in child["metadata"].get("ownerReferences") or () if one.get("controller")]
 
 
 RULES = (FirstSeenDeleting, RecreatedObject, ForeignChild)

@@ -1,4 +1,4 @@
-"""Rules about lists: stale lists and pages (W16, P1, P2)."""
+"""Rules about how a client gets the present state: initial events of a watch (W14), stale lists and pages (W16, P1, P2)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.provocations import ExpireContinue, ShortPages, arm
-from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rules.initial_events import require_lists
+from fakekube.apimachinery.errors.status import StatusError
+from fakekube.checker.provocations import ExpireContinue, PlainBookmarkFirst, ShortPages, answer_with, arm
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.trace import excerpt
+from fakekube.checker.verdict import NotExercised, Verdict
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
+
 
 _CHUNKS = "Kubernetes API concepts, retrieving large results sets in chunks"
 
@@ -71,7 +73,7 @@ class StaleList(Rule):
             return None
         for call in trial.trace.since(trial.provoked_at):
             if call.verb == "delete" and call.succeeded and call.mentions(again.token):
-                return Verdict.failed(
+                return Verdict.failure(
                     f"the client deleted {call.path}, which belongs to the present {again.names()[0]}, because of a list with "
                     "an older state",
                     *trial.excerpt(),
@@ -81,7 +83,7 @@ class StaleList(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         if not any(call.is_list and call.asked_revision == "0" for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client does not list with resourceVersion=0, which may return a stale list")
-        return Verdict.passed()
+        return Verdict.success()
 
 
 class ExpiredContinue(Rule):
@@ -114,7 +116,7 @@ class ExpiredContinue(Rule):
                 refused.setdefault(call.query["continue"], []).append(call)
         for calls in refused.values():
             if len(calls) > _TRIES:
-                return Verdict.failed("the client repeats an expired continue token", *excerpt(calls))
+                return Verdict.failure("the client repeats an expired continue token", *excerpt(calls))
         return judge_pages(trial)
 
     def judge(self, trial: Trial) -> Verdict:
@@ -124,7 +126,7 @@ class ExpiredContinue(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         if not any(call.is_list and call.status == 410 for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client did not continue a list")
-        return Verdict.passed()
+        return Verdict.success()
 
 
 def require_limit(baseline: Baseline) -> None:
@@ -155,7 +157,7 @@ def judge_pages(trial: Trial) -> Verdict | None:
             if call.is_list and call.status == 200:
                 page = call if continue_of(call) else None
             elif page is not None and call.resumes and call.asked_revision == str(page.revision):
-                return Verdict.failed(f"the client treated one page of {stream.key} as the whole list", *excerpt([page, call]))
+                return Verdict.failure(f"the client treated one page of {stream.key} as the whole list", *excerpt([page, call]))
     return None
 
 
@@ -195,7 +197,7 @@ class ShortPagesOfList(Rule):
     def find_failure(self, trial: Trial) -> Verdict | None:
         for call in trial.trace.since(trial.provoked_at):
             if call.is_list and call.query.get("continue") and call.status == 400:
-                return Verdict.failed(
+                return Verdict.failure(
                     "a continued list is refused with 400, because it has more than limit and continue", *excerpt([call])
                 )
         return judge_pages(trial)
@@ -207,7 +209,7 @@ class ShortPagesOfList(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         if not any(call.is_list and call.query.get("continue") for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client did not continue a list")
-        return Verdict.passed()
+        return Verdict.success()
 
 
 class EmptyPage(ShortPagesOfList):
@@ -245,4 +247,123 @@ def _same_place(token: str) -> str:
     return base64.urlsafe_b64encode(json.dumps(place, indent=1).encode()).decode().rstrip("=")
 
 
-RULES = (StaleList, ExpiredContinue, ShortPagesOfList, EmptyPage)
+_MESSAGE = (
+    'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the '
+    "WatchList feature gate is enabled"
+)
+
+
+def refuse_initial_events(trial: Trial, code: int = 422, reason: str = "Invalid") -> None:
+    """Makes the server answer like one without the feature gate WatchList."""
+
+    def answer(exchange: Exchange) -> tuple[int, Any] | None:
+        return answer_with(StatusError(code, reason, _MESSAGE)) if "sendInitialEvents" in exchange.query else None
+
+    trial.faults.on("watch").intercept(answer, label=f"refused {code}")
+
+
+def require_lists(trial: Trial) -> None:
+    """Refuses sendInitialEvents if the client uses it, so that it lists."""
+    if any(call.sends_initial_events for call in trial.baseline.trial.trace):
+        refuse_initial_events(trial)
+
+
+class RefusedInitialEvents(Rule):
+    """The server does not support sendInitialEvents."""
+
+    id = "W14"
+    name = "422"
+    decisive = True
+    provocation = "sendInitialEvents is refused with 422"
+    is_step = True
+    fast = True
+    obligation = "if a server refuses sendInitialEvents, the client lists"
+    advice = "on 400, 403 or 422 for a watch with sendInitialEvents fall back to a list, then watch from its revision"
+    source = "KEP-3157 (watch-list); client-go tools/cache/reflector.go (fallback to list)"
+    at_start = True
+    code = 422
+    reason = "Invalid"
+
+    def require(self, baseline: Baseline) -> None:
+        if not any(call.sends_initial_events for call in baseline.trial.trace):
+            raise NotExercised("the client does not use sendInitialEvents")
+
+    def prepare(self, trial: Trial) -> None:
+        trial.stimulate()
+        refuse_initial_events(trial, self.code, self.reason)
+
+
+class BadInitialEvents(RefusedInitialEvents):
+    """Another server refuses sendInitialEvents with another code."""
+
+    name = "400"
+    decisive = False
+    provocation = "sendInitialEvents is refused with 400"
+    is_step = False
+    fast = False
+    legality = "B"
+    code = 400
+    reason = "BadRequest"
+
+
+class EarlyBookmark(RefusedInitialEvents):
+    """The first event is a bookmark without the annotation, and the watch ends."""
+
+    name = "bookmark"
+    decisive = False
+    provocation = "a plain bookmark comes before the initial events, and the watch ends"
+    is_step = False
+    fast = False
+    steps = ("W5",)
+    obligation = "only the bookmark with the annotation k8s.io/initial-events-end completes the initial events"
+    advice = "look for the annotation; start again, or list, if the watch ends before it"
+    legality = "B"
+
+    times: int = 0
+    fault: Fault
+
+    def prepare(self, trial: Trial) -> None:
+        using = {call.stream for call in trial.baseline.trial.trace if call.sends_initial_events}
+        trial.stimulate()
+        self.disturb(trial, len(using))
+
+    #: How many seconds a disturbed watch stays open; after a shorter watch a client may list.
+    OPEN = 1.5
+    LABEL = "plain bookmark"
+
+    def disturb(self, trial: Trial, times: int) -> None:
+        """Makes the first watches with initial events end early."""
+        self.times = times
+        self.fault = arm(trial.faults.on("watch"), PlainBookmarkFirst(), label=self.LABEL, times=times)
+
+    def provoke(self, trial: Trial) -> None:
+        """Ends each disturbed watch; a client may open the next ones only then."""
+        trial.await_until(lambda: self._all_ended(trial), trial.reaction_timeout)
+
+    def _all_ended(self, trial: Trial) -> bool:
+        disturbed = [call for call in trial.trace if call.exchange.fault == self.LABEL]
+        for call in disturbed:
+            if call.is_open and trial.now - call.at >= self.OPEN:
+                trial.faults.on("watch", call.resource).end(label="ended").remove()
+        ended = sum(call.ended is not None for call in disturbed)  # one that is being answered is neither open nor ended
+        return bool(ended >= max(self.fault.hits, self.times))
+
+
+class EarlyEnd(EarlyBookmark):
+    """The watch ends between initial events."""
+
+    name = "end"
+    provocation = "the watch ends before the initial events are complete"
+    fast = False
+    legality = "C"
+
+    def provoke(self, trial: Trial) -> None:
+        """Does nothing: the fault of `prepare` ends the watch."""
+
+    def disturb(self, trial: Trial, times: int) -> None:
+        trial.stimulate()
+        trial.stimulate()
+        trial.faults.on("watch").end(after_events=1, times=times, label="ended early")
+
+
+RULES = (RefusedInitialEvents, BadInitialEvents, EarlyBookmark, EarlyEnd, StaleList, ExpiredContinue, ShortPagesOfList, EmptyPage)

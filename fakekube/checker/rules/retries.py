@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.apimachinery.errors import status
 from fakekube.checker.client_writes import generated_children, require_writes, writes_of
-from fakekube.checker.each_write import EachWrite
 from fakekube.checker.judges import judge_backoff, judge_extra_children
-from fakekube.checker.provocations import RefuseEach, RefuseInText, arm
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.provocations import EachWrite, RefuseEach, RefuseInText, answer_with, arm
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import judge_only_failures
-from fakekube.checker.trace import excerpt, failed
+from fakekube.checker.trace import excerpt, is_failure
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call, StreamKey
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
 
@@ -30,17 +31,8 @@ _RETRY_AFTER = 4
 #: How much too early an attempt may appear, in seconds, because server and client measure from different moments.
 _TOLERANCE = 0.15
 
-#: A Status after which it is unknown whether the request was performed.
-_TIMEOUT = {
-    "kind": "Status",
-    "apiVersion": "v1",
-    "metadata": {},
-    "status": "Failure",
-    "message": "Timeout: request did not complete within requested timeout - context deadline exceeded",
-    "reason": "Timeout",
-    "details": {},
-    "code": 504,
-}
+#: After this error it is unknown whether the request was performed.
+_TIMEOUT = status.timeout("request did not complete within requested timeout - context deadline exceeded")
 
 
 class RetryAfter(Rule):
@@ -62,12 +54,12 @@ class RetryAfter(Rule):
             for call, following in pairwise(stream.calls):
                 end, retry_after = call.end, _retry_after_of(call)
                 if end is not None and following.at - end < retry_after - _TOLERANCE and not _is_shared(trial, call):
-                    return Verdict.warned(
+                    return Verdict.warning(
                         f"{following.verb} {stream.key} came {following.at - end:.2f} s after a {call.verb} of it was refused "
                         f"with Retry-After: {retry_after}",
                         *trial.excerpt(stream.calls),
                     )
-        return Verdict.passed(f"{len(refused)} refusals with Retry-After {_retry_after_of(refused[0])} s")
+        return Verdict.success(f"{len(refused)} refusals with Retry-After {_retry_after_of(refused[0])} s")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         calls = trial.trace.since(trial.provoked_at)
@@ -77,7 +69,7 @@ class RetryAfter(Rule):
                 continue
             pause = following.at - end
             if pause < retry_after - _TOLERANCE:
-                return Verdict.failed(
+                return Verdict.failure(
                     f"{call.verb} {call.path} was repeated {pause:.2f} s after a {call.status} with Retry-After: {retry_after}",
                     *trial.excerpt([call, following]),
                     *trial.excerpt(),
@@ -238,20 +230,17 @@ class ServerErrors(Rule):
     @staticmethod
     def _fewest_attempts(trial: Trial) -> int:
         """Returns how many attempts have failed on the stream with the fewest."""
-        return min((sum(map(failed, stream.calls)) for stream in trial.streams_since().values()), default=0)
+        return min((sum(map(is_failure, stream.calls)) for stream in trial.streams_since().values()), default=0)
 
     @contextmanager
     def failing(self, trial: Trial) -> Iterator[None]:
         """Makes all lists and watches fail within the context."""
         reads = trial.faults.on("list,watch")
-        with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503, message=UNAVAILABLE):
+        with reads.status(500, message="etcdserver: leader changed", every=2), reads.status(503):
             yield
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return judge_backoff(list(trial.streams_since().values())) or super().judge_trace(trial)
-
-
-UNAVAILABLE = "the server is currently unable to handle the request"
 
 
 #: How many attempts the client makes while everything fails, if there is time.
@@ -297,7 +286,7 @@ class RefusedConnections(ServerErrors):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         """Returns a failure for a hot loop only: client-go itself repeats a read every second, up to ten times."""
-        return judge_only_failures(trial) or Verdict.passed()
+        return judge_only_failures(trial) or Verdict.success()
 
 
 class LostAnswer(Rule):
@@ -328,7 +317,7 @@ class LostAnswer(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         if not any(call.exchange.fault for call in writes_of(trial.trace.since(trial.provoked_at))):
             return Verdict.not_exercised("the client sent no create")
-        return Verdict.passed()
+        return Verdict.success()
 
 
 class TimedOutCreate(LostAnswer):
@@ -347,7 +336,7 @@ class TimedOutCreate(LostAnswer):
                     trial.cluster.create(body, namespace=exchange.namespace or None)
                 except ApiError:
                     return None
-                return 504, _TIMEOUT
+                return answer_with(_TIMEOUT)
 
             trial.faults.on("create", resource).intercept(perform, times=self.TIMES, label="timed out")
 
@@ -360,8 +349,9 @@ def _require_creates(baseline: Baseline) -> list[str]:
     return found
 
 
-def _await_streams(trial: Trial, mark: int, streams: set[StreamKey]) -> bool:
-    return trial.await_until(lambda: streams <= set(trial.trace.streams(mark)), trial.reaction_timeout)
+def _are_asked_for(trial: Trial, mark: int, streams: set[StreamKey]) -> bool:
+    """Reports whether the client has sent a request of each stream after a mark."""
+    return streams <= set(trial.trace.streams(mark))
 
 
 class ConnectionDrops(Rule):
@@ -403,7 +393,7 @@ class ConnectionDrops(Rule):
             dropped_at = trial.now
             streams = {call.stream for call in trial.require_watch()}
             trial.faults.on("watch").cut(label="dropped").remove()
-            if not _await_streams(trial, mark, streams):
+            if not trial.await_until(partial(_are_asked_for, trial, mark, streams), trial.reaction_timeout):
                 raise NotExercised("the client does not reconnect after a drop")
             found = trial.trace.streams(mark)
             pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
@@ -418,12 +408,12 @@ class ConnectionDrops(Rule):
         shown = ", ".join(f"{pause:.2f}" for pause in pauses)
         relists = self.relists
         if len(relists) >= self.ROUNDS:
-            return Verdict.warned(
+            return Verdict.warning(
                 f"lists again at once after each drop (after {shown} s): many clients would do it together", *excerpt(relists)
             )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL * min(pauses):
-            return Verdict.failed(f"no jitter: reconnects after {shown} s", *trial.excerpt(), by_chance=True)
-        return Verdict.passed(f"reconnects after {shown} s")
+            return Verdict.failure(f"no jitter: reconnects after {shown} s", *trial.excerpt(), by_chance=True)
+        return Verdict.success(f"reconnects after {shown} s")
 
 
 RULES = (

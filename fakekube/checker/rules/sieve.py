@@ -14,18 +14,18 @@ from fakekube.checker.client_writes import generated_children, learned_writes, r
 from fakekube.checker.edits import delete_children, own_objects
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired
-from fakekube.checker.rules.initial_events import require_lists
+from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fakekube.checker.baseline import Baseline
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
 _SIEVE = "Sieve (sieve-project/sieve)"
@@ -105,7 +105,7 @@ class StaleRestart(Rule):
             if call.verb == "delete" and call.succeeded and call.name in names
         ]
         if deleted:
-            return Verdict.failed(
+            return Verdict.failure(
                 f"deleted {deleted[0].collection}/{deleted[0].name} because of an old list", *trial.excerpt(deleted)
             )
         return None
@@ -214,7 +214,7 @@ class MissedChildDeletion(Rule):
         mended = [one for one in resources if is_repaired(trial, subject, one)]
         require_repaired(mended)
         trial.await_all()
-        with trial.disconnected():
+        with trial.disconnect():
             for one in mended:
                 delete_children(trial, subject, one)
             trial.compact()
@@ -242,14 +242,14 @@ class MissedDeletion(Rule):
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
-        with trial.disconnected():
+        with trial.disconnect():
             trial.delete(subject)
             trial.compact()
-        self.gone = trial.await_until(lambda: not self._left(trial, subject), trial.reaction_timeout)
-        self.left = self._left(trial, subject)
+        self.gone = trial.await_until(lambda: not self._find_left(trial, subject), trial.reaction_timeout)
+        self.left = self._find_left(trial, subject)
 
     @staticmethod
-    def _left(trial: Trial, subject: Copy) -> list[str]:
+    def _find_left(trial: Trial, subject: Copy) -> list[str]:
         left = [f"{resource}/{obj['metadata']['name']}" for resource, obj in own_objects(trial, subject)]
         for resource in trial.baseline.deleted_children:
             left += [f"{resource}/{child['metadata']['name']}" for child in children_of(trial.cluster, subject, resource)]
@@ -258,7 +258,7 @@ class MissedDeletion(Rule):
     def judge(self, trial: Trial) -> Verdict:
         if not (trial.ended or trial.loop) and self.gone is False:
             shown = ", ".join(self.left[:3])
-            return Verdict.failed(f"not cleaned up after the deletion of the copy: {shown}", *trial.excerpt(), by_time=True)
+            return Verdict.failure(f"not cleaned up after the deletion of the copy: {shown}", *trial.excerpt(), by_time=True)
         return super().judge(trial)
 
 
@@ -288,7 +288,7 @@ class MissedChange(Rule):
     def provoke(self, trial: Trial) -> None:
         self.reaction = self._learn(trial)
         self.mark = trial.trace.mark()
-        with trial.disconnected():
+        with trial.disconnect():
             self._alter(trial, trial.copies[0])
             trial.compact()
         trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
@@ -324,10 +324,10 @@ class MissedChange(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         missing = self._missing(trial)
         if not missing:
-            return Verdict.passed()
+            return Verdict.success()
         name = trial.copies[0].names()[0]
         text = f"no reaction to the change of {name}: before, the client {missing[0]}"
-        return Verdict.failed(text, *trial.excerpt(), by_time=True)
+        return Verdict.failure(text, *trial.excerpt(), by_time=True)
 
 
 RULES = (StaleRestart, StaleChildren, KilledBetweenWrites, MissedChildDeletion, MissedDeletion, MissedChange)

@@ -9,24 +9,25 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.apimachinery.errors import status
 from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.client_writes import learned_writes, require_writes
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
-from fakekube.checker.provocations import status_object
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.provocations import answer_with
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange
 from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fakekube.checker.baseline import Baseline
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
 
@@ -77,7 +78,7 @@ class WriteSpell(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         if not self.refused:
             return Verdict.not_exercised("the client sent no write that was refused")
-        return Verdict.passed(f"{self.refused} refused writes")
+        return Verdict.success(f"{self.refused} refused writes")
 
 
 class FailingWrites(WriteSpell):
@@ -112,9 +113,7 @@ class ConflictSpell(WriteSpell):
             body = exchange.body
             if not isinstance(body, dict) or not (body.get("metadata") or {}).get("resourceVersion"):
                 return None
-            what = f'Operation cannot be fulfilled on {exchange.resource} "{exchange.name}"'
-            details = {"name": exchange.name, "group": exchange.group, "kind": exchange.resource}
-            return 409, status_object(409, "Conflict", f"{what}: {OPTIMISTIC_LOCK}", details)
+            return answer_with(status.conflict(exchange.group, exchange.resource, exchange.name, OPTIMISTIC_LOCK))
 
         return trial.faults.on(verb, resource).intercept(refuse, label="another editor")
 
@@ -122,7 +121,7 @@ class ConflictSpell(WriteSpell):
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.status == 409]
         if not refused:
             return Verdict.not_exercised("the client writes without a resourceVersion")
-        return Verdict.passed(f"{len(refused)} conflicts")
+        return Verdict.success(f"{len(refused)} conflicts")
 
 
 class RefusedAgainAndAgain(WriteSpell):
@@ -142,7 +141,7 @@ class RefusedAgainAndAgain(WriteSpell):
         return None
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.passed(f"{self.refused} refused writes") if self.refused else super().judge_trace(trial)
+        return Verdict.success(f"{self.refused} refused writes") if self.refused else super().judge_trace(trial)
 
 
 class ChangedUnderFault(MissedChange):
@@ -210,12 +209,8 @@ class UnauthorizedSpell(Rule):
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
-        refused = status_object(401, "Unauthorized", "Unauthorized")
-
-        def refuse(exchange: Exchange) -> tuple[int, Any]:
-            return 401, refused
-
-        with trial.faults.on("*").intercept(refuse, label="unauthorized"):
+        refusal = answer_with(status.unauthorized())
+        with trial.faults.on("*").intercept(lambda exchange: refusal, label="unauthorized"):
             trial.faults.on("watch").end(label="ended").remove()
             trial.stimulate()
             trial.wait(self.SECONDS)
@@ -260,11 +255,11 @@ class StartsInOutage(Rule):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if self.ended_in_outage:
-            return Verdict.passed(f"{self.ended_in_outage}: its restarts are paced by what starts it")
+            return Verdict.success(f"{self.ended_in_outage}: its restarts are paced by what starts it")
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 503]
         if not refused:
             raise NotExercised("the client sent no request during the outage")
-        return judge_backoff(list(trial.streams_since().values())) or Verdict.passed(f"{len(refused)} refused requests")
+        return judge_backoff(list(trial.streams_since().values())) or Verdict.success(f"{len(refused)} refused requests")
 
 
 RULES = (

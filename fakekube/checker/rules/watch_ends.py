@@ -8,32 +8,37 @@ from fakekube.checker.edits import own_objects, touch_objects
 from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
-from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
 from fakekube.checker.trace import excerpt
+from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import SHORT, await_delivery, await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fakekube.checker.baseline import Baseline
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
 
 
-class NormalEnd(Rule):
-    """The server ends a watch, as after timeoutSeconds or --min-request-timeout."""
+class ResumedWatch(Rule):
+    """The base class of the provocations of W5."""
 
     id = "W5"
+    obligation = "a client resumes a watch that ended normally from the last revision that the watch delivered"
+    advice = "keep the resourceVersion of every event and watch again from it; list again only after a 410"
+    source = f"{CONCEPTS}; kube-apiserver --min-request-timeout"
+
+
+class NormalEnd(ResumedWatch):
+    """The server ends a watch, as after timeoutSeconds or --min-request-timeout."""
+
     name = "ends"
     decisive = True
     provocation = "the server ends the watches"
     is_step = True
     watches = True
     fast = True
-    obligation = "a client resumes a watch that ended normally from the last revision that the watch delivered"
-    advice = "keep the resourceVersion of every event and watch again from it; list again only after a 410"
-    source = f"{CONCEPTS}; kube-apiserver --min-request-timeout"
 
     ended: Sequence[Call] = ()
 
@@ -60,48 +65,44 @@ class NormalEnd(Rule):
         relisted: list[Call] = []
         ended = [one for one in self.ended if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"]
         for one in ended:
-            following = trial.trace.streams()[one.stream].after(one)
-            if following is None or following.resumes or not one.delivered(bookmarks=False):
+            following = trial.trace.streams()[one.stream].next_call(one)
+            if following is None or following.resumes or not one.newest_delivered(bookmarks=False):
                 continue
             if following.is_watch and not following.sends_initial_events and not trial.baseline.is_shared(one.stream):
-                return Verdict.failed(
+                return Verdict.failure(
                     f"after a normal end the client watches {one.stream} from no revision: it misses what was deleted in between",
                     *trial.excerpt([one, following]),
                 )
             relisted.append(following)
         if len(relisted) > len(ended) / 2:  # this is allowed, but expensive
             often = f"{len(relisted)} of {len(ended)}"
-            return Verdict.warned(
+            return Verdict.warning(
                 f"after {often} normal ends the client listed {relisted[0].path} again instead of resuming the watch",
                 *trial.excerpt(),
             )
-        return Verdict.passed()
+        return Verdict.success()
 
 
 #: How many times the watches end, and the seconds within which most clients let go of a deleted object.
 _ENDS, _DELETED_WITHIN = 4, 3.0
 
 
-class Calm(Rule):
+class Calm(ResumedWatch):
     """Observes whether the client of the baseline run ends by itself when nothing happens any more."""
 
-    id = "W5"
     name = "calm"
     provocation = "nothing happens for some time"
-    obligation = NormalEnd.obligation
-    advice = NormalEnd.advice
-    source = NormalEnd.source
     watches = True
     fast = True
     on_baseline = True
 
     def judge(self, trial: Trial) -> Verdict:
         if not trial.has_ended():
-            return Verdict.passed()
+            return Verdict.success()
         assert trial.process is not None
         code, calm = trial.process.exit_code(), trial.calm()
         said = f"; it printed: {fatal_line(trial.output())}" if trial.output() else ""
-        return Verdict.failed(
+        return Verdict.failure(
             f"the client ended by itself (exit code {code}) after {calm:.0f} s in which nothing happened{said}",
             *trial.excerpt(trial.trace.since()[-_LAST:]),
         )
@@ -135,7 +136,7 @@ class ImmediateEnds(Rule):
         return judge_only_failures(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return judge_backoff(list(trial.streams_since().values())) or Verdict.passed()
+        return judge_backoff(list(trial.streams_since().values())) or Verdict.success()
 
 
 class HalfOpenPlain(Rule):
@@ -181,14 +182,14 @@ class HalfOpenPlain(Rule):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if self.back:
-            return Verdict.passed()
+            return Verdict.success()
         idle, asked = trial.session.idle, [timeout_of(call) for call in self.silenced]
         if idle is None and not min(asked, default=0):
-            return Verdict.warned(
+            return Verdict.warning(
                 f"{_GUESS:.0f} s after its watches fell silent the client has not reconnected; pass --idle", *trial.excerpt()
             )
         why = f"--idle is {idle:.0f}" if idle is not None else f"it asked the server to end its watches after {max(asked)} s"
-        return Verdict.failed(
+        return Verdict.failure(
             f"the client did not close a silent watch within {self._limit(trial):.0f} s, though {why}",
             *trial.excerpt(),
             by_time=True,
@@ -251,7 +252,7 @@ class BrokenFrames(Rule):
             if call.is_watch and call.ended == "closed by the client" and (call.end or 0.0) - call.at < _SOON
         ]
         if len(closed) > 1:
-            return Verdict.failed(
+            return Verdict.failure(
                 f"the client closed its watch {len(closed)} times soon after it was opened, while events arrived in slices",
                 *excerpt(closed),
             )
@@ -262,14 +263,14 @@ def _judge_text(trial: Trial) -> Verdict | None:
     """Judges whether the client writes a text of an object back with other characters."""
     for call in trial.trace.since(trial.provoked_at):
         if call.is_write and any(mark in call.exchange.raw_body for mark in _REPLACED):
-            return Verdict.failed("writes U+FFFD instead of the characters of the object", *excerpt([call]))
+            return Verdict.failure("writes U+FFFD instead of the characters of the object", *excerpt([call]))
     for copy in trial.copies:
         for _, obj in own_objects(trial, copy):
             text = (obj["metadata"].get("annotations") or {}).get(_ANNOTATION)
             known = next(one for one in copy.objects if one["metadata"]["name"] == obj["metadata"]["name"])
             if text != (known["metadata"].get("annotations") or {}).get(_ANNOTATION):
                 calls = [call for call in trial.trace.since(copy.mark) if call.is_write and call.name == obj["metadata"]["name"]]
-                return Verdict.failed(f"{obj['metadata']['name']} has a changed text", *excerpt(calls))
+                return Verdict.failure(f"{obj['metadata']['name']} has a changed text", *excerpt(calls))
     return None
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery.errors import status
 from fakekube.checker.judges import judge_backoff, judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
-from fakekube.checker.provocations import EndExpired, arm, asked_revision, status_object
-from fakekube.checker.rule import NotExercised, Outcome, Rule, Verdict
+from fakekube.checker.provocations import EndExpired, answer_with, arm, asked_revision
+from fakekube.checker.rule import Rule
+from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ class ExpiredByStatus(ExpiredOnReconnect):
         def answer(exchange: Exchange) -> tuple[int, Any] | None:
             oldest = self.oldest
             if 0 < asked_revision(exchange) < oldest and exchange.query.get("sendInitialEvents") not in ("true", "1"):
-                return 410, status_object(410, "Expired", f"too old resource version: {asked_revision(exchange)} ({oldest})")
+                return answer_with(status.too_old_resource_version(asked_revision(exchange), oldest))
             return None
 
         trial.faults.on("watch").intercept(answer, label="HTTP 410")
@@ -203,9 +205,7 @@ class FutureRevision(Rule):
             if not revision or (exchange.verb == "watch" and not initial) or exchange.query.get("continue"):
                 return None
             self.refused = True
-            message = f"Timeout: Too large resource version: {revision}, current: {revision - 1}"
-            cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-            return 504, status_object(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
+            return answer_with(status.too_large_resource_version(revision, revision - 1))
 
         trial.faults.on("list,watch").intercept(answer, label="lags behind")
         expire(trial)

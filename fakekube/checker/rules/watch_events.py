@@ -1,9 +1,11 @@
-"""Rules about events: large events, bookmarks, revisions of lists, repeated events (W9 to W11, W13)."""
+"""Rules about events and their revisions: large events, bookmarks, revisions of lists, repeated events (W9 to W11, W13), and
+revisions that clients must not compute (V1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.edits import own_objects
@@ -14,17 +16,19 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
     revision_of,
 )
-from fakekube.checker.reaction import Copy, changed, children_of, value_at, written_fields
-from fakekube.checker.rule import NotExercised, Rule, Verdict
-from fakekube.checker.rules.initial_events import require_lists
+from fakekube.checker.reaction import Copy, children_of, find_changed_paths, value_at, written_fields
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 from fakekube.checker.trace import excerpt
-from fakekube.checker.waits import SHORT, await_quiet
+from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.waits import SHORT, await_quiet, require_resumption
 
 if TYPE_CHECKING:
-    from fakekube.checker.baseline import Baseline
+    from collections.abc import Mapping
+
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
 
@@ -65,42 +69,44 @@ class LargeEvents(Rule):
         carrying = {resource for resource, _ in targets}
         oldest = min(int(obj["metadata"]["resourceVersion"]) for _, obj in targets)
 
-        def closed() -> list[Call]:
+        def find_closed() -> list[Call]:
             watches = [call for call in [*before, *trial.trace.since(trial.provoked_at)] if call.is_watch]
             return [
                 one
                 for one in watches
                 if one.ended == "closed by the client"
                 and one.collection in carrying
-                and one.delivered() >= oldest
+                and one.newest_delivered() >= oldest
                 and (one.end or 0.0) < max(sent, one.at) + trial.idle_limit()  # later it may be an idle timeout
             ]
 
-        if closed():  # does it watch again, and does it close that watch, too?
-            trial.await_until(lambda: len(closed()) >= _CLOSES or _watches_again(trial, closed()[0]), trial.reaction_timeout)
-        self.closed = closed()
+        if find_closed():  # does it watch again, and does it close that watch, too?
+            trial.await_until(
+                lambda: len(find_closed()) >= _CLOSES or _watches_again(trial, find_closed()[0]), trial.reaction_timeout
+            )
+        self.closed = find_closed()
 
     def judge_trace(self, trial: Trial) -> Verdict:
         closed = self.closed
         if len(closed) >= _CLOSES and not _closes_by_itself(trial):
-            return Verdict.failed(
+            return Verdict.failure(
                 f"the client closes its watch whenever a large event is sent ({len(closed)} times): {closed[0].path}",
                 *excerpt(closed),
             )
-        if closed and not trial.trace.streams()[closed[0].stream].after(closed[0]):
-            return Verdict.failed(
+        if closed and not trial.trace.streams()[closed[0].stream].next_call(closed[0]):
+            return Verdict.failure(
                 f"the client closed its watch while a large event was sent, and did not watch again: {closed[0].path}",
                 *excerpt(closed),
                 by_time=True,
             )
         if closed:
-            return Verdict.warned(
+            return Verdict.warning(
                 f"the client closed its watch while a large event was sent, and recovered in another way: {closed[0].path}",
                 *trial.excerpt(),
             )
         if not self.reacted:
-            return Verdict.warned("no reaction to an object whose event has 1.4 MB", *trial.excerpt())
-        return Verdict.passed()
+            return Verdict.warning("no reaction to an object whose event has 1.4 MB", *trial.excerpt())
+        return Verdict.success()
 
 
 #: How many watches with a large event a client has to close.
@@ -174,8 +180,8 @@ class FrequentBookmarks(Rule):
             and _ends_in_bookmark(call)
         ]
         if len(closed) > 1:
-            return Verdict.failed(f"closes its watches after bookmarks ({len(closed)} times)", *trial.excerpt(closed))
-        return Verdict.passed()
+            return Verdict.failure(f"closes its watches after bookmarks ({len(closed)} times)", *trial.excerpt(closed))
+        return Verdict.success()
 
 
 def _ends_in_bookmark(watch: Call) -> bool:
@@ -217,19 +223,24 @@ class NoBookmarks(Rule):
         return judge_resumption(trial, self.ended, bookmarks=False)
 
 
-class RevisionOfList(Rule):
-    """A list has a newer revision than all its items."""
+class WatchAfterList(Rule):
+    """The base class of the provocations of W11."""
 
     id = "W11"
+    obligation = "the watch after a list starts from the list's resourceVersion, not from that of an item"
+    advice = "take metadata.resourceVersion of the list; the revisions of the items are unordered and may be older"
+    source = f"{CONCEPTS} (resource versions)"
+
+
+class RevisionOfList(WatchAfterList):
+    """A list has a newer revision than all its items."""
+
     name = "deleted"
     decisive = True
     provocation = "the newest object was deleted before the list"
     steps = ("W14",)
     watches = True
     fast = True
-    obligation = "the watch after a list starts from the list's resourceVersion, not from that of an item"
-    advice = "take metadata.resourceVersion of the list; the revisions of the items are unordered and may be older"
-    source = f"{CONCEPTS} (resource versions)"
     at_start = True
 
     def prepare(self, trial: Trial) -> None:
@@ -259,7 +270,7 @@ class RevisionOfList(Rule):
                     continue
                 compared = True
                 if not stream.knows(revision_of(call), call) and revision_of(call) in _revisions_of_items(before[-1]):
-                    return Verdict.failed(
+                    return Verdict.failure(
                         f"the watch of {stream.key} starts from {call.asked_revision}, the revision of an item; "
                         f"that of the list is {before[-1].revision}",
                         *trial.excerpt([before[-1], call]),
@@ -268,14 +279,12 @@ class RevisionOfList(Rule):
         if not_received is not None:
             return not_received
         if anew:
-            return Verdict.warned(
-                f"watches {anew[0].stream} after its list from resourceVersion {anew[0].asked_revision or 'unset'}: it "
-                "misses deletions in between",
-                *trial.excerpt(),
-            )
+            asked = anew[0].asked_revision or "unset"
+            text = f"{anew[0].stream} is watched from resourceVersion {asked} after a list: deletions in between are missed"
+            return Verdict.warning(text, *trial.excerpt())
         if not compared:
             raise NotExercised("the client does not watch from the revision of a list")
-        return Verdict.passed()
+        return Verdict.success()
 
 
 def _revisions_of_items(listed: Call) -> set[int]:
@@ -319,7 +328,7 @@ class RepeatedAfterRelist(Rule):
         return (
             judge_extra_children(trial, trial.baseline.reaction.children)
             or _judge_changes(trial, self.copy, self.before)
-            or Verdict.passed()
+            or Verdict.success()
         )
 
 
@@ -381,13 +390,13 @@ def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, dic
             if call.is_write and call.succeeded and (call.collection, call.name) == (resource, name)
         ]
         written = [path for call in calls for path in written_fields(trial.cluster, call, name)]
-        for path in changed(old, new):
+        for path in find_changed_paths(old, new):
             if not _is_within(path, written) or _is_within(path, periodic.get(resource, ())):
                 continue
             values = [value_at(one, path) for one in (old, new)]
             text = f"{name} was delivered again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
             counts = all(str(value).isdigit() for value in values) and 0 < int(values[1]) - int(values[0]) < _COUNTED
-            return (Verdict.failed if counts else Verdict.warned)(text, *trial.excerpt(calls))
+            return (Verdict.failure if counts else Verdict.warning)(text, *trial.excerpt(calls))
     return None
 
 
@@ -400,4 +409,105 @@ def _is_within(path: tuple[str, ...], paths: Iterable[tuple[str, ...]]) -> bool:
 _COUNTED = 4
 
 
-RULES = (LargeEvents, FrequentBookmarks, NoBookmarks, RevisionOfList, RepeatedAfterRelist, RepeatedAfterRestart)
+class LargeRevisions(Rule):
+    """Revisions are too large for a floating point number."""
+
+    id = "V1"
+    name = "2^53"
+    provocation = "revisions beyond 2^53"
+    steps = ("W5",)
+    fast = True
+    obligation = "a resourceVersion is a string to send back unchanged; since 1.35 clients may compare it as a decimal number"
+    advice = "keep resourceVersion as a string; compare only by equality, or as an integer of unlimited size"
+    source = "Kubernetes API concepts, resource versions; KEP-5504"
+    at_start = True
+    expected_seconds = 8.0
+
+    FIRST = (1 << 60) + 1
+    ROUNDS = 3
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"first_revision": self.FIRST}
+
+    def provoke(self, trial: Trial) -> None:
+        trial.stimulate()
+        trial.await_all()
+        trial.require_watch()
+        trial.wait(_READING)
+        self.resume(trial)
+
+    def resume(self, trial: Trial) -> None:
+        """Delivers changes to the client and makes it resume its watches, several times."""
+        for _ in range(self.ROUNDS):
+            trial.stimulate()
+            trial.await_all()
+            trial.advance_revisions(1)
+            require_resumption(trial)
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        for key, stream in trial.streams_since().items():
+            if trial.baseline.is_shared(key):
+                continue
+            answered = [call for call in stream.calls if call.status == 200]
+            for before, call in pairwise(answered):
+                received = before.newest_delivered(bookmarks=False) if before.is_watch and not before.may_be_unread else 0
+                if 0 < revision_of(call) < received:
+                    return Verdict.failure(
+                        f"asks {stream.key} from resourceVersion {call.asked_revision}, though it received {received}: "
+                        "it compares revisions wrongly",
+                        *trial.excerpt([before, call]),
+                    )
+        return judge_unknown_revision(trial)
+
+
+#: Seconds in which a client that cannot read such revisions ends, before its watches do.
+_READING = 1.0
+
+
+class LargerRevisions(LargeRevisions):
+    """Revisions are too large for a signed 64-bit integer. Revisions beyond 2^64 are impossible: the server refuses them in an
+    update."""
+
+    name = "2^63"
+    provocation = "revisions beyond 2^63"
+    fast = False
+    steps = ("W5",)
+    legality = "B"
+    FIRST = (1 << 63) + 1
+
+
+class MoreDigits(LargeRevisions):
+    """Revisions grow by one digit."""
+
+    name = "digits"
+    provocation = "revisions get one digit more"
+    fast = False
+    watches = True
+    steps = ("W5",)
+    at_start = False
+
+    #: The largest number of writes to get close to the power of ten.
+    _MOST = 2_000
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"first_revision": 1_000_000 - 1_000}
+
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
+        for _ in range(self._MOST):
+            if trial.advance_revisions(1) >= 1_000_000 - 5:
+                break
+        self.resume(trial)
+
+
+RULES = (
+    LargeEvents,
+    FrequentBookmarks,
+    NoBookmarks,
+    RevisionOfList,
+    RepeatedAfterRelist,
+    RepeatedAfterRestart,
+    LargeRevisions,
+    LargerRevisions,
+    MoreDigits,
+)

@@ -12,7 +12,7 @@ import pytest
 import fakekube
 from fakekube.checker import BaselineFailed, UnknownRule
 from fakekube.checker.process import starter_of
-from fakekube.checker.rules import chosen
+from fakekube.checker.rules import choose_rules
 from fakekube.checker.sample import Sample
 from fakekube.checker.session import Session
 from fakekube.checker.trial import Trial
@@ -53,10 +53,10 @@ def test_a_defect_is_found_by_its_rule(rule: str, evidence: str) -> None:
 
 @pytest.mark.parametrize(("seed", "same"), [(3, True), (4, False)])
 def test_what_a_rule_chooses_follows_from_its_seed(seed: int, same: bool) -> None:
-    sample = Sample.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sample", "namespace": "default"}})
+    sample = Sample.read({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sample", "namespace": "default"}})
     names: list[list[str]] = []
     for session in (Session(starter_of(reflector()), sample, seed=3), Session(starter_of(reflector()), sample, seed=seed)):
-        trial = Trial(session, chosen(["W8"], [])[0])
+        trial = Trial(session, choose_rules(["W8"], [])[0])
         trial.open()
         names.append([*trial.stimulate().names(), *trial.stimulate().names()])
         trial.close()

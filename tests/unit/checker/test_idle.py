@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.rules.idle import IdleRequests
+from fakekube.checker.rules.unprovoked import IdleRequests
 
 SECONDS = 60.0
 

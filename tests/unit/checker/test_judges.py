@@ -43,11 +43,11 @@ def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: tuple[f
 def resumed(*, ended: str, delivered: int = 7, equal: bool = False) -> Any:
     """A run whose client resumed a watch from revision 5; with `equal` it has two such watches."""
     following = SimpleNamespace(resumes=True, asked_revision="5", number=2)
-    stream = SimpleNamespace(after=lambda call: following)
+    stream = SimpleNamespace(next_call=lambda call: following)
     trace = SimpleNamespace(streams=lambda: {"configmaps": stream})
     run = SimpleNamespace(trace=trace, baseline=SimpleNamespace(is_shared=lambda key: equal))
     watch = SimpleNamespace(
-        stream="configmaps", may_be_unread=ended != "ended by the server", delivered=lambda bookmarks: delivered
+        stream="configmaps", may_be_unread=ended != "ended by the server", newest_delivered=lambda bookmarks: delivered
     )
     return judge_resumption(run, [watch], bookmarks=False)  # type: ignore[arg-type, list-item]
 
@@ -87,7 +87,7 @@ def attempts(*failures: float, then: Sequence[float] = ()) -> Any:
 def test_the_pauses_between_failures_grow_and_what_follows_them_does_not_count(
     stream: Any, verdict: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judges, "failed", lambda call: call.fails)
+    monkeypatch.setattr(judges, "is_failure", lambda call: call.fails)
     monkeypatch.setattr(judges, "excerpt", list)
     found = judge_backoff([stream])
     assert (None if found is None else str(found.outcome)) == verdict

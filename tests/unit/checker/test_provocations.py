@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.baseline import Baseline
-from fakekube.checker.rule import NotExercised
 from fakekube.checker.rules import all_rules
-from fakekube.checker.rules.initial_events import EarlyBookmark
+from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
+from fakekube.checker.trial import Baseline
+from fakekube.checker.verdict import NotExercised
 
 
 def silenced(timeout: str, idle: float | None) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakekube.checker.execution import Run
-from fakekube.checker.expectations import Expectation
-from fakekube.checker.rows import rows_of
-from fakekube.checker.rule import Rule, Symptom, Verdict
-from fakekube.checker.rules import UnknownRule, all_rules, chosen, find_provocation, step_rule
+from fakekube.checker.reaction import Expectation
+from fakekube.checker.report_data import rows_of
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules import UnknownRule, all_rules, choose_rules, find_provocation, step_rule
+from fakekube.checker.verdict import Symptom, Verdict
 
 if TYPE_CHECKING:
     from fakekube.checker.report import RuleReport
@@ -52,8 +53,8 @@ def test_the_page_tells_what_each_rule_asks_and_provokes() -> None:
 
 
 def test_a_named_rule_has_all_its_provocations_and_a_class_only_its_own() -> None:
-    assert {rule.legality for rule in chosen(["w14"], [])} == {"A", "B", "C"}
-    assert {rule.legality for rule in chosen(None, ["C"])} == {"C"}
+    assert {rule.legality for rule in choose_rules(["w14"], [])} == {"A", "B", "C"}
+    assert {rule.legality for rule in choose_rules(None, ["C"])} == {"C"}
 
 
 def test_a_provocation_is_found_by_its_key() -> None:
@@ -66,13 +67,13 @@ def test_a_provocation_is_found_by_its_key() -> None:
 
 
 def row_of(id_: str, *verdicts: Verdict) -> RuleReport:
-    rules = chosen([id_], [])[: len(verdicts)]
+    rules = choose_rules([id_], [])[: len(verdicts)]
     (row,) = rows_of(rules, {rule: Run(verdict, 1.0) for rule, verdict in zip(rules, verdicts, strict=True)})
     return row
 
 
 def test_the_worst_verdict_of_a_row_counts() -> None:
-    row = row_of("W1", Verdict.passed(), Verdict.failed("what happened"))
+    row = row_of("W1", Verdict.success(), Verdict.failure("what happened"))
     assert (row.verdict, row.evidence) == (
         "fail",
         ["reconnect (the revision of a watch has expired when it reconnects): what happened"],
@@ -81,22 +82,22 @@ def test_the_worst_verdict_of_a_row_counts() -> None:
 
 
 def test_a_row_says_which_provocations_were_not_exercised() -> None:
-    row = row_of("W1", Verdict.passed(), Verdict.not_exercised("why"))
+    row = row_of("W1", Verdict.success(), Verdict.not_exercised("why"))
     assert (row.verdict, row.evidence) == ("pass", ["1 of 2 provocations (open); not exercised: reconnect: why"])
 
 
 def test_a_row_whose_deciding_provocation_was_not_exercised_is_not_exercised() -> None:
-    rules = chosen(["D1"], [])
+    rules = choose_rules(["D1"], [])
     decisive = [rule for rule in rules if rule.decisive]
     assert decisive
-    runs = {rule: Run(Verdict.not_exercised("why") if rule in decisive else Verdict.passed(), 1.0) for rule in rules}
+    runs = {rule: Run(Verdict.not_exercised("why") if rule in decisive else Verdict.success(), 1.0) for rule in rules}
     assert rows_of(rules, runs)[0].verdict == "not exercised"
 
 
 def test_rows_with_one_cause_are_grouped_under_the_rule_that_names_it() -> None:
-    rules = [chosen([one], [])[0] for one in ("W3", "W6", "W9")]
-    loop = Verdict.failed("no backoff", symptom=Symptom.NO_PAUSE, likeness="/api/v1/pods")
-    found = rows_of(rules, {rules[0]: Run(loop, 1.0), rules[1]: Run(loop, 1.0), rules[2]: Run(Verdict.failed("other"), 1.0)})
+    rules = [choose_rules([one], [])[0] for one in ("W3", "W6", "W9")]
+    loop = Verdict.failure("no backoff", symptom=Symptom.NO_PAUSE, likeness="/api/v1/pods")
+    found = rows_of(rules, {rules[0]: Run(loop, 1.0), rules[1]: Run(loop, 1.0), rules[2]: Run(Verdict.failure("other"), 1.0)})
     assert [row.same_as for row in found] == ["W6", "", ""]
 
 

@@ -29,20 +29,20 @@ status: {phase: Ready}
 
 
 def test_definitions_and_used_namespaces_are_prerequisites() -> None:
-    sample = Sample.of(SAMPLE)
+    sample = Sample.read(SAMPLE)
     assert [obj["kind"] for obj in sample.prerequisites] == ["CustomResourceDefinition", "Namespace"]
     assert [obj["kind"] for obj in sample.stimuli] == ["Secret", "Widget"]
 
 
 def test_a_namespace_that_nothing_is_in_is_a_stimulus_and_a_missing_one_is_made() -> None:
     text = "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: b}}"
-    sample = Sample.of(text)
+    sample = Sample.read(text)
     assert [obj["metadata"]["name"] for obj in sample.prerequisites] == ["b"]
     assert [obj["kind"] for obj in sample.stimuli] == ["Namespace", "Pod"]
 
 
 def test_a_copy_refers_to_copies_and_keeps_what_selects() -> None:
-    secret, widget = Sample.of(SAMPLE).copies("t0k3n")
+    secret, widget = Sample.read(SAMPLE).copies("t0k3n")
     assert secret["metadata"] == {
         "name": "password-t0k3n",
         "namespace": "shop",
@@ -60,6 +60,6 @@ def test_a_copy_refers_to_copies_and_keeps_what_selects() -> None:
 
 def test_long_names_stay_within_their_limit() -> None:
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n" * 63}}
-    (copy,) = Sample.of(obj).copies("t0k3n")
+    (copy,) = Sample.read(obj).copies("t0k3n")
     assert len(copy["metadata"]["name"]) == 63
     assert copy["metadata"]["name"].endswith("-t0k3n")

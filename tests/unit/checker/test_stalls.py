@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from fakekube.checker.rule import Outcome, Verdict
-from fakekube.checker.runner import confirmed
-from fakekube.checker.stalls import Stalls
+from fakekube.checker.runner import confirm
+from fakekube.checker.session import Stalls
+from fakekube.checker.verdict import Outcome, Verdict
 
 
 def test_a_stall_is_a_sleep_that_took_much_longer() -> None:
@@ -32,21 +32,21 @@ def test_they_are_measured_by_a_thread_that_ends() -> None:
     assert stalls.longest(begun) >= 0.0
 
 
-FAILED, LATE = Verdict.failed("broken"), Verdict.failed("late", by_time=True)
+FAILED, LATE = Verdict.failure("broken"), Verdict.failure("late", by_time=True)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "stalled", "outcome"),
     [
         (LATE, LATE, False, Outcome.FAIL),
-        (LATE, Verdict.passed(), False, Outcome.WARN),
-        (LATE, Verdict.passed(), True, Outcome.PASS),
+        (LATE, Verdict.success(), False, Outcome.WARN),
+        (LATE, Verdict.success(), True, Outcome.PASS),
         (LATE, Verdict.not_exercised("aborted"), False, Outcome.FAIL),
-        (FAILED, Verdict.passed(), True, Outcome.PASS),
+        (FAILED, Verdict.success(), True, Outcome.PASS),
         (FAILED, FAILED, True, Outcome.FAIL),
-        (Verdict.warned("perhaps"), Verdict.passed(), True, Outcome.PASS),
-        (Verdict.failed("by chance", by_chance=True), Verdict.passed(), False, Outcome.PASS),
+        (Verdict.warning("perhaps"), Verdict.success(), True, Outcome.PASS),
+        (Verdict.failure("by chance", by_chance=True), Verdict.success(), False, Outcome.PASS),
     ],
 )
 def test_a_run_with_a_stall_does_not_count(first: Verdict, second: Verdict, stalled: bool, outcome: Outcome) -> None:
-    assert confirmed(first, second, stalled=stalled).outcome is outcome
+    assert confirm(first, second, stalled=stalled).outcome is outcome

@@ -99,8 +99,8 @@ class WatchStream:
         try:
             self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
         except Compacted as lost:
-            too_old = f"too old resource version: {revision} ({lost.revision})"
-            self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
+            too_old = status.too_old_resource_version(revision, lost.revision)
+            self.fail(too_old if self._scope.resource.strategy.cached else status.expired(TOO_OLD_WATCH))
 
     def start_with_state(self, *, mark_end: bool, not_older_than: int | None = None) -> None:
         """Starts with the current objects as ADDED events, a bookmark if `mark_end`, then the changes after that.

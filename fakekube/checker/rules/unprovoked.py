@@ -1,0 +1,296 @@
+"""Rules that provoke nothing. Some read the trace of every run, whatever was provoked in it: which revisions watches start from,
+and lists without a watch (W5, W11, N3). Others judge the baseline run: unnecessary requests of an idle client (N3), and its
+User-Agent (N2).
+
+Invariant: these rules start no client. What is found in a run names this run, and does not depend on time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from fakekube.checker.client_writes import writes_of
+from fakekube.checker.judges import (
+    judge_resumption,
+    judge_start_of_watch,
+    judge_stuck_revision,
+    judge_unfollowed_lists,
+    judge_unknown_revision,
+)
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.watch_ends import ResumedWatch
+from fakekube.checker.rules.watch_events import WatchAfterList
+from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fakekube.checker.trace import Call
+    from fakekube.checker.trial import Trial
+    from fakekube.checker.verdict import Verdict
+
+
+class RequestEconomy(Rule):
+    """The base class of the provocations of N3."""
+
+    id = "N3"
+    obligation = "no unnecessary requests: watch instead of polling, and no writes without a change"
+    advice = "watch instead of polling; compare before each write; list with a limit or resourceVersion=0"
+    source = "API conventions; API Priority and Fairness"
+
+
+class InEveryRun(Rule):
+    """The base class of rules that read the traces of all runs."""
+
+    in_every_run = True
+    fast = True
+
+
+class Resumption(InEveryRun, ResumedWatch):
+    """A watch ended normally, in any run."""
+
+    name = "resumption"
+    provocation = "in every run: a watch that ended normally is resumed behind what it delivered"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        ended = [call for call in trial.trace.since() if call.is_watch and call.ended is not None]
+        return judge_resumption(trial, ended, bookmarks=False)
+
+
+class StuckRevision(InEveryRun, ResumedWatch):
+    """The client watches again and again from one revision and closes each watch after it has delivered newer events."""
+
+    name = "stuck"
+    provocation = "in every run: one revision is watched again and again, although newer events were delivered"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        return judge_stuck_revision(trial)
+
+
+class KnownRevisions(InEveryRun, WatchAfterList):
+    """The client watches from a revision, in any run."""
+
+    name = "revisions"
+    provocation = "in every run: a watch starts from a revision that no answer had"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        return judge_unknown_revision(trial)
+
+
+class StartOfWatch(InEveryRun, WatchAfterList):
+    """The client watches after a list, in any run."""
+
+    name = "nowhere"
+    provocation = "in every run: the watch after a list has no revision"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        return judge_start_of_watch(trial)
+
+
+class UnfollowedLists(InEveryRun, RequestEconomy):
+    """The client lists, in any run."""
+
+    name = "lists"
+    provocation = "in every run: lists are repeated and no watch follows them"
+    advice = "after a list that was answered, watch from its resourceVersion"
+    source = "API conventions; client-go tools/cache/reflector.go"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        return judge_unfollowed_lists(trial)
+
+
+class IdleRequests(RequestEconomy):
+    """Observes the client of the baseline run while nothing changes, and after it has reacted to one more copy."""
+
+    name = "idle"
+    decisive = True
+    provocation = "idleness"
+    fast = True
+    on_baseline = True
+
+    #: How many seconds the client is observed in total, and how many equal requests it may send in this time.
+    SECONDS, TIMES = 16.0, 3
+    #: The least number of seconds to observe after the last copy.
+    AFTERWARDS = 5.0
+    #: The average seconds between two equal requests: a client with shorter intervals than the first polls, than the second is
+    #: suspected.
+    POLLS, SUSPECTED = 5.0, 8.0
+    #: The average seconds between two watches of a stream: a good client may reopen a quiet watch every ten seconds.
+    REOPENS = 6.0
+
+    def judge(self, trial: Trial) -> Verdict:
+        if trial.has_ended():
+            return Verdict.not_exercised("the client ends by itself")
+        before = [call for call in trial.trace.since() if call.at >= trial.baseline.idle_from]
+        length_before = max(trial.now - trial.baseline.idle_from, 0.0)
+        trial.await_reaction(trial.stimulate())
+        trial.wait(1.0 + 3 * trial.baseline.reaction_seconds)
+        since = trial.now
+        trial.wait(max(self.SECONDS - length_before, self.AFTERWARDS))
+        length = trial.now - since
+        after = [call for call in trial.trace.since() if call.at >= since]
+        return (
+            self._judge_repetitions(trial, after, length)
+            or self._judge_repetitions(trial, [*before, *after], length_before + length)
+            or self._judge_ageing(trial)
+            or self._judge_streams(trial)
+            or self._judge_connections(trial)
+            or Verdict.success(f"{length_before + length:.0f} idle seconds")
+        )
+
+    def _judge_repetitions(self, trial: Trial, calls: Sequence[Call], length: float) -> Verdict | None:
+        """Judges the requests that the client repeats within `length` idle seconds."""
+        # repeating a refused write is necessary
+        idle = [call for call in calls if call.collection != LEASES and (not call.is_write or call.succeeded)]
+        idle_timeout = trial.session.idle  # the client may list each time it closes a silent watch
+        renewed = 0 if idle_timeout is None else length / idle_timeout + 2
+        objects = max(sum(not copy.deleted for copy in trial.copies), 1)
+        asked = Counter((call.verb, call.stream) for call in idle if not call.is_watch)
+        for (verb, key), found in asked.most_common(1):
+            count = found // objects if verb == "list" else found  # it may list for each object
+            shown = f"{verb} {key} {found} times within {length:.0f} idle seconds"
+            same = trial.excerpt([call for call in idle if (call.verb, call.stream) == (verb, key)])
+            if count > max(self.TIMES, length / self.POLLS, renewed):
+                return Verdict.failure(shown, *same)
+            if count >= max(self.TIMES, length / self.SUSPECTED, renewed):
+                return Verdict.warning(shown, *same)
+        watches = Counter(call.stream for call in idle if call.is_watch)
+        for key, count in watches.most_common(1):
+            if count > max(3, length / self.REOPENS, renewed):
+                same = trial.excerpt([call for call in idle if call.stream == key])
+                return Verdict.warning(f"opens {key} {count} times within {length:.0f} idle seconds", *same)
+        written: dict[tuple[str, str], list[Call]] = {}
+        for call in writes_of(idle):
+            written.setdefault((call.verb, call.path), []).append(call)
+        for (verb, path), same_calls in written.items():
+            count = len(same_calls) - len({call.revision for call in same_calls})
+            if count > 1:  # a write without a change leaves the revision as it is
+                return Verdict.warning(f"{verb} {path} {count + 1} times without a change", *trial.excerpt(same_calls))
+        return None
+
+    @staticmethod
+    def _judge_ageing(trial: Trial) -> Verdict | None:
+        """Judges whether the client closes silent watches and resumes them from the same revision, without bookmarks."""
+        for key, stream in trial.trace.streams().items():
+            quiet = [
+                call
+                for call in stream.watches
+                if call.resumes and not call.wants_bookmarks and not call.events and call.ended == "closed by the client"
+            ]
+            if len(quiet) > 1:
+                return Verdict.warning(
+                    f"ends quiet watches of {key} after {(quiet[-1].end or 0.0) - quiet[-1].at:.0f} s and asks for no bookmarks: "
+                    "the revision that it resumes from will expire",
+                    *trial.excerpt(quiet),
+                )
+        return None
+
+    @staticmethod
+    def _judge_streams(trial: Trial) -> Verdict | None:
+        """Judges whether the client lists without limit and resourceVersion, or has equal watches open."""
+        for stream in trial.trace.streams().values():
+            for call in stream.lists if stream.watches else ():
+                if "limit" not in call.query and not call.asked_revision and "continue" not in call.query:
+                    return Verdict.warning(
+                        f"lists all of {stream.key} from storage: neither limit nor resourceVersion", str(call)
+                    )
+        opened = Counter(call.stream for call in trial.trace.open_watches())
+        for key, count in opened.most_common(1):
+            if count > 1:
+                same = [call for call in trial.trace.open_watches() if call.stream == key]
+                return Verdict.warning(f"keeps {count} equal watches of {key} open", *trial.excerpt(same))
+        return None
+
+    #: A client that leaves at least so many connections open, and this part of its requests, does not reuse connections.
+    CONNECTIONS, PART = 8, 0.8
+
+    def _judge_connections(self, trial: Trial) -> Verdict | None:
+        """Judges whether the client leaves the connections of finished requests open."""
+        calls = trial.trace.since()
+        idle = trial.cluster.connections - len(trial.trace.open_watches())
+        done = sum(not call.is_open for call in calls)
+        if idle < self.CONNECTIONS or idle < self.PART * done:
+            return None
+        return Verdict.warning(f"{idle} idle connections are open after {done} requests")
+
+
+#: User-Agent products of HTTP libraries and languages, which do not identify the client.
+_HTTP_LIBRARIES = frozenset(
+    {
+        "python-urllib",
+        "python-urllib3",
+        "python-requests",
+        "python-httpx",
+        "python-httpx2",
+        "python",
+        "urllib3",
+        "aiohttp",
+        "openapi-generator",
+        "swagger-codegen",
+        "go-http-client",
+        "okhttp",
+        "java",
+        "java-http-client",
+        "apache-httpclient",
+        "jersey",
+        "axios",
+        "node-fetch",
+        "node",
+        "undici",
+        "got",
+        "curl",
+        "libcurl",
+        "wget",
+        "ruby",
+        "faraday",
+        "rest-client",
+        "php",
+        "guzzlehttp",
+        "reqwest",
+        "hyper",
+        "dart",
+        "perl",
+        "libwww-perl",
+    }
+)
+
+#: User-Agent products of client libraries for Kubernetes.
+_LIBRARIES = frozenset(
+    {"kr8s", "lightkube", "pykube", "pykube-ng", "fabric8-kubernetes-client", "kubernetes-client", "kube-rs", "kubernetesclient"}
+)
+
+
+class UserAgent(Rule):
+    """Reads the client's User-Agents in the baseline run."""
+
+    id = "N2"
+    name = "agent"
+    provocation = "nothing: its User-Agent is read"
+    fast = True
+    obligation = "a User-Agent of its own identifies the client in audit logs, flow schemas and managedFields"
+    advice = "set User-Agent to program/version"
+    source = "API Priority and Fairness; managedFields (the default manager is the User-Agent's first part)"
+    on_baseline = True
+
+    def judge(self, trial: Trial) -> Verdict:
+        agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace.since()))
+        for agent in agents:
+            if not agent:
+                return Verdict.failure("sends no User-Agent")
+            if _product(agent) in _HTTP_LIBRARIES:
+                return Verdict.failure(f"sends the default User-Agent of an HTTP library: {agent!r}")
+        for agent in agents:
+            if _product(agent) in _LIBRARIES:
+                return Verdict.warning(f"sends the default User-Agent of a client library: {agent!r}")
+        return Verdict.success(", ".join(agents))
+
+
+def _product(agent: str) -> str:
+    """Returns the name of the first product of a User-Agent, in lower case."""
+    return re.split(r"[/ ;(]", agent.strip().lower(), maxsplit=1)[0]
+
+
+RULES = (IdleRequests, UserAgent, Resumption, StuckRevision, KnownRevisions, StartOfWatch, UnfollowedLists)
