@@ -116,6 +116,8 @@ def _cluster(options: Options) -> Iterator[Cluster]:
                 cluster.write_kubeconfig(options.kubeconfig)
             except OSError as error:
                 raise UsageError(f"{options.kubeconfig}: {error.strerror}") from None
+        if options.clusters:
+            _open_pool(cluster, options)
         for name, groups in options.users:
             cluster.write_kubeconfig(_kubeconfig_of(options, cluster, name), user=name, groups=groups)
         yield cluster
@@ -160,6 +162,15 @@ def _create_kube_system(cluster: Cluster) -> None:
         cluster.create(one)
     cluster.settle()
     cluster.keep_initial()
+
+
+def _open_pool(cluster: Cluster, options: Options) -> None:
+    """Gives the cluster a pool. Raises UsageError."""
+    from fakekube.cluster.pool import MAX_CLUSTERS, ClusterPool
+
+    if not cluster.has_control:
+        raise UsageError("--clusters needs the control API (--control)")
+    ClusterPool(cluster, MAX_CLUSTERS if options.max_clusters is None else options.max_clusters, options.cluster_idle)
 
 
 def _load_pods(cluster: Cluster, options: Options) -> None:
@@ -242,10 +253,17 @@ def _serve(options: Options) -> int:
             f"    export KUBECONFIG={_kubeconfig_of(options, cluster, name)}   # {name}\n" for name, _ in options.users
         )
         token = "" if is_loopback(options.host) else f"\nThe administrator's token is {cluster.token}\n"
+        pool = f"\nClusters of the pool: POST {cluster.url}/fakekube/v1/clusters\n" if options.clusters else ""
         page = f"\nIts page is at {cluster.page_url}\n" if cluster.has_page else ""
         print(
             _GREETING.format(
-                version=cluster.version, url=cluster.url, profile=options.profile, path=path, users=users, token=token, page=page
+                version=cluster.version,
+                url=cluster.url,
+                profile=options.profile,
+                path=path,
+                users=users,
+                token=token,
+                page=page + pool,
             ),
             flush=True,
         )

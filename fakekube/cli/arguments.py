@@ -100,6 +100,11 @@ class Options:
     verbose: bool = False
     images: list[Path] = field(default_factory=list)
     kube_system: bool = False
+    clusters: bool = False
+    """Whether the cluster has a pool of others."""
+    max_clusters: int | None = None
+    cluster_idle: float | None = None
+    """Seconds."""
     missing_images: list[str] = field(default_factory=list)
     """Patterns of names of images that do not exist."""
 
@@ -126,6 +131,8 @@ def parse(arguments: Sequence[str]) -> Options:
     options = {name: value for name, value in vars(parsed).items() if value is not None}
     if "speed" in options and "replay" not in options:
         raise UsageError("--speed has no effect without --replay")
+    if "clusters" not in options and {"max_clusters", "cluster_idle"} & set(options):
+        raise UsageError("--max-clusters and --cluster-idle have no effect without --clusters")
     given = {flag.name: options.pop(flag.name) for flag in flags() if flag.name in options}
     return Options(**options, flags=given, rest=list(rest))
 
@@ -188,6 +195,13 @@ def _parser() -> argparse.ArgumentParser:
         "--kube-system",
         action="store_true",
         help="start with the system pods of a kind cluster: control plane, CoreDNS, kube-proxy, kindnet",
+    )
+    serve.add_argument(
+        "--clusters", action="store_true", default=None, help="serve a pool of clusters, POST /fakekube/v1/clusters; see docs"
+    )
+    serve.add_argument("--max-clusters", type=_count, metavar="N", help="the maximum number of clusters in the pool (256)")
+    serve.add_argument(
+        "--cluster-idle", type=_duration, metavar="5m", help="end clusters of the pool that no client uses for so long (never)"
     )
     serve.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
     serve.add_argument(

@@ -33,8 +33,10 @@ from fakekube.store import Retention
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
+    from fakekube.cluster.pool import ClusterPool
     from fakekube.cluster.testing.clients import AsyncCluster
     from fakekube.cluster.testing.manifests import Stages
+    from fakekube.controllers import Idle
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.images.image import Images
     from fakekube.nodes.rules import Pods
@@ -72,7 +74,7 @@ class Cluster(SeenCluster):
         keep_requests: how many of the latest requests `requests` keeps; 0 records none.
         strict: whether `stop` raises AssertionError if an armed fault never occurred.
         first_revision: the revision from which new ones continue, up to 2^128; objects of a fresh cluster keep theirs.
-        store: internal, for `fork`.
+        store, idle: internal, for `fork`.
         clock: the clock of the cluster; by default a new one that follows real time.
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `ServerFlags`.
 
@@ -104,6 +106,7 @@ class Cluster(SeenCluster):
         strict: bool = False,
         first_revision: int = 0,
         store: Store[Document] | None = None,
+        idle: Idle | None = None,
         clock: Clock | None = None,
         **flags: Unpack[ServerFlags],
     ) -> None:
@@ -119,6 +122,7 @@ class Cluster(SeenCluster):
         for name, reason in ineffective_flags(flags, tls=tls, is_local=is_loopback(host)).items():
             raise OptionError(f"--{name.replace('_', '-')} {reason}")
         self._profile = profile
+        self._chosen = {"controllers": controllers, "nodes": nodes}
         apis = self._options.apis
         try:
             emulated = emulation(version, feature_gates, apis.emulated(version))
@@ -144,6 +148,7 @@ class Cluster(SeenCluster):
             authority=serving.own_authority,
             listens_on=host,
             store=store,
+            idle=idle,
         )
         super().__init__(components, serving, settings, clock, keep_requests=keep_requests, strict=strict)
         self._manager = components.manager
@@ -152,6 +157,8 @@ class Cluster(SeenCluster):
         """The snapshots of the control API: name → snapshot and the time when it was taken."""
         self.wrap_served: Callable[[WSGI], WSGI] | None = None
         """Returns the application that the server serves, from that of the API; read when the server starts."""
+        self.pool: ClusterPool | None = None
+        """The clusters beside this one, if it is that of a pool."""
         self.controlled: dict[str, Any] = {}
         """The recording and the replay of the control API."""
         if not 0 <= operator.index(first_revision) <= MAX_FIRST_REVISION:
@@ -168,11 +175,33 @@ class Cluster(SeenCluster):
             self.keep_initial()
 
     @property
+    def has_control(self) -> bool:
+        """Reports whether the server serves the control API."""
+        return is_loopback(self._serving.host) if self._control is None else self._control
+
+    @property
     def _served(self) -> WSGI:
         """The API, and the control API if it is enabled."""
-        control = is_loopback(self._serving.host) if self._control is None else self._control
-        served: WSGI = Control(self._machinery, self) if control else self._machinery.application
+        served: WSGI = Control(self._machinery, self) if self.has_control else self._machinery.application
         return served if self.wrap_served is None else self.wrap_served(served)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments with which a fresh cluster is made that is like this one; with port 0 in place of a given port."""
+        return {
+            "version": self._settings.version,
+            "profile": self._profile,
+            "host": self._serving.host,
+            "tls": self._serving.tls,
+            "feature_gates": self._feature_gates,
+            **self._chosen,
+            "control": self._control,
+            "page": self.has_page,
+            "compaction_interval": self._compaction_interval,
+            "keep_requests": self._keep_requests,
+            "strict": self._strict,
+            **self._flags,
+        }
 
     @property
     def clients(self) -> Clients:
@@ -278,25 +307,24 @@ class Cluster(SeenCluster):
         snapshots of the control API and tokens of users are not. With port 0 in place of a given port.
         May be called before `start` and after `stop`.
         """
+        idle = self._manager.idle()  # before the state of the store is taken
         clock = self.clock.fork()
-        twin = Cluster(
-            version=self._settings.version,
-            profile=self._profile,
-            host=self._serving.host,
-            tls=self._serving.tls,
-            feature_gates=self._feature_gates,
-            controllers=self._components.controller_names,
-            control=self._control,
-            page=self.has_page,
-            compaction_interval=self._compaction_interval,
-            keep_requests=self._keep_requests,
-            strict=self._strict,
-            clock=clock,
-            **self._flags,
-            store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
-        )
+        store = self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention)
+        controllers = self._components.controller_names
+        options = {**self.options, "controllers": controllers, "nodes": None, "clock": clock, "store": store, "idle": idle}
+        twin = Cluster(**options)
         twin._components.adopt(self._components)
         return twin
+
+    def stop(self) -> None:
+        """Stops the server with all its streams, the controllers, recordings and timers, and deletes kubeconfig files.
+
+        May be called before `start`, and twice. The clusters of its pool stop as well. Raises AssertionError if the cluster is
+        strict and an armed fault never occurred; the cluster is stopped nevertheless.
+        """
+        if self.pool is not None:
+            self.pool.stop()
+        super().stop()
 
     def reset(self) -> None:
         """Restores the initial state: that of a fresh cluster after its argument `load`, or that of a fork at the time of `fork`.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apiserver.http.documents import user_agent
 from fakekube.apiserver.server import build
-from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, select_controllers
+from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Idle, Manager, select_controllers
 from fakekube.controllers.client import Client
 from fakekube.nodes import metrics_api
 
@@ -52,6 +52,7 @@ class Components:
         retention: how long the store keeps its history.
         tls, authority: whether the API server uses TLS, and the CA certificate (PEM) if so.
         store: the state to continue from, for a fork; by default that of a fresh cluster.
+        idle: when the controllers of the origin of a fork had nothing to do; None if that is not known.
 
     Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version and
     OptionError for invalid flags.
@@ -71,13 +72,15 @@ class Components:
         authority: str,
         listens_on: str,
         store: Store[Document] | None,
+        idle: Idle | None,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = select_controllers(switches.split(",") if isinstance(switches, str) else switches)
         self.controller_names = tuple([row.name for row in self._controllers])
         self._profile, self._settings, self._authority = profile, settings, authority
         runs_kubelets = self._runs("kubelet")
-        self._nodes = int(runs_kubelets) if nodes is None else nodes
+        self.initial_nodes = int(runs_kubelets) if nodes is None else nodes
+        """The number of nodes with which a fresh cluster starts."""
         me: Any = weakref.proxy(self)
         self._me = me  # for what the machinery refers to: see `assembly`
         self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: me.runtime}
@@ -88,10 +91,10 @@ class Components:
             profile=profile,
             retention=retention,
             store=store,
-            prepare=self._prepare if self._controllers or self._nodes else None,
+            prepare=self._prepare if self._controllers or self.initial_nodes else None,
             tls=tls,
             controllers=self.controller_names,
-            nodes=self._nodes,
+            nodes=self.initial_nodes,
             options=options,
             authority=authority,
             listens_on=listens_on,
@@ -101,7 +104,7 @@ class Components:
             self.machinery.resolver.route = partial(Components._route, me)
         if self._runs("metrics-server"):
             self._serve_metrics(self.machinery)
-        self.manager = self._manager_for(self.machinery, settled=store is None)
+        self.manager = self._manager_for(self.machinery, Idle(self.machinery.backend.store.revision) if store is None else idle)
 
     def client(self, agent: str = USER_AGENT, user: User | None = None) -> Client:
         """Returns a client of the API in the same process.
@@ -228,12 +231,12 @@ class Components:
     def _runs(self, name: str) -> bool:
         return name in self.controller_names
 
-    def _manager_for(self, machinery: Machinery, *, settled: bool) -> Manager:
+    def _manager_for(self, machinery: Machinery, idle: Idle | None) -> Manager:
         """Returns the controller manager.
 
         Args:
             machinery: whose API the controllers use.
-            settled: whether the controllers have nothing to do at the current revision of the store.
+            idle: when the controllers had nothing to do; None if that is not known.
         """
 
         version, backend = self._settings.version, machinery.backend
@@ -241,27 +244,26 @@ class Components:
         def client_for(program: str, name: str) -> Client:
             return _client_for(machinery, f"{user_agent(program, version)}/{name}")
 
-        settled_at = backend.store.revision if settled else None
         context = Context(
             backend.services,
             backend.registry,
             self._authority,
             version,
             frozenset(self.controller_names),
-            settled_at,
+            None if idle is None else idle.revision,
             _authority,
             DELETION_GRACE.get(self._profile, 0.0),
             self._shared,
         )
-        return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
+        return Manager(client_for, backend.clock, backend.store, self._controllers, context, idle=idle)
 
     def _prepare(self, machinery: Machinery) -> None:
         """Runs controllers and nodes on a fresh API server until they are idle; once for all clusters with these settings."""
-        if self._nodes:
+        if self.initial_nodes:
             from fakekube.nodes.fleet import Nodes
 
             fleet = Nodes(_client_for(machinery, user_agent("kubelet", self._settings.version)))
-            for number in range(1, self._nodes + 1):
+            for number in range(1, self.initial_nodes + 1):
                 fleet.add(f"node-{number}")
         if self._profile == "cluster" and self._runs("kubelet"):
             from fakekube.nodes.addresses import API_SERVER_ENDPOINTS
@@ -276,7 +278,7 @@ class Components:
             self._serve_metrics(machinery)
             _client_for(machinery, USER_AGENT).create(metrics_api.API_SERVICE)
             machinery.aggregator.wait(60.0)
-        manager = self._manager_for(machinery, settled=False)
+        manager = self._manager_for(machinery, None)
         manager.settle(timeout=60.0)
         manager.stop()
 

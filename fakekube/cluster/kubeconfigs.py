@@ -84,6 +84,7 @@ class Kubeconfigs:
         self._url = url
         self._add_token = add_token
         self._token = TOKEN if is_loopback(serving.host) else ""
+        self._isolated = False
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._of_users: dict[tuple[str, tuple[str, ...]], Path] = {}
         """User name and groups → file."""
@@ -118,17 +119,30 @@ class Kubeconfigs:
     def write(self, path: Path, user: str = "", groups: tuple[str, ...] = ()) -> None:
         """Writes a file for an administrator, or for a user: with a client certificate if the server speaks TLS, else with
         a token. Raises OSError, and RuntimeError if the cluster is not started."""
+        write_kubeconfig(path, self._config(user, groups))
+
+    def text(self) -> str:
+        """Returns the content of a file for an administrator. Raises RuntimeError if the cluster is not started."""
+        return yaml.dumps(self._config()).decode()
+
+    def isolate(self) -> None:
+        """Uses random tokens only, which are valid for this cluster alone."""
+        self._isolated, self._token = True, ""
+
+    def _config(self, user: str = "", groups: tuple[str, ...] = ()) -> dict[str, Any]:
         serving = self._serving
         if not serving.tls:
-            config = kubeconfig(self._url(), token=self._token_of(user, groups) if user else self.token)
-        else:
-            certificate, key = serving.credentials.client_certificate, serving.credentials.client_key
-            if user:
-                from fakekube.net.certificates import client_credentials
+            return kubeconfig(self._url(), token=self._token_of(user, groups) if user else self.token)
+        if self._isolated:
+            return kubeconfig(
+                self._url(), authority=serving.authority, token=self._token_of(user, groups) if user else self.token
+            )
+        certificate, key = serving.credentials.client_certificate, serving.credentials.client_key
+        if user:
+            from fakekube.net.certificates import client_credentials
 
-                certificate, key = client_credentials(user, groups)
-            config = kubeconfig(self._url(), authority=serving.authority, certificate=certificate, key=key)
-        write_kubeconfig(path, config)
+            certificate, key = client_credentials(user, groups)
+        return kubeconfig(self._url(), authority=serving.authority, certificate=certificate, key=key)
 
     def remove(self) -> None:
         """Deletes the files of the cluster's own folder."""

@@ -225,6 +225,16 @@ class SeenCluster(ServedCluster):
         return found
 
     @property
+    def profile(self) -> str:
+        """The name of the profile."""
+        return self._profile
+
+    def count_objects(self) -> int:
+        """Returns the number of stored objects."""
+        store = self._machinery.backend.store
+        return sum(store.bucket(name).count() for name in {one.bucket for one in self._machinery.backend.registry})
+
+    @property
     def version(self) -> str:
         """The emulated minor version of Kubernetes."""
         return self._settings.version

@@ -204,6 +204,19 @@ class ServedCluster(ClusterState):
         """
         return self._kubeconfigs.admin
 
+    @property
+    def kubeconfig_text(self) -> str:
+        """The content of a kubeconfig file for an administrator. Raises RuntimeError before `start` and after `stop`."""
+        return self._kubeconfigs.text()
+
+    def isolate(self) -> None:
+        """Makes the tokens of other clusters of this process invalid here. Called before `start`.
+
+        The administrator has a random token, and kubeconfig files have it in place of a client certificate.
+        """
+        self._machinery.access.isolate()
+        self._kubeconfigs.isolate()
+
     def write_kubeconfig(self, path: Path | str, *, user: str = "", groups: Iterable[str] = ()) -> None:
         """Writes a kubeconfig file, which is kept when the cluster stops.
 

@@ -16,7 +16,7 @@ from fakekube.controllers.controller_descriptors import (
     UnknownController,
     select_controllers,
 )
-from fakekube.controllers.manager import Manager
+from fakekube.controllers.manager import Idle, Manager
 from fakekube.controllers.reconciler import Context, Key, Reconciler
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "PROFILES",
     "Context",
     "ControllerDescriptor",
+    "Idle",
     "Key",
     "Manager",
     "Reconciler",

@@ -132,12 +132,15 @@ class Dispatcher:
 
     def enqueue_for(self, name: str, key: Key, *, start: bool) -> None:
         """Adds a key for the controller of that name, if it has started; with `start`, starts it before."""
-        if start:
-            for descriptor in {one for group in self._descriptors.values() for one in group if one.name == name}:
-                self._start_controller(descriptor)
-        for controller in self._started.values():
-            if controller.name == name:
-                self._enqueue(controller, key)
+        found = self.start(name) if start else [one for one in self._started.values() if one.name == name]
+        for controller in found:
+            self._enqueue(controller, key)
+
+    def start(self, name: str) -> list[Reconciler]:
+        """Starts the controller of that name, if it is switched on, and returns it."""
+        for descriptor in {one for group in self._descriptors.values() for one in group if one.name == name}:
+            self._start_controller(descriptor)
+        return [one for one in self._started.values() if one.name == name]
 
     def _update_informers(self) -> None:
         found: list[tuple[Informer, Sequence[Change]]] = []

@@ -22,7 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fakekube.base.clock import CONTROLLERS, Clock, Timer
 from fakekube.base.threads import WORKERS
@@ -56,6 +56,20 @@ RESTART_PERIOD: Final = 1.0
 
 _Item = tuple[Reconciler, Key]
 
+#: Real seconds for which a fork waits for a controller that is running.
+IDLE_TIMEOUT: Final = 0.1
+#: The maximum number of delayed items that a fork takes over; with more its controllers begin anew.
+MAX_DELAYED: Final = 200
+
+
+class Idle(NamedTuple):
+    """What the controllers of a cluster that have no work now leave to those of a fork."""
+
+    revision: int
+    """The revision at which they had nothing to do."""
+    delayed: tuple[tuple[float, str, Key, bool], ...] = ()
+    """What is due later: the time of the clock, the name of the controller, its key, and whether it is periodic."""
+
 
 class Manager:
     """The controllers of one cluster.
@@ -66,7 +80,7 @@ class Manager:
         store: the store of the cluster.
         descriptors: the controllers that are switched on.
         context: what controllers know of the cluster beside its API.
-        settled_at: the revision at which the controllers had nothing to do; None if that is not known.
+        idle: when the controllers had nothing to do, and what is due later; None if that is not known.
     """
 
     def __init__(
@@ -77,7 +91,7 @@ class Manager:
         descriptors: Sequence[ControllerDescriptor],
         context: Context,
         *,
-        settled_at: int | None = None,
+        idle: Idle | None = None,
     ) -> None:
         self._client_for = client_for
         self._clock = clock
@@ -91,7 +105,7 @@ class Manager:
             store,
             context.registry,
             descriptors,
-            settled_at,
+            None if idle is None else idle.revision,
             prepare=partial(Manager._prepare_controller, me),
             enqueue=partial(Manager._enqueue_key, me),
         )
@@ -108,8 +122,15 @@ class Manager:
         self._thread_ended = threading.Event()
         self._work_for_thread = threading.Event()
         self._work_for_settle = threading.Event()
+        self._inherited = () if idle is None else idle.delayed
+        """Delayed items of the cluster that this one is a fork of, until the first work."""
+        self._told = store.revision
+        """The revision of the latest change that the dispatcher knows."""
         if descriptors:
             store.listen(self._on_store_event)
+        if self._inherited:
+            self._follow_clock()
+            self._set_timer(min(due for due, _, _, _ in self._inherited))
 
     # ------------------------------------------------------------ start and stop
 
@@ -178,18 +199,37 @@ class Manager:
         names = {controller.name for controller, _ in self._queue}
         names |= {item[0].name for item in self._queue.due_until(now + horizon) if item not in self._periodic}
         names |= {item[0].name for item in self._queue.due_until(now + RETRY_HORIZON) if item in self._retries}
+        names |= {name for due, name, _, periodic in self._inherited if due <= now + horizon and not periodic}
         names |= {*self._dispatcher.starting, *(name for name, _, _ in list(self._requests))}
         return sorted(names if current is None else names | {current.name})
 
     def waiting(self) -> list[tuple[float, str]]:
         """Returns what is due later, the next one first: the time of the clock, and the controller with its key."""
-        return [
-            (due, f"{one.name} {'/'.join(part for part in key if part)}".rstrip()) for due, (one, key) in self._queue.waiting()
-        ]
+        return [(due, f"{name} {'/'.join(part for part in key if part)}".rstrip()) for due, name, key, _ in self._delayed()]
+
+    def _delayed(self) -> list[tuple[float, str, Key, bool]]:
+        own = [(due, item[0].name, item[1], item in self._periodic) for due, item in self._queue.waiting()]
+        return sorted((*own, *self._inherited), key=lambda one: one[0]) if self._inherited else own
+
+    def idle(self) -> Idle | None:
+        """Returns what a fork needs to know so that its controllers need not begin anew; None if a controller has work now."""
+        revision = self._told
+        if not self._lock.acquire(timeout=IDLE_TIMEOUT):  # a controller runs
+            return None
+        try:
+            busy = self._current is not None or self._dispatcher.starting or self._requests or len(self._queue)
+            delayed = () if busy or self._retries else tuple(self._delayed())
+            now = self._clock.monotonic()
+            if busy or self._retries or len(delayed) > MAX_DELAYED or any(due <= now for due, _, _, _ in delayed):
+                return None
+            return Idle(revision, delayed)
+        finally:
+            self._lock.release()
 
     # ------------------------------------------------------------ the thread
 
     def _on_store_event(self, bucket: str, event: Event[Document] | None) -> None:
+        self._told = self._store.revision if event is None else max(self._told, event.revision)
         try:
             urgent = self._dispatcher.on_store_event(bucket, event)
         except Exception:  # of a controller; the write has happened, and does not fail
@@ -202,14 +242,17 @@ class Manager:
         """Wakes the thread and `settle`; the first call starts the thread and follows the clock."""
         self._work_for_thread.set()
         self._work_for_settle.set()
-        if not self._follows_clock:
-            self._follows_clock = True
-            self._clock.before_advance(self._catch_up)
+        self._follow_clock()
         if not self._thread_running and self._started:
             with self._thread_start:
                 if not self._thread_running and not self._stopped:
                     WORKERS.run(self._run_worker)
                     self._thread_running = True
+
+    def _follow_clock(self) -> None:
+        if not self._follows_clock:
+            self._follows_clock = True
+            self._clock.before_advance(self._catch_up)
 
     def _run_worker(self) -> None:
         self._thread = threading.get_ident()
@@ -267,6 +310,8 @@ class Manager:
             if self._stopped or self._current is not None:  # the latter: a controller has called settle or moved the clock
                 return False
             self._dispatcher.dispatch()
+            if self._inherited:
+                self._take_over_delayed()
             while self._requests:
                 name, key, start = self._requests.popleft()
                 self._dispatcher.enqueue_for(name, key, start=start)
@@ -280,6 +325,16 @@ class Manager:
         finally:
             self._lock_owner = before
             self._lock.release()
+
+    def _take_over_delayed(self) -> None:
+        """Starts the controllers of delayed items that a fork has inherited, and queues the items at their times."""
+        delayed, self._inherited = self._inherited, ()
+        for due, name, key, periodic in delayed:
+            for controller in self._dispatcher.start(name):
+                item = (controller, key)
+                if periodic:
+                    self._periodic.add(item)
+                self._queue.add_at(item, due)
 
     def _reconcile_item(self, item: _Item) -> None:
         controller, key = self._current, _ = item

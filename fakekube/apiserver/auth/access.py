@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.cluster_access import ClusterAccess, Decision
 from fakekube.apiserver.auth import node, reviews
-from fakekube.apiserver.auth.authentication import Authenticator, StaticTokens
+from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
 from fakekube.apiserver.auth.authorization import Attributes, Observed, UndecidedError, attributes_of, forbidden
 from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
 from fakekube.apiserver.auth.browsers import BrowserGuard
@@ -102,6 +102,12 @@ class Access:
             guard=BrowserGuard(listens_on, options.allowed_hosts),
         )
         self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
+
+    def isolate(self) -> None:
+        """Makes the tokens of other clusters of this process invalid here, the well-known ones included; before any use."""
+        for token in DEFAULT_TOKENS:
+            self.authenticator.static.remove(token)
+        self.signer.isolate()
 
     def connect(self, services: ClusterAccess) -> None:
         """Sets the access to stored objects."""

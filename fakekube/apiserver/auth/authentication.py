@@ -74,6 +74,11 @@ class StaticTokens:
         """Adds a token."""
         self._users[token] = self.by_header[f"Bearer {token}"] = with_authenticated(user)
 
+    def remove(self, token: str) -> None:
+        """Removes a token, if it is there."""
+        self._users.pop(token, None)
+        self.by_header.pop(f"Bearer {token}", None)
+
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
         """See `credentials.TokenAuthenticator`."""
         user = self._users.get(token)

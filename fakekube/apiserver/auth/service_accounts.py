@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------------------------------
 # Signs and verifies service account tokens: JSON Web Tokens with the cluster's key.
 #
-# Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use; the clusters of a process
-# share it, because a token contains the uid of its service account and so is not valid in another cluster.
+# Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use. The clusters of a process
+# share it, but for those that are isolated: forks have the same service accounts with the same uids.
 # `service_accounts` checks the claims.
 #
 # Specified by: k8s.io/kubernetes/pkg/serviceaccount/jwt.go (key ids, algorithms).
@@ -58,6 +58,12 @@ class Signer:
         self.issuers = tuple(issuers)
         self._given_key = key
         self._given_keys = tuple(keys)
+        self._isolated = False
+
+    def isolate(self) -> None:
+        """Signs with a key of this cluster's own, unless one was given. Tokens in Secrets that the key of the process has signed
+        are still accepted: they are compared with the Secret."""
+        self._isolated = self._given_key is None
 
     @property
     def issuer(self) -> str:
@@ -66,7 +72,11 @@ class Signer:
 
     @property
     def _key(self) -> PrivateKey:
-        return self._given_key or _process_key()
+        return self._given_key or (self._own_key if self._isolated else _process_key())
+
+    @cached_property
+    def _own_key(self) -> PrivateKey:
+        return _generate_key()
 
     @cached_property
     def _keys(self) -> Sequence[tuple[str, PublicKey]]:
@@ -97,6 +107,8 @@ class Signer:
             raise MalformedTokenError("invalid bearer token")
         key_id = parsed.header.get("kid")
         keys = [key for known, key in self._keys if not key_id or known == key_id]
+        if not keys and self._isolated and issuer_of(token) == LEGACY_ISSUER:
+            keys = [_process_key().public_key()]
         if not keys:
             raise InvalidSignatureError("invalid signature, no keys found")
         problems = []
@@ -129,6 +141,10 @@ def issuer_of(token: str) -> str | None:
 
 @cache
 def _process_key() -> PrivateKey:
+    return _generate_key()
+
+
+def _generate_key() -> PrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.generate_private_key(ec.SECP256R1())

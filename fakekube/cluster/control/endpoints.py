@@ -37,7 +37,7 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.cluster.control import pods, powers, recordings, rows
+from fakekube.cluster.control import clusters, pods, powers, recordings, rows
 from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
 from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
 from fakekube.net.wsgi import Headers
@@ -220,6 +220,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {"command": any_value, "stdin": string, "container": text, "timeout": seconds},
         ("command",),
     ),
+    Endpoint("GET", "clusters", clusters.list_clusters),
+    Endpoint("POST", "clusters", clusters.create_cluster, dict.fromkeys(clusters.MEMBERS, any_value)),
+    Endpoint("DELETE", "clusters", clusters.clear_clusters),
+    Endpoint("GET", "clusters/<name>", clusters.get_cluster),
+    Endpoint("DELETE", "clusters/<name>", clusters.delete_cluster),
     Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),
 )
 
