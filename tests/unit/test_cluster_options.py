@@ -15,7 +15,7 @@ from fakekube.apiserver.options import flags
 from fakekube.cluster_options import ClusterOptions, ServerFlags, unknown_options
 
 #: Arguments of `Cluster` that forks and tests of the package itself use.
-INTERNAL = {"self", "flags", "store", "clock"}
+INTERNAL = {"self", "flags", "store", "idle", "clock"}
 #: Type of a flag's field → types of the option.
 TYPES = {
     "Sequence[str]": {"str | Sequence[str]"},
