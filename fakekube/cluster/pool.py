@@ -23,9 +23,10 @@ from fakekube.cluster_options import ServerFlags, unknown_options
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
-    from fakekube.cluster.cluster import Cluster
-    from fakekube.cluster.serving import WSGI
+    from fakekube.cluster import Cluster
     from fakekube.store import Snapshot
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: The default of the maximum number of clusters.
 MAX_CLUSTERS: Final = 256
@@ -68,14 +69,14 @@ class PooledCluster:
             self.last_used = time.monotonic()
         return time.monotonic() - self.last_used
 
-    def watch_use(self, application: WSGI) -> WSGI:
+    def watch_use(self, application: Application) -> Application:
         """Returns an application that notes the time of each request."""
 
-        def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        def note_and_serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             self.last_used = time.monotonic()
             return application(environ, start_response)
 
-        return served
+        return note_and_serve
 
 
 class ClusterPool:
@@ -187,8 +188,6 @@ class ClusterPool:
 
     def _make(self, origin: Mapping[str, str] | None, options: dict[str, Any], load: str) -> Cluster:
         """Returns a cluster that is not started. Raises InvalidClusterError."""
-        from fakekube.cluster.cluster import Cluster
-
         if origin is not None and options:
             raise InvalidClusterError(f"{next(iter(options))} is that of the origin; only a fresh cluster takes it")
         options = {name.replace("-", "_"): value for name, value in options.items()}
@@ -202,7 +201,7 @@ class ClusterPool:
         if "profile" in options:  # which says what controllers run, and whether there is a node
             defaults |= {"controllers": None, "nodes": None}
         try:
-            made = Cluster(**{**defaults, **options}) if origin is None else self._origin(origin).fork()
+            made = type(self._own)(**{**defaults, **options}) if origin is None else self._origin(origin).fork()
         except KeyError as problem:
             raise InvalidClusterError(f"unknown profile {problem}") from None
         except (ValueError, TypeError, LookupError) as problem:

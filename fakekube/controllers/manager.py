@@ -205,9 +205,9 @@ class Manager:
 
     def waiting(self) -> list[tuple[float, str]]:
         """Returns what is due later, the next one first: the time of the clock, and the controller with its key."""
-        return [(due, f"{name} {'/'.join(part for part in key if part)}".rstrip()) for due, name, key, _ in self._delayed()]
+        return [(due, f"{name} {'/'.join(part for part in key if part)}".rstrip()) for due, name, key, _ in self._list_delayed()]
 
-    def _delayed(self) -> list[tuple[float, str, Key, bool]]:
+    def _list_delayed(self) -> list[tuple[float, str, Key, bool]]:
         own = [(due, item[0].name, item[1], item in self._periodic) for due, item in self._queue.waiting()]
         return sorted((*own, *self._inherited), key=lambda one: one[0]) if self._inherited else own
 
@@ -218,7 +218,7 @@ class Manager:
             return None
         try:
             busy = self._current is not None or self._dispatcher.starting or self._requests or len(self._queue)
-            delayed = () if busy or self._retries else tuple(self._delayed())
+            delayed = () if busy or self._retries else tuple(self._list_delayed())
             now = self._clock.monotonic()
             if busy or self._retries or len(delayed) > MAX_DELAYED or any(due <= now for due, _, _, _ in delayed):
                 return None

@@ -43,10 +43,10 @@ def create_cluster(cluster: Cluster, members: Members) -> Answer:
     pool = _pool(cluster)
     try:
         made = pool.create(
-            _checked(members, "name", str),
+            _check_member(members, "name", str),
             origin=_origin(members.get("from")),
             options=_options(members),
-            load=_checked(members, "load", str) or "",
+            load=_check_member(members, "load", str) or "",
         )
     except ClusterExistsError as problem:
         return 409, {"error": str(problem)}
@@ -100,7 +100,7 @@ def _describe(one: PooledCluster) -> dict[str, Any]:
     }
 
 
-def _checked(members: Members, name: str, kind: type) -> Any:
+def _check_member(members: Members, name: str, kind: type) -> Any:
     """Returns a member, None if it is not given. Raises BadMembers for one of a wrong type."""
     value = members.get(name)
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
@@ -110,8 +110,8 @@ def _checked(members: Members, name: str, kind: type) -> Any:
 
 def _options(members: Members) -> dict[str, Any]:
     """Returns the arguments of the new cluster. Raises BadMembers."""
-    found = {name: value for name, kind in _OPTIONS.items() if (value := _checked(members, name, kind)) is not None}
-    return {**(_checked(members, "flags", dict) or {}), **found}
+    found = {name: value for name, kind in _OPTIONS.items() if (value := _check_member(members, name, kind)) is not None}
+    return {**(_check_member(members, "flags", dict) or {}), **found}
 
 
 def _origin(value: Any) -> Mapping[str, str] | None:
