@@ -46,6 +46,22 @@ class Tools(NamedTuple):
     ginkgo: Path
 
 
+class Server(NamedTuple):
+    """A running server."""
+
+    kubeconfig: Path
+    pid: int
+
+    def footprint(self) -> str:
+        """Returns the threads and the resident memory of the process, as far as the system tells them."""
+        try:
+            text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        except OSError:
+            return "unknown"
+        values = dict(re.findall(r"^(Threads|VmRSS):\s+(\d+)", text, re.MULTILINE))
+        return f"{values['Threads']} threads, {int(values['VmRSS']) // 1024} MiB"
+
+
 class Result(NamedTuple):
     """The result of a spec."""
 
@@ -94,14 +110,14 @@ def _go(folder: Path, *words: str) -> None:
 
 
 @contextmanager
-def server(out: Path, minor: str) -> Iterator[Path]:
-    """Runs a server; yields its kubeconfig."""
+def server(out: Path, minor: str) -> Iterator[Server]:
+    """Runs a server."""
     kubeconfig, ready = out / "kubeconfig", out / "ready"
     ready.unlink(missing_ok=True)
     words = [sys.executable, "-m", "fakekube", "serve", "--profile", "cluster", "--tls", "--nodes", "3"]
     words += ["--kubeconfig", str(kubeconfig), "--ready-file", str(ready)]
     words += [word for image in MISSING_IMAGES for word in ("--missing-image", image)]
-    words += ["--kubernetes-version", minor] if minor != "1.36" else []
+    words += ["--kubernetes-version", minor]
     with (out / "server.log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
         try:
             while not ready.exists():
@@ -111,7 +127,7 @@ def server(out: Path, minor: str) -> Iterator[Path]:
                     process.wait(0.05)
                 except subprocess.TimeoutExpired:
                     continue
-            yield kubeconfig
+            yield Server(kubeconfig, process.pid)
         finally:
             process.terminate()
 
@@ -161,6 +177,7 @@ def main() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fakekube-conformance"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minor", choices=sorted(RELEASES), default="1.36")
+    parser.add_argument("--server-minor", help="the minor that the server emulates; by default that of the suite")
     parser.add_argument("--tools", type=Path, help=f"the folder of the built programs (below {cache})")
     parser.add_argument("--out", type=Path, help="the folder of the results (a new one)")
     parser.add_argument("--procs", type=int, default=8, help="how many specs run at a time")
@@ -178,10 +195,13 @@ def main() -> int:
     tools = tools_for(options.minor, folder)
     out = (options.out or Path(tempfile.mkdtemp(prefix="conformance-"))).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    with server(out, options.minor) as kubeconfig:
-        run(tools, kubeconfig, out, options)
+    with server(out, options.server_minor or options.minor) as running:
+        before = running.footprint()
+        run(tools, running.kubeconfig, out, options)
+        after = running.footprint()
     results = results_of(json.loads((out / "report.json").read_text(encoding="utf-8")))
     table = table_of(results)
+    table += f"\nThe server: {before} before the run, {after} after it.\n"
     (out / "table.md").write_text(table, encoding="utf-8")
     print(table, f"\nresults: {out}", sep="")
     return 0 if results and all(one.passed for one in results) else 1
