@@ -41,9 +41,9 @@ def rejection(pod: Object, node: Object, others: Iterable[Object]) -> Rejection 
     """Returns why a node's kubelet rejects a pod; None if it admits it.
 
     Args:
-        pod: The pod.
-        node: The node.
-        others: The other pods that are bound to the node.
+        pod: the pod.
+        node: the node.
+        others: the other pods that are bound to the node.
     """
     info = NodeInfo(node["metadata"]["name"])
     info.set_node(node)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 _HOOK_FAILED: Final = 137
+_LIFECYCLE: Final = "kube-lifecycle"
 #: Fields of a container that may keep it from starting.
 _CHECKED: Final = frozenset({"env", "envFrom", "volumeMounts", "securityContext"})
 _FIELDS: Final = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
@@ -55,11 +56,11 @@ class Commands:
         self._stopped: set[str] = set()
         """The uids of pods whose preStop hooks have run."""
 
-    def followed(self, pod: Object) -> frozenset[str]:
+    def containers_with_command(self, pod: Object) -> frozenset[str]:
         """Returns the names of the containers that terminate with their command."""
-        return frozenset(spec["name"] for _, spec in self._followed(pod))
+        return frozenset(spec["name"] for _, spec in self._containers_with_command(pod))
 
-    def _followed(self, pod: Object) -> Iterator[tuple[str, Object]]:
+    def _containers_with_command(self, pod: Object) -> Iterator[tuple[str, Object]]:
         """Returns the containers that terminate with their command, each with its field of the spec."""
         shared = self._kubelet.context.shared
         rules: Pods | None = shared.get("pods")
@@ -120,7 +121,7 @@ class Commands:
     def start(self, pod: Object) -> None:
         """Starts the commands of the containers that are running."""
         status = pod.get("status") or {}
-        for field, spec in self._followed(pod):
+        for field, spec in self._containers_with_command(pod):
             states = {one["name"]: one.get("state") or {} for one in status.get(_FIELDS[field]) or ()}
             if "running" in states.get(spec["name"], {}):
                 container = self.container(pod, spec["name"])
@@ -137,17 +138,17 @@ class Commands:
         if not hook:
             return
 
-        def failed() -> None:
+        def on_failure() -> None:
             field = f"spec.containers{{{container.name}}}"
             self._kubelet.record(pod, "Warning", "FailedPostStartHook", "PostStartHook failed", field)
-            container.exited(_HOOK_FAILED)
+            container.on_program_exit(_HOOK_FAILED)
 
-        from fakekube.nodes.runtime.probing import run_handler
+        from fakekube.nodes.runtime.probing import Caller, run_handler
 
         if "exec" in hook:
-            container.run_hook(hook["exec"].get("command") or (), failed)
-        elif run_handler(container, hook, math.inf).failure is not None:
-            failed()
+            container.run_hook(hook["exec"].get("command") or (), on_failure)
+        elif run_handler(container, hook, math.inf, Caller(_LIFECYCLE, self._kubelet.context.version)).failure is not None:
+            on_failure()
 
     # ------------------------------------------------------------ stop
 
@@ -157,15 +158,17 @@ class Commands:
         if uid in self._stopped or (pod.get("status") or {}).get("phase") != "Running":
             return {}
         took: dict[str, float] = {}
-        for field, spec in self._followed(pod):
+        for field, spec in self._containers_with_command(pod):
             self._stopped.add(uid)
             hook = (spec.get("lifecycle") or {}).get("preStop")
             if not hook or field != "containers":
                 continue
-            from fakekube.nodes.runtime.probing import run_handler
+            from fakekube.nodes.runtime.probing import Caller, run_handler
 
             grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-            result = run_handler(self.container(pod, spec["name"]), hook, grace)
+            result = run_handler(
+                self.container(pod, spec["name"]), hook, grace, Caller(_LIFECYCLE, self._kubelet.context.version)
+            )
             took[spec["name"]] = result.seconds
             if result.failure is not None:
                 path = f"spec.containers{{{spec['name']}}}"
@@ -212,7 +215,7 @@ class Probes:
 
     def sync(self, pod: Object, addresses: Addresses) -> float | None:
         """Runs the probes that are due. Returns the seconds until the next one; None if there is none. Raises ApiError."""
-        followed = self._commands.followed(pod)
+        followed = self._commands.containers_with_command(pod)
         times = [
             due
             for container in self._workers.running(pod["metadata"]["uid"])
@@ -248,9 +251,10 @@ class Probes:
         running = self._commands.container(pod, container.name)
         if running.main.absent:
             return True
-        from fakekube.nodes.runtime.probing import run_handler
+        from fakekube.nodes.runtime.probing import Caller, run_handler
 
-        failure = run_handler(running, spec, float(spec.get("timeoutSeconds") or 1)).failure
+        caller = Caller("kube-probe", self._kubelet.context.version)
+        failure = run_handler(running, spec, float(spec.get("timeoutSeconds") or 1), caller).failure
         if failure is None:
             return True
         text = f"{kind.removesuffix('Probe').capitalize()} probe failed: {failure}"

@@ -41,10 +41,10 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
     """Returns the container runtime of a cluster.
 
     Args:
-        backend: The backend of the cluster.
-        client: A client of the cluster.
+        backend: the backend of the cluster.
+        client: a client of the cluster.
         shared: `Context.shared`: `pods` has the rules of tests; exits are added to `exits`.
-        manager: The controllers of the cluster.
+        manager: the controllers of the cluster.
     """
     from fakekube.nodes.runtime.container import termination_message
     from fakekube.nodes.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
@@ -68,7 +68,7 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
 
 
 def _completes(pod: Mapping[str, Any], name: str) -> bool:
-    """Whether a container succeeds if it has nothing to do: an init container, and those of a Job's pod."""
+    """Reports whether a container succeeds if it has nothing to do: an init container, and those of a Job's pod."""
     inits = {one["name"]: one for one in pod["spec"].get("initContainers") or ()}
     if name in inits:
         return bool(inits[name].get("restartPolicy") != "Always")

@@ -84,11 +84,11 @@ class Nodes:
         """Adds a node; it is ready as soon as the controllers have settled. Returns it as created. Raises ApiError.
 
         Args:
-            name: The name of the node.
+            name: the name of the node.
             labels: Labels, in addition to those of every kubelet (hostname, os, arch).
             annotations: Annotations of the node.
             taints: Mappings of key, value and effect.
-            silent: The node has no kubelet: the test writes the status of the node and of its pods.
+            silent: the node has no kubelet: the test writes the status of the node and of its pods.
             resources: Capacity and allocatable by name, for names such as "example.com/gpu".
             more: Resources with names that are Python identifiers: cpu=4, memory="8Gi", pods=20, ephemeral_storage="10Gi".
         """

@@ -47,7 +47,7 @@ HEALTHY: Final = {
 
 
 def is_ready(node: StoredObject) -> bool:
-    """Whether the condition Ready of the node is True."""
+    """Reports whether the condition Ready of the node is True."""
     found = find_condition(node.get("status") or {}, "Ready")
     return found is not None and found.get("status") == "True"
 
@@ -143,7 +143,11 @@ class Kubelet(StatusManager):
         """Uid of a pod, and whether it is deleted → when the kubelet starts or removes it, by the pace of the cluster."""
         self._commands = Commands(self)
         self._workers = PodWorkers(
-            self.clock, self.recorder, self._write_planned_status, self._commands.followed, self._commands.obstacles
+            self.clock,
+            self.recorder,
+            self._write_planned_status,
+            self._commands.containers_with_command,
+            self._commands.obstacles,
         )
         self._probes = Probes(self, self._commands, self._workers)
         self._running = RunningPods(self, self._workers, self._on_node)
@@ -190,13 +194,13 @@ class Kubelet(StatusManager):
             self._commands.forget(metadata["uid"])
             self._probes.forget(metadata["uid"])
             self.context.shared.get(EXITS, {}).pop(metadata["uid"], None)
-            return self._running.deferred_on(node)
+            return self._running.pods_with_deferred_resize(node)
         pods.add(key)
         status = obj.get("status") or {}
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (key, *self._running.deferred_on(node)) if status.get("phase") in TERMINAL else (key,)
+        return (key, *self._running.pods_with_deferred_resize(node)) if status.get("phase") in TERMINAL else (key,)
 
     def _hold_node_addresses(self, node: StoredObject) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():
@@ -304,7 +308,7 @@ class Kubelet(StatusManager):
             self._check_deadline(key, pod, node)
 
     def _is_early(self, key: Key, pod: Object) -> bool:
-        """Whether the pod is new, or newly deleted, and the pace of the cluster lets the kubelet wait; then it is requeued."""
+        """Reports whether the cluster's pace lets the kubelet wait for a pod that is new or newly deleted; it is requeued."""
         pace = self.context.shared.get("pace", 0.0)
         deleted = "deletionTimestamp" in pod["metadata"]
         if not pace or self.clock.held or not (deleted or not (pod.get("status") or {}).get("startTime")):
@@ -356,7 +360,7 @@ class Kubelet(StatusManager):
             plan = rules.plan_for(pod)
         if plan is None:
             images: Images = self.context.shared.get("images", DEFAULT)
-            plan = images.plan_without(pod) or (PodPlan() if self._commands.followed(pod) else None)
+            plan = images.plan_without(pod) or (PodPlan() if self._commands.containers_with_command(pod) else None)
             if plan is None and not (pod.get("status") or {}).get("startTime") and self._commands.is_obstructed(pod):
                 plan = PodPlan()
         return plan
@@ -421,7 +425,7 @@ class Kubelet(StatusManager):
 
 
 def _is_unadmitted(pod: Object) -> bool:
-    """Whether no scheduler has bound the pod, and its kubelet has not seen it."""
+    """Reports whether no scheduler has bound the pod, and its kubelet has not seen it."""
     status = pod.get("status") or {}
     is_new = status.get("phase", "Pending") == "Pending" and not status.get("startTime")
     bound = (find_condition(status, "PodScheduled") or {}).get("status") == "True"

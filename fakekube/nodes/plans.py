@@ -91,7 +91,7 @@ class PodPlan:
     failure: tuple[float, str, str] | None = None
     """The time after which the pod as a whole fails, with reason and message."""
 
-    def changed(self, container: str | None, change: Callable[[ContainerPlan], ContainerPlan]) -> PodPlan:
+    def with_change(self, container: str | None, change: Callable[[ContainerPlan], ContainerPlan]) -> PodPlan:
         """Returns a plan with a change for the main containers, or for the container with this name."""
         if container is None:
             return replace(self, main=change(self.main))
@@ -133,7 +133,7 @@ def plan_from_annotations(pod: Mapping[str, Any]) -> PodPlan | None:
     if start is not None:
         plan = replace(plan, start_seconds=None if start == "never" else seconds(start))
     for container, values in fields.items():
-        plan = plan.changed(container, lambda one, values=values: _apply(one, values))  # type: ignore[misc]
+        plan = plan.with_change(container, lambda one, values=values: _apply(one, values))  # type: ignore[misc]
     return plan
 
 
@@ -178,7 +178,7 @@ def _pull(plan: ContainerPlan, value: str) -> ContainerPlan:
     return replace(plan, pull_seconds=seconds(value))
 
 
-def _unchanged(plan: ContainerPlan, value: str) -> ContainerPlan:
+def _keep_plan(plan: ContainerPlan, value: str) -> ContainerPlan:
     return plan
 
 
@@ -188,8 +188,8 @@ _FIELDS: Final[Mapping[str, Callable[[ContainerPlan, str], ContainerPlan]]] = {
     "pull": _pull,
     "ready": lambda plan, value: replace(plan, ready_after=None if value == "never" else seconds(value)),
     "terminate": lambda plan, value: replace(plan, stop_seconds=seconds(value)),
-    "run": _unchanged,
-    "exit-code": _unchanged,
-    "reason": _unchanged,
-    "message": _unchanged,
+    "run": _keep_plan,
+    "exit-code": _keep_plan,
+    "reason": _keep_plan,
+    "message": _keep_plan,
 }

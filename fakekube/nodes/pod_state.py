@@ -112,7 +112,7 @@ class Container:
 
 
 def should_restart(spec: Mapping[str, Any], policy: str, kind: Kind, code: int) -> bool:
-    """Whether a container that has terminated with this exit code is restarted."""
+    """Reports whether a container that has terminated with this exit code is restarted."""
     for rule in spec.get("restartPolicyRules") or ():
         codes = rule.get("exitCodes") or {}
         listed = code in (codes.get("values") or ())
@@ -277,8 +277,8 @@ class PodState:
         """Does the first step that is due. Returns whether there was one.
 
         Args:
-            due: The time.
-            written_before: Whether only steps in `_WRITTEN_BEFORE` are done, or only the others.
+            due: the time.
+            written_before: whether only steps in `_WRITTEN_BEFORE` are done, or only the others.
         """
         ready = [
             (step.value, index, step)
@@ -302,7 +302,7 @@ class PodState:
         if self.phase in ("Succeeded", "Failed"):
             for one in self.of_kind(Kind.SIDECAR):
                 if one.state is State.RUNNING:
-                    self._end(one, now, Run(0.0))
+                    self._terminate_container(one, now, Run(0.0))
                 one.steps.clear()
             return
         for one in self.of_kind(Kind.INIT, Kind.SIDECAR):
@@ -400,10 +400,10 @@ class PodState:
         if run.seconds is not None:
             one.steps[Step.EXIT] = now + run.seconds
 
-    def _started(self, one: Container, now: float) -> None:
+    def _set_started(self, one: Container, now: float) -> None:
         one.started = True
 
-    def _ready(self, one: Container, now: float) -> None:
+    def _set_ready(self, one: Container, now: float) -> None:
         one.ready = True
 
     def _exit(self, one: Container, now: float, run: Run | None = None) -> None:
@@ -411,7 +411,7 @@ class PodState:
         if run.probe:
             self._record(one, "Warning", "Unhealthy", f"{run.probe.capitalize()} probe failed: ")
             self._record(one, "Normal", "Killing", f"Container {one.name} failed {run.probe} probe, will be restarted")
-        self._end(one, now, run)
+        self._terminate_container(one, now, run)
         if not one.restarts or self.terminating:
             return
         assert one.ended is not None
@@ -422,7 +422,7 @@ class PodState:
             one.steps[Step.WAIT] = now
 
     @staticmethod
-    def _end(one: Container, now: float, run: Run) -> None:
+    def _terminate_container(one: Container, now: float, run: Run) -> None:
         one.steps.clear()
         reason = run.reason or ("Error" if run.exit_code else "Completed")
         one.state, one.reason, one.message = State.TERMINATED, "", ""
@@ -467,7 +467,7 @@ class PodState:
                     one.ready = False
             else:
                 ended = state["terminated"]
-                self._end(one, now, Run(0.0, ended.get("exitCode", 0), ended.get("reason", "")))
+                self._terminate_container(one, now, Run(0.0, ended.get("exitCode", 0), ended.get("reason", "")))
 
     def exit(self, name: str, attempt: int, code: int, now: float, message: str = "") -> bool:
         """Ends a run whose main program has exited. Returns False if that run is over already."""
@@ -503,7 +503,7 @@ class PodState:
         self.failed = (reason, message)
         for one in self.containers:
             if one.state is State.RUNNING:
-                self._end(one, now, Run(0.0, KILLED, "Error"))
+                self._terminate_container(one, now, Run(0.0, KILLED, "Error"))
             one.steps.clear()
 
     def terminate(self, now: float, grace: float) -> None:
@@ -542,8 +542,8 @@ def _ending(plan: ContainerPlan, code: int) -> ContainerPlan:
 
 _STEPS: Final = {
     Step.START: PodState._start,
-    Step.STARTED: PodState._started,
-    Step.READY: PodState._ready,
+    Step.STARTED: PodState._set_started,
+    Step.READY: PodState._set_ready,
     Step.EXIT: PodState._exit,
     Step.FAIL_PULL: PodState._fail_pull,
     Step.WAIT: PodState._wait,

@@ -58,7 +58,7 @@ def linux_user(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
 
 
 def is_of_job(pod: StoredObject) -> bool:
-    """Whether a Job owns the pod."""
+    """Reports whether a Job owns the pod."""
     return any(owner.get("kind") == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
 
 
@@ -69,7 +69,7 @@ def ready_status(pod: StoredObject, host: str, addresses: Iterable[str], now: st
     status: dict[str, Any] = {
         "observedGeneration": pod["metadata"].get("generation", 0),
         "conditions": [_condition(pod, type_, now) for type_ in (*READY_CONDITIONS, *gates)],
-        "containerStatuses": [_running(pod, container, now) for container in spec["containers"]],
+        "containerStatuses": [_running_container(pod, container, now) for container in spec["containers"]],
         "phase": "Running",
         "hostIP": host,
         "hostIPs": [{"ip": host}],
@@ -77,7 +77,9 @@ def ready_status(pod: StoredObject, host: str, addresses: Iterable[str], now: st
     }
     if spec.get("initContainers"):
         status["initContainerStatuses"] = [
-            _running(pod, one, now) if one.get("restartPolicy") == "Always" else _completed(pod, one, now, ready=True)
+            _running_container(pod, one, now)
+            if one.get("restartPolicy") == "Always"
+            else _completed_container(pod, one, now, ready=True)
             for one in spec["initContainers"]
         ]
     ips = list(addresses)
@@ -90,7 +92,7 @@ def completed_status(pod: StoredObject, now: str) -> dict[str, Any]:
     """Returns the fields to set in the status of a pod whose containers have succeeded."""
     status: dict[str, Any] = {
         "phase": "Succeeded",
-        "containerStatuses": [_completed(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
+        "containerStatuses": [_completed_container(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
     }
     return status
 
@@ -143,11 +145,11 @@ def _common(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
     }
 
 
-def _running(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
+def _running_container(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
     return _common(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": now}}}
 
 
-def _completed(pod: StoredObject, container: StoredObject, now: str, *, ready: bool) -> dict[str, Any]:
+def _completed_container(pod: StoredObject, container: StoredObject, now: str, *, ready: bool) -> dict[str, Any]:
     common = _common(pod, container)
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": common["containerID"]}
     return common | {"ready": ready, "started": False, "state": {"running": None, "terminated": ended}}
@@ -169,11 +171,11 @@ def planned_status(
     """Returns the fields of the status that the kubelet sets.
 
     Args:
-        pod: The pod.
-        state: The state of its containers.
-        addresses: The address of the node, and those of the pod.
+        pod: the pod.
+        state: the state of its containers.
+        addresses: the address of the node, and those of the pod.
         at: Formats times of the state machine.
-        now: The present time of the state machine.
+        now: the present time of the state machine.
     """
     host, own = addresses
     metadata = pod["metadata"]
@@ -214,7 +216,7 @@ def _status(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dic
         "ready": one.ready,
         "started": one.started,
         "state": _state(pod, one, full, at),
-        "lastState": {"terminated": _terminated(pod, one, one.last, at)} if one.last is not None else {},
+        "lastState": {"terminated": _terminated_state(pod, one, one.last, at)} if one.last is not None else {},
         "resources": {},
         **resources_of(one.spec),
     }
@@ -238,11 +240,11 @@ def _state(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dict
     if one.state is State.RUNNING:
         return {"running": {"startedAt": at(one.started_at)}}
     if one.state is State.TERMINATED and one.ended is not None:
-        return {"terminated": _terminated(pod, one, one.ended, at)}
+        return {"terminated": _terminated_state(pod, one, one.ended, at)}
     return {"waiting": {"reason": one.reason} | ({"message": one.message.replace("$POD", full)} if one.message else {})}
 
 
-def _terminated(pod: StoredObject, one: Container, ended: Termination, at: Timestamps) -> dict[str, Any]:
+def _terminated_state(pod: StoredObject, one: Container, ended: Termination, at: Timestamps) -> dict[str, Any]:
     made = {
         "exitCode": ended.exit_code,
         "reason": ended.reason,
@@ -258,11 +260,11 @@ def _terminated(pod: StoredObject, one: Container, ended: Termination, at: Times
 
 def _conditions(pod: StoredObject, state: PodState, now: str) -> list[dict[str, Any]]:
     old = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
-    containers_ready = _containers_ready(state)
+    containers_ready = _containers_ready_condition(state)
     contents: dict[str, _Content] = {
         "PodReadyToStartContainers": (state.sandbox and not (state.phase in ("Succeeded", "Failed") and state.is_done), "", ""),
-        "Initialized": _initialized(state),
-        "Ready": _ready(pod, containers_ready, old),
+        "Initialized": _initialized_condition(state),
+        "Ready": _ready_condition(pod, containers_ready, old),
         "ContainersReady": containers_ready,
         "PodScheduled": (True, "", ""),
     }
@@ -289,7 +291,7 @@ def _names(containers: Iterable[Container]) -> str:
     return f"[{' '.join(one.name for one in containers)}]"
 
 
-def _initialized(state: PodState) -> _Content:
+def _initialized_condition(state: PodState) -> _Content:
     if state.phase == "Succeeded":
         return True, "PodCompleted", ""
     if any(one.state is not State.WAITING or one.last is not None for one in state.of_kind(Kind.MAIN)):
@@ -302,7 +304,7 @@ def _initialized(state: PodState) -> _Content:
     return True, "", ""
 
 
-def _containers_ready(state: PodState) -> _Content:
+def _containers_ready_condition(state: PodState) -> _Content:
     if state.phase in ("Succeeded", "Failed"):
         return False, "PodCompleted" if state.phase == "Succeeded" else "PodFailed", ""
     unready = [one for one in state.of_kind(Kind.SIDECAR, Kind.MAIN) if not one.ready]
@@ -311,7 +313,7 @@ def _containers_ready(state: PodState) -> _Content:
     return True, "", ""
 
 
-def _ready(pod: StoredObject, containers_ready: _Content, conditions: Mapping[str, StoredObject]) -> _Content:
+def _ready_condition(pod: StoredObject, containers_ready: _Content, conditions: Mapping[str, StoredObject]) -> _Content:
     if not containers_ready[0]:
         return containers_ready
     problems = []
@@ -346,9 +348,9 @@ class StatusManager(Reconciler):
 
         Args:
             resource: nodes or pods.
-            obj: The object; its uid must still be the same.
-            status: A strategic merge patch of the status.
-            manager: The field manager.
+            obj: the object; its uid must still be the same.
+            status: a strategic merge patch of the status.
+            manager: the field manager.
         """
         metadata = obj["metadata"]
         path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")

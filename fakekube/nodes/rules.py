@@ -24,7 +24,7 @@ from fakekube.controllers.reconciler import Key
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Streams
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
-from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage, merged
+from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage, merge_behaviours
 
 if TYPE_CHECKING:
     from fakekube.net.streaming.kubelet_api import Connection, Destination
@@ -44,12 +44,12 @@ class BehaviourRule:
     behaviour: Behaviour = NOTHING
     """The behaviour that was defined."""
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         """Called after each change."""
 
     def _behave(self, **changes: Any) -> Self:
         self.behaviour = replace(self.behaviour, **changes)
-        self._changed()
+        self._on_change()
         return self
 
     def logs(
@@ -65,11 +65,11 @@ class BehaviourRule:
         """Defines the log of the containers, instead of the output of their command.
 
         Args:
-            line: A line, or a function that returns the line for its number (from 0).
+            line: a line, or a function that returns the line for its number (from 0).
             every: Seconds of the clock between two lines; with 0 there is a single line.
-            times: The number of lines; None for no end.
-            lines: The content of the log at the start.
-            file: A file of this machine whose content is in the log at the start.
+            times: the number of lines; None for no end.
+            lines: the content of the log at the start.
+            file: a file of this machine whose content is in the log at the start.
             stream: stdout or stderr.
         """
         plan = LogPlan(line, every, times, tuple(lines), None if file is None else Path(file), stream)
@@ -79,9 +79,9 @@ class BehaviourRule:
         """Defines a function that runs instead of a program in the containers.
 
         Args:
-            handler: Called with a `Context` (command, stdin, stdout, stderr, env, pod, container, files) in a thread of its
+            handler: called with a `Context` (command, stdin, stdout, stderr, env, pod, container, files) in a thread of its
                 own; returns the exit code, or a text for stdout. None restores the shell.
-            command: The program that the function replaces, also within scripts; None for every exec.
+            command: the program that the function replaces, also within scripts; None for every exec.
         """
         if command is None:
             return self._behave(exec=handler)
@@ -96,8 +96,8 @@ class BehaviourRule:
         """Defines the server of a port, for port-forward, proxies, and containers that connect to it.
 
         Args:
-            port: The port of the pod.
-            what: A WSGI application; a function of two pipes, `handler(incoming, outgoing)`, which has a thread while
+            port: the port of the pod.
+            what: a WSGI application; a function of two pipes, `handler(incoming, outgoing)`, which has a thread while
                 a connection lasts; or `(host, port)` of this machine.
         """
         return self._behave(ports={**self.behaviour.ports, port: what})
@@ -221,11 +221,11 @@ class PodRule(BehaviourRule):
         self.defined: dict[str, Any] = {}
         """The methods and their arguments, if the rule was made over HTTP."""
 
-    def _changed(self) -> None:
-        self._pods.changed()
+    def _on_change(self) -> None:
+        self._pods.notify_kubelets()
 
     def concerns(self, container: StoredObject) -> bool:
-        """Whether the rule applies to this container of a pod that it matches."""
+        """Reports whether the rule applies to this container of a pod that it matches."""
         named = self._container is None or container["name"] == self._container
         return named and (self._image is None or _has_image(container, self._image))
 
@@ -237,13 +237,13 @@ class PodRule(BehaviourRule):
         return replace(self.plan, main=ContainerPlan(), containers={**named, **self.plan.containers})
 
     def _change(self, change: Callable[[ContainerPlan], ContainerPlan]) -> PodRule:
-        self.plan = self.plan.changed(self._container, change)
-        self._pods.changed()
+        self.plan = self.plan.with_change(self._container, change)
+        self._pods.notify_kubelets()
         return self
 
     def _change_pod(self, **fields: Any) -> PodRule:
         self.plan = replace(self.plan, **fields)
-        self._pods.changed()
+        self._pods.notify_kubelets()
         return self
 
     # ---- runs of containers
@@ -256,10 +256,10 @@ class PodRule(BehaviourRule):
         """Lets containers exit with this code: after the preceding `run`, or else at once.
 
         Args:
-            code: The exit code, from 0 to 255.
-            reason: The reason; by default Completed or Error.
-            message: The message of the termination.
-            times: The number of runs that end so; None for all further ones.
+            code: the exit code, from 0 to 255.
+            reason: the reason; by default Completed or Error.
+            message: the message of the termination.
+            times: the number of runs that end so; None for all further ones.
 
         Raises:
             ValueError: The exit code is invalid.
@@ -342,7 +342,7 @@ class Pods:
         self._lock = threading.Lock()
         self._rules: list[PodRule] = []
         self._last = 0
-        self.changed = changed
+        self.notify_kubelets = changed
 
     def on(
         self,
@@ -357,12 +357,12 @@ class Pods:
         """Adds a rule for pods.
 
         Args:
-            labels: The labels of the pods: a mapping, or a label selector.
-            namespace: A pattern with `*` and `?` for their namespace.
-            name: A pattern for their name.
-            node: A pattern for the name of their node.
-            container: The container to which the rule applies; by default all but init containers and sidecars.
-            image: A pattern for the images of these containers: the whole name or its last part, with or without the tag.
+            labels: the labels of the pods: a mapping, or a label selector.
+            namespace: a pattern with `*` and `?` for their namespace.
+            name: a pattern for their name.
+            node: a pattern for the name of their node.
+            container: the container to which the rule applies; by default all but init containers and sidecars.
+            image: a pattern for the images of these containers: the whole name or its last part, with or without the tag.
 
         Raises:
             SelectorError: The label selector is invalid.
@@ -400,7 +400,7 @@ class Pods:
             with self._lock:
                 self._last = max(self._last, copy.id)
                 self._rules.append(copy)
-        self.changed()
+        self.notify_kubelets()
 
     def plan_for(self, pod: StoredObject) -> PodPlan | None:
         """Returns the plan for a pod: that of the last matching rule, with the plans of single containers of earlier ones."""
@@ -420,7 +420,7 @@ class Pods:
             found = [
                 rule for rule in self._rules if rule.behaviour is not NOTHING and rule.matches(pod) and rule.concerns(container)
             ]
-        return merged(rule.behaviour for rule in found) if found else NOTHING
+        return merge_behaviours(rule.behaviour for rule in found) if found else NOTHING
 
     @property
     def run_commands(self) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apis.core.pods.resize import RESIZABLE
 from fakekube.apis.core.pods.resource_requests import pod_requests
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.controllers.objects import Object, StoredObject
@@ -42,9 +43,9 @@ def ephemeral_statuses(pod: StoredObject, exits: Iterable[Exit], now: str) -> Ep
     """Returns the statuses of the ephemeral containers of a running pod; None if they have not changed.
 
     Args:
-        pod: The pod.
-        exits: The exits of main programs.
-        now: The time, as a timestamp.
+        pod: the pod.
+        exits: the exits of main programs.
+        now: the time, as a timestamp.
     """
     known = {one["name"]: one for one in (pod.get("status") or {}).get("ephemeralContainerStatuses") or ()}
     codes = {one.container: one.code for one in exits}
@@ -53,15 +54,15 @@ def ephemeral_statuses(pod: StoredObject, exits: Iterable[Exit], now: str) -> Ep
         name = container["name"]
         status = known.get(name)
         if status is None:
-            status = _running(pod, container, now)
+            status = _running_status(pod, container, now)
             started.append(name)
         elif name in codes and "running" in (status.get("state") or {}):
-            status = _ended(status, codes[name], now)
+            status = _terminated_status(status, codes[name], now)
         statuses.append(status)
     return EphemeralChange(statuses, started) if statuses != list(known.values()) else None
 
 
-def _running(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
+def _running_status(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
     image = container.get("image", "")
     return {
         "name": container["name"],
@@ -75,7 +76,7 @@ def _running(pod: StoredObject, container: StoredObject, now: str) -> dict[str, 
     }
 
 
-def _ended(status: StoredObject, code: int, now: str) -> dict[str, Any]:
+def _terminated_status(status: StoredObject, code: int, now: str) -> dict[str, Any]:
     ended = {
         "exitCode": code,
         "reason": "Error" if code else "Completed",
@@ -87,12 +88,11 @@ def _ended(status: StoredObject, code: int, now: str) -> dict[str, Any]:
 
 
 PENDING: Final = "PodResizePending"
-_RESOURCES: Final = ("cpu", "memory")
 _STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
 
 
 def is_resized(pod: StoredObject) -> bool:
-    """Whether the spec of a running pod requests other resources than are allocated."""
+    """Reports whether the spec of a running pod requests other resources than are allocated."""
     status = pod.get("status") or {}
     for kind, statuses in _STATUSES.items():
         requested = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
@@ -113,11 +113,11 @@ def with_allocated(pod: StoredObject) -> StoredObject:
         if "resources" in one
     }
 
-    def changed(container: StoredObject) -> StoredObject:
+    def with_status_resources(container: StoredObject) -> StoredObject:
         known = statuses.get(container["name"])
         return container if known is None else {**container, "resources": known["resources"]}
 
-    spec = {kind: [changed(one) for one in pod["spec"][kind]] for kind in _STATUSES if pod["spec"].get(kind)}
+    spec = {kind: [with_status_resources(one) for one in pod["spec"][kind]] for kind in _STATUSES if pod["spec"].get(kind)}
     return {**pod, "spec": {**pod["spec"], **spec}}
 
 
@@ -125,14 +125,14 @@ def why_deferred(pod: StoredObject, node: StoredObject, others: Iterable[StoredO
     """Returns why a node has not enough resources for a resized pod; "" if it has.
 
     Args:
-        pod: The resized pod.
-        node: The node of the pod.
-        others: The other pods on the node that have not terminated.
+        pod: the resized pod.
+        node: the node of the pod.
+        others: the other pods on the node that have not terminated.
     """
     wanted = pod_requests(dict(pod))
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     used = [pod_requests(dict(with_allocated(one))) for one in others]
-    for resource in _RESOURCES:
+    for resource in RESIZABLE:
         if resource not in wanted or resource not in allocatable:
             continue
         requested, taken, capacity = (
@@ -187,7 +187,7 @@ class RunningPods:
         self._kubelet, self._workers, self._on_node = kubelet, workers, on_node
         self._deferred: dict[str, set[Key]] = {}
 
-    def deferred_on(self, node: str) -> Sequence[Key]:
+    def pods_with_deferred_resize(self, node: str) -> Sequence[Key]:
         """Returns the pods on a node whose resize is deferred."""
         return tuple(self._deferred.get(node, ()))
 

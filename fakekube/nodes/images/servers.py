@@ -10,6 +10,7 @@ Specified by: net/http of Go, as far as agnhost uses it.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import ssl
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.listeners import Peer
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.runtime.program import Program
 
 
-_TEXT: Final = "text/plain; charset=utf-8"
 _HTML: Final = "text/html; charset=utf-8"
 #: How HTML begins (DetectContentType).
 _HTML_START: Final = re.compile(
@@ -158,19 +159,16 @@ def fetch(program: Program, url: str, timeout: float = _PATIENCE) -> tuple[int, 
     connection = program.host.network.connect(parts.hostname or "", parts.port or 80)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     head = f"GET {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nUser-Agent: Go-http-client/1.1\r\n\r\n"
-    data = bytearray()
+    reader = ResponseReader(lambda: connection.to_client.read_blocking(timeout=timeout))
     try:
         connection.from_client.write_all(head.encode())
-        while part := connection.to_client.read_blocking(timeout=timeout):
-            data += part
+        response = reader.read_response("GET")
+        return response.status, b"".join(reader.iterate_body())
+    except (ConnectionEndedError, MalformedResponseError) as error:
+        raise OSError(errno.ECONNRESET, str(error) or "EOF") from None
     finally:
         connection.from_client.close()
         connection.to_client.abandon()
-    top, _, body = bytes(data).partition(b"\r\n\r\n")
-    words = top.split(b" ", 2)
-    if len(words) < 2 or not words[1].isdigit():
-        raise OSError(104, "EOF")
-    return int(words[1]), body
 
 
 def as_json(value: object) -> str:

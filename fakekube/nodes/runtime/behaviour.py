@@ -145,7 +145,7 @@ class Behaviour:
 NOTHING = Behaviour()
 
 
-def merged(found: Iterable[Behaviour]) -> Behaviour:
+def merge_behaviours(found: Iterable[Behaviour]) -> Behaviour:
     """Merges behaviours; later ones take precedence."""
     made: dict[str, Any] = {}
     for one in found:

@@ -232,7 +232,7 @@ class Container:
             words = image.argv(self.spec)
         return [expand(word, self.environment) for word in words]
 
-    def exited(self, code: int | None) -> None:
+    def on_program_exit(self, code: int | None) -> None:
         """Called when the main program has ended, or with None if the shell does not have it."""
         self._context.on_exit(self, code)
 
@@ -579,7 +579,7 @@ class MainProgram:
                 _close(one.streams)
             self.ended.notify()
         if self.container.is_running:
-            self.container.exited(code)
+            self.container.on_program_exit(code)
         return code
 
     async def _run(self) -> int:
@@ -614,7 +614,7 @@ class MainProgram:
         """Reports to the log that the shell does not have the program."""
         self.absent = True
         if self.container.is_running:
-            self.container.exited(None)
+            self.container.on_program_exit(None)
 
 
 #: Images whose entry points are programs that the shell does not have.

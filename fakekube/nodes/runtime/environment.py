@@ -39,7 +39,7 @@ def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAcce
         made["TERM"] = "xterm"
     services = _services(namespace, cluster, all_of_them=pod["spec"].get("enableServiceLinks", True) is not False)
     for source in container.get("envFrom") or ():
-        made |= _from(source, namespace, cluster)
+        made |= _env_from(source, namespace, cluster)
     told = dict(made)
     for one in container.get("env") or ():
         if "valueFrom" in one:
@@ -105,7 +105,7 @@ def values_of(kind: str, namespace: str, name: str, cluster: ClusterAccess) -> d
     return {key: value.encode() for key, value in data.items()} | {key: b64decode(value) for key, value in binary.items()}
 
 
-def _from(source: StoredObject, namespace: str, cluster: ClusterAccess) -> dict[str, str]:
+def _env_from(source: StoredObject, namespace: str, cluster: ClusterAccess) -> dict[str, str]:
     prefix = source.get("prefix") or ""
     for field, kind in (("configMapRef", "configmaps"), ("secretRef", "secrets")):
         if field in source:

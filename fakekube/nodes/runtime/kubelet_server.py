@@ -21,16 +21,16 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
+from fakekube.controllers.client.client import JSON
 from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
 from fakekube.net.streams import Stream
+from fakekube.nodes.runtime.ports import TEXT
 from fakekube.nodes.runtime.resources import Behaviours, Used, container_usage, running_containers
 
 Answer = tuple[int, str, bytes | Iterable[bytes]]
 """Status code, media type, body."""
 
-_TEXT: Final = "text/plain; charset=utf-8"
-_JSON: Final = "application/json"
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _LOGS: Final = re.compile(r"/containerLogs/([^/]+)/([^/]+)/([^/]+)")
 _PHRASES: Final = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
@@ -76,13 +76,13 @@ class KubeletServer:
     def __init__(self, node: str, runtime: NodeRuntime) -> None:
         self._node, self._runtime = node, runtime
         self._endpoints: Mapping[str, Callable[[], Answer]] = {
-            "/healthz": lambda: (200, _TEXT, b"ok"),
-            "/healthz/ping": lambda: (200, _TEXT, b"ok"),
-            "/healthz/syncloop": lambda: (200, _TEXT, b"ok"),
+            "/healthz": lambda: (200, TEXT, b"ok"),
+            "/healthz/ping": lambda: (200, TEXT, b"ok"),
+            "/healthz/syncloop": lambda: (200, TEXT, b"ok"),
             "/pods": lambda: self._list(self._pods()),
             "/runningpods": lambda: self._list([_as_running(pod) for pod in self._running()]),
-            "/stats/summary": lambda: (200, _JSON, json.dumps(self._summary())),
-            "/configz": lambda: (200, _JSON, json.dumps({"kubeletconfig": _CONFIGURATION})),
+            "/stats/summary": lambda: (200, JSON, json.dumps(self._summary())),
+            "/configz": lambda: (200, JSON, json.dumps({"kubeletconfig": _CONFIGURATION})),
             "/metrics": lambda: (200, _METRICS, self._own_metrics()),
             "/metrics/resource": lambda: (200, _METRICS, self._resource_metrics()),
             "/metrics/cadvisor": lambda: (200, _METRICS, self._cadvisor_metrics()),
@@ -98,9 +98,9 @@ class KubeletServer:
             if logs is not None:
                 answer = self._container_logs(logs, parse_qs(environ.get("QUERY_STRING", "")))
             else:
-                answer = (404, _TEXT, b"404 page not found\n") if found is None else found()
+                answer = (404, TEXT, b"404 page not found\n") if found is None else found()
         except KubeletError as error:
-            answer = (error.code, _TEXT, error.text.encode())
+            answer = (error.code, TEXT, error.text.encode())
         code, kind, body = answer
         headers = [("Content-Type", kind)] + ([("Content-Length", str(len(body)))] if isinstance(body, bytes) else [])
         start_response(f"{code} {_PHRASES.get(code, 'Error')}", headers)
@@ -116,7 +116,7 @@ class KubeletServer:
 
     @staticmethod
     def _list(pods: list[StoredObject]) -> Answer:
-        return 200, _JSON, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
+        return 200, JSON, json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
 
     def _container_logs(self, path: re.Match[str], query: Mapping[str, list[str]]) -> Answer:
         namespace, name, container = path.groups()
@@ -144,15 +144,15 @@ class KubeletServer:
             limit_bytes=number("limitBytes"),
             stream=given.get("stream", "All"),
         )
-        return 200, _TEXT, self._runtime.container_logs(pod, container, options)
+        return 200, TEXT, self._runtime.container_logs(pod, container, options)
 
     # ------------------------------------------------------------ statistics
 
-    def _used(self) -> Iterator[tuple[StoredObject, StoredObject, Used, float]]:
+    def _usage(self) -> Iterator[tuple[StoredObject, StoredObject, Used, float]]:
         """Yields pods, their running containers, their usage, and for how many seconds they have been running."""
         now = self._runtime.clock.now()
         for pod in self._running():
-            started = _started(pod, now)
+            started = _start_time(pod, now)
             for container in running_containers(pod):
                 seconds = max((now - started).total_seconds(), 0.0)
                 yield pod, container, container_usage(self._runtime, pod, container), seconds
@@ -161,7 +161,7 @@ class KubeletServer:
         now = print_time(self._runtime.clock.now())
         pods: dict[str, dict[str, Any]] = {}
         total: Used = {"cpu": 0, "memory": 0}
-        for pod, container, used, seconds in self._used():
+        for pod, container, used, seconds in self._usage():
             metadata, start = pod["metadata"], pod["status"].get("startTime", now)
             item = pods.setdefault(
                 metadata["uid"],
@@ -174,16 +174,16 @@ class KubeletServer:
                     "ephemeral-storage": _storage(now),
                 },
             )
-            item["containers"].append({"name": container["name"], "startTime": start, **_measured(now, used, seconds)})
+            item["containers"].append({"name": container["name"], "startTime": start, **_usage_statistics(now, used, seconds)})
             for resource in total:
                 total[resource] += used[resource]
                 item["sum"][resource] += used[resource]
-        items = [{**item, **_measured(now, item.pop("sum"), 0.0)} for item in pods.values()]
+        items = [{**item, **_usage_statistics(now, item.pop("sum"), 0.0)} for item in pods.values()]
         node = self._runtime.cluster.get("", "nodes", "", self._node) or {"metadata": {"creationTimestamp": now}}
         about = {
             "nodeName": self._node,
             "startTime": node["metadata"].get("creationTimestamp", now),
-            **_measured(now, total, 0.0),
+            **_usage_statistics(now, total, 0.0),
             "fs": _storage(now),
             "runtime": {"imageFs": _storage(now)},
         }
@@ -206,7 +206,7 @@ class KubeletServer:
         )
 
     def _resource_metrics(self) -> bytes:
-        found = list(self._used())
+        found = list(self._usage())
         labels = [_labels(pod, container) for pod, container, _, _ in found]
         moment = int(self._runtime.clock.now().timestamp() * 1000)
         cpu = [used["cpu"] / 1000 * seconds for _, _, used, seconds in found]
@@ -238,7 +238,7 @@ class KubeletServer:
         )
 
     def _cadvisor_metrics(self) -> bytes:
-        found = list(self._used())
+        found = list(self._usage())
         labels = [{**_labels(pod, container), "image": container.get("image", "")} for pod, container, _, _ in found]
         return _exposition(
             (
@@ -269,7 +269,7 @@ class KubeletServer:
 Sample = tuple[Mapping[str, str], float]
 
 
-def _started(pod: StoredObject, default: datetime) -> datetime:
+def _start_time(pod: StoredObject, default: datetime) -> datetime:
     text = (pod.get("status") or {}).get("startTime")
     return datetime.fromisoformat(text) if text else default
 
@@ -281,7 +281,7 @@ def _as_running(pod: StoredObject) -> StoredObject:
     return {"metadata": {**metadata, "creationTimestamp": None}, "spec": {"containers": containers}, "status": {}}
 
 
-def _measured(now: str, used: Used, seconds: float) -> dict[str, Any]:
+def _usage_statistics(now: str, used: Used, seconds: float) -> dict[str, Any]:
     nanoseconds = used["cpu"] * 1_000_000
     cpu = {"time": now, "usageNanoCores": nanoseconds, "usageCoreNanoSeconds": int(nanoseconds * seconds)}
     memory = {"time": now, "usageBytes": used["memory"], "workingSetBytes": used["memory"], "rssBytes": used["memory"]}

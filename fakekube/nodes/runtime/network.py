@@ -24,8 +24,6 @@ from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror
 from fakekube.nodes.runtime.listeners import Listeners, Peer
 
-__all__ = ["Network", "NoSuchHost", "Routes", "Target", "endpoints_of"]
-
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
 

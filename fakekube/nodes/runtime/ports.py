@@ -3,7 +3,7 @@
 A connection is a pair of pipes. An application uses a thread while a request is read and served, not while the connection is
 idle; a function uses one for the duration of its connection.
 
-Specified by: RFC 9112 (HTTP/1.1), the part that applications need.
+Messages are read by `net.http1`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import logging
 import mimetypes
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
+from http.client import responses
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from fakekube.base.threads import WORKERS
+from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
+from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection, Destination
 from fakekube.net.wsgi import environ_key
@@ -31,11 +34,11 @@ _log = logging.getLogger(__name__)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-_BAD_REQUEST: Final = (
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
-)
-#: The maximum size of the header of a request.
-_MAX_HEAD: Final = 64 * 1024
+#: The media type of plain text, as net/http writes it.
+TEXT: Final = "text/plain; charset=utf-8"
+_PIECE: Final = 65536
+#: The maximum size of the body of a request, in bytes.
+_MAX_BODY: Final = 64 * 1024**2
 
 
 def is_application(served: Destination | PortHandler) -> bool:
@@ -116,14 +119,14 @@ class _HTTPConnection:
         self._connection, self._application, self._peer = connection, application, peer
         self._lock = threading.Lock()
         self._busy = False
-        self._buffer = bytearray()
+        self._parser = RequestParser()
 
     def begin(self) -> None:
         """Starts to serve requests as they arrive."""
-        self._connection.from_client.subscribe(self._arrived)
-        self._arrived()
+        self._connection.from_client.subscribe(self._on_data)
+        self._on_data()
 
-    def _arrived(self) -> None:
+    def _on_data(self) -> None:
         source = self._connection.from_client
         with self._lock:
             if self._busy or not (source.pending or source.closed):
@@ -134,84 +137,55 @@ class _HTTPConnection:
     def _work(self) -> None:
         try:
             keep = self._respond()
-        except (BrokenPipeError, EOFError):
+        except (BrokenPipeError, EOFError, BodyError):
             keep = False
         except Exception as error:
             _log.warning("an application at a port failed: %s", error, exc_info=True)
             keep = False
         if not keep:
-            self._connection.from_client.unsubscribe(self._arrived)
+            self._connection.from_client.unsubscribe(self._on_data)
             self._connection.from_client.abandon()
             self._connection.to_client.close()
             return
         with self._lock:
             self._busy = False
-        if self._buffer:
+        if self._parser.buffer:
             with self._lock:
                 again, self._busy = not self._busy, True
             if again:
                 WORKERS.run(self._work)
             return
-        self._arrived()
+        self._on_data()
 
-    def _fill(self) -> None:
+    def _respond(self) -> bool:
+        """Reads and serves a request. Returns whether the connection is kept. Raises EOFError, BodyError."""
+        try:
+            while (request := self._parser.request()) is None:
+                self._receive()
+        except ProtocolError as error:
+            self._connection.to_client.write_all(error.answer)
+            return False
+        if request.fields.expects_continue:
+            self._connection.to_client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = bytearray()
+        while (piece := self._parser.body(_PIECE)) != b"":
+            body += piece or b""
+            if len(body) > _MAX_BODY:
+                raise BodyError("http: request body too large")
+            if piece is None:
+                self._receive()
+        return self._answer(request, bytes(body))
+
+    def _receive(self) -> None:
         data = self._connection.from_client.read_blocking()
         if not data:
             raise EOFError
-        self._buffer += data
+        self._parser.feed(data)
 
-    def _respond(self) -> bool:
-        """Reads and serves a request; returns whether the connection is kept."""
-        while b"\r\n\r\n" not in self._buffer:
-            first, ended, _ = self._buffer.partition(b"\n")
-            if ended and first.strip() and len(first.split(b" ")) != 3:
-                self._connection.to_client.write_all(_BAD_REQUEST)
-                return False
-            if len(self._buffer) > _MAX_HEAD:
-                return False
-            self._fill()
-        head, _, rest = bytes(self._buffer).partition(b"\r\n\r\n")
-        self._buffer[:] = rest
-        line, *fields = head.decode("latin-1").split("\r\n")
-        parts = line.split(" ")
-        if len(parts) != 3:
-            self._connection.to_client.write_all(_BAD_REQUEST)
-            return False
-        headers = [(name.strip().lower(), value.strip()) for name, _, value in (one.partition(":") for one in fields)]
-        body = self._body(dict(headers))
-        return self._answer(parts[0], parts[1], parts[2], headers, body)
-
-    def _body(self, headers: Mapping[str, str]) -> bytes:
-        if headers.get("expect", "").lower() == "100-continue":
-            self._connection.to_client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if "chunked" in headers.get("transfer-encoding", "").lower():
-            return self._chunks()
-        return self._take(int(headers.get("content-length") or 0))
-
-    def _take(self, size: int) -> bytes:
-        while len(self._buffer) < size:
-            self._fill()
-        data = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return data
-
-    def _line(self) -> bytes:
-        while b"\r\n" not in self._buffer:
-            self._fill()
-        return self._take(self._buffer.index(b"\r\n") + 2)[:-2]
-
-    def _chunks(self) -> bytes:
-        parts = []
-        while size := int(self._line().partition(b";")[0], 16):
-            parts.append(self._take(size))
-            self._line()
-        while self._line():
-            pass
-        return b"".join(parts)
-
-    def _answer(self, method: str, target: str, version: str, headers: list[tuple[str, str]], body: bytes) -> bool:
+    def _answer(self, request: Request, body: bytes) -> bool:
         started: list[tuple[str, list[tuple[str, str]]]] = []
-        environ = environ_of(method, target, version, headers, body)
+        is_1_1, keep = request.version >= (1, 1), request.fields.keep_alive
+        environ = environ_of(request.method, request.target, f"HTTP/1.{request.version[1]}", request.fields.pairs, body)
         environ |= {"REMOTE_ADDR": self._peer.address, "REMOTE_PORT": str(self._peer.port)}
         result = self._application(environ, lambda line, found, error=None: started.append((line, found)))
         try:
@@ -219,17 +193,17 @@ class _HTTPConnection:
             first = next(parts, b"")
             line, found = started[0]
             names = {name.lower() for name, _ in found}
-            asked = dict(headers).get("connection", "").lower()
-            keep = version == "HTTP/1.1" and "close" not in asked
-            chunked = "content-length" not in names and keep and line[:3] not in ("204", "304")
+            has_body = request.method != "HEAD" and line[:3] not in ("204", "304")
+            chunked = "content-length" not in names and is_1_1 and has_body
+            keep = keep and (chunked or "content-length" in names or not has_body)
             extra = [("Transfer-Encoding", "chunked")] if chunked else []
             extra += [] if keep or "connection" in names else [("Connection", "close")]
             head = "".join(f"{name}: {value}\r\n" for name, value in [*found, *extra])
             out = self._connection.to_client
             out.write_all(f"HTTP/1.1 {line}\r\n{head}\r\n".encode("latin-1"))
-            if method == "HEAD" or line[:3] in ("204", "304"):
+            if not has_body:
                 return keep
-            for part in (first, *parts) if not hasattr(result, "__next__") else _chained(first, parts):
+            for part in (first, *parts) if not hasattr(result, "__next__") else _chain(first, parts):
                 if part:
                     out.write_all(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
             if chunked:
@@ -241,7 +215,7 @@ class _HTTPConnection:
                 close()
 
 
-def _chained(first: bytes, parts: Iterable[bytes]) -> Iterable[bytes]:
+def _chain(first: bytes, parts: Iterable[bytes]) -> Iterable[bytes]:
     yield first
     yield from parts
 
@@ -313,24 +287,53 @@ def over_connection(connect: Callable[[], Connection]) -> Application:
         try:
             connection = connect()
         except OSError as error:
-            text = f"{error.strerror}\n".encode()
-            start_response("502 Bad Gateway", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
-            return [text]
-        target = environ["PATH_INFO"] + (f"?{environ['QUERY_STRING']}" if environ.get("QUERY_STRING") else "")
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        head = f"{environ['REQUEST_METHOD']} {target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.from_client.write_all(head.encode("latin-1") + body)
-        parts = []
-        while data := connection.to_client.read_blocking():
-            parts.append(data)
-        connection.from_client.close()
-        answer = b"".join(parts)
-        if not answer.startswith(b"HTTP/"):
-            start_response("502 Bad Gateway", [("Content-Type", "text/plain"), ("Content-Length", str(len(answer)))])
-            return [answer]
-        top, _, content = answer.partition(b"\r\n\r\n")
-        line, *fields = top.decode("latin-1").split("\r\n")
-        start_response(line.partition(" ")[2], [(n.strip(), v.strip()) for n, _, v in (one.partition(":") for one in fields)])
-        return [content]
+            return _bad_gateway(error.strerror or str(error), start_response)
+        reader = ResponseReader(connection.to_client.read_blocking)
+        try:
+            connection.from_client.write_all(_request_bytes(environ))
+            response = reader.read_response(environ["REQUEST_METHOD"])
+        except (BrokenPipeError, ConnectionEndedError, MalformedResponseError) as error:
+            _leave(connection)
+            return _bad_gateway(str(error) or "EOF", start_response)
+        kept = [(name, value) for name, value in response.headers if name.lower() not in _OF_CONNECTION]
+        start_response(f"{response.status} {responses.get(response.status, 'Unknown')}", kept)
+        return _body_of(reader, connection)
 
     return application
+
+
+#: Headers that concern one connection only.
+_OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade"})
+
+
+def _request_bytes(environ: Mapping[str, Any]) -> bytes:
+    """Returns the request of a WSGI environment, as it is sent on a connection of its own."""
+    target = quote(environ["PATH_INFO"], "/!$&'()*+,:;=@~", "latin-1")
+    target += f"?{environ['QUERY_STRING']}" if environ.get("QUERY_STRING") else ""
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    names = {key: key[5:].replace("_", "-").title() for key in environ if key.startswith("HTTP_")}
+    fields = {name: environ[key] for key, name in names.items() if name.lower() not in (*_OF_CONNECTION, "host")}
+    fields |= {"Content-Type": environ["CONTENT_TYPE"]} if environ.get("CONTENT_TYPE") else {}
+    fields |= {"Host": environ.get("HTTP_HOST", "localhost"), "Content-Length": str(len(body)), "Connection": "close"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"{environ['REQUEST_METHOD']} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
+
+
+def _bad_gateway(text: str, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    body = f"{text}\n".encode()
+    start_response("502 Bad Gateway", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def _body_of(reader: ResponseReader, connection: Connection) -> Iterator[bytes]:
+    try:
+        yield from reader.iterate_body()
+    except BodyError as error:
+        _log.warning("a response of a program at a port is not complete: %s", error)
+    finally:
+        _leave(connection)
+
+
+def _leave(connection: Connection) -> None:
+    connection.from_client.close()
+    connection.to_client.abandon()

@@ -1,17 +1,20 @@
 """Probes and hooks of containers: commands, HTTP requests, connections, sleeps.
 
 Commands run to their end without waiting: their sleeps return at once, and count as time that has passed. HTTP requests and
-connections go through the network of the cluster. HTTPS and gRPC only connect.
+connections go through the network of the cluster. gRPC asks a known program for its health, and else only connects.
 
-Specified by: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/{exec,http,tcp}, pkg/kubelet/lifecycle/handlers.go.
+Specified by: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/{exec,http,tcp,grpc}, pkg/kubelet/lifecycle/handlers.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import ssl
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from fakekube.controllers.objects import StoredObject
+from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
 
 if TYPE_CHECKING:
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 
 #: The statuses of an HTTP response that are a success.
 _SUCCEEDED: Final = range(200, 400)
-_AGENT: Final = "kube-probe/1.36"
+_REDIRECTIONS: Final = range(300, 400)
+#: How many redirections to the same host are followed.
+_MAX_REDIRECTS: Final = 10
 #: The real seconds for which a server of a test is waited for.
 _MAX_WAIT: Final = 5.0
 #: The exit code of a command that the shell does not have, which does nothing.
@@ -36,13 +41,28 @@ class Result(NamedTuple):
     """The time that it took, by the clock of the cluster."""
 
 
-def run_handler(container: Container, handler: StoredObject, limit: float) -> Result:
+class Caller(NamedTuple):
+    """What calls a handler."""
+
+    program: str
+    """kube-probe or kube-lifecycle."""
+    version: str
+    """The version of the kubelet: major and minor."""
+
+    @property
+    def judges(self) -> bool:
+        """Reports whether the status of a response decides: a hook only has to be answered."""
+        return self.program == "kube-probe"
+
+
+def run_handler(container: Container, handler: StoredObject, limit: float, caller: Caller) -> Result:
     """Runs the handler of a probe or of a hook.
 
     Args:
-        container: The container.
+        container: the container.
         handler: `exec`, `httpGet`, `tcpSocket`, `grpc` or `sleep`.
-        limit: The maximum time, in seconds.
+        limit: the maximum time, in seconds.
+        caller: what calls it.
     """
     if "exec" in handler:
         return _run_command(container, handler["exec"].get("command") or (), limit)
@@ -50,9 +70,10 @@ def run_handler(container: Container, handler: StoredObject, limit: float) -> Re
         return Result(None, min(float(handler["sleep"]["seconds"]), limit))
     if "grpc" in handler:
         return Result(_check_health(container, handler["grpc"]))
-    for kind in ("httpGet", "tcpSocket"):
-        if kind in handler:
-            return Result(_connect(container, kind, handler[kind], limit))
+    if "httpGet" in handler:
+        return Result(_get(container, handler["httpGet"], min(limit, _MAX_WAIT), caller))
+    if "tcpSocket" in handler:
+        return Result(_connect(container, handler["tcpSocket"]))
     return Result()
 
 
@@ -65,29 +86,82 @@ def _run_command(container: Container, command: Sequence[str], limit: float) -> 
     return Result(ended.output.decode("utf-8", "replace"), ended.seconds)
 
 
-def _connect(container: Container, kind: str, action: StoredObject, limit: float) -> str | None:
-    """Connects to a port, and sends the request of `httpGet`. Returns why that failed."""
-    host = action.get("host") or container.network.own_address()
-    port = _port(container, action["port"])
-    scheme = (action.get("scheme") or "HTTP").lower()
-    path = action.get("path") or "/"
-    url = f'Get "{scheme}://{host}:{port}{path if path.startswith("/") else f"/{path}"}": ' if kind == "httpGet" else ""
+def _connect(container: Container, action: StoredObject) -> str | None:
+    """Connects to a port. Returns why that failed."""
+    host, port = action.get("host") or container.network.own_address(), _port(container, action["port"])
     try:
         connection = container.network.connect(host, port)
     except OSError as error:
-        return f"{url}dial tcp {host}:{port}: connect: {(error.strerror or str(error)).lower()}"
+        return _dial_error(host, port, error)
+    _leave(connection)
+    return None
+
+
+def _dial_error(host: str, port: int, error: OSError) -> str:
+    return f"dial tcp {host}:{port}: connect: {(error.strerror or str(error)).lower()}"
+
+
+def _leave(connection: Connection) -> None:
+    connection.from_client.close()
+    connection.to_client.abandon()
+
+
+def _get(container: Container, action: StoredObject, limit: float, caller: Caller) -> str | None:
+    """Sends the request of `httpGet`, and follows redirections to the same host. Returns why that failed."""
+    host, port = action.get("host") or container.network.own_address(), _port(container, action["port"])
+    path = action.get("path") or "/"
+    url = f"{(action.get('scheme') or 'HTTP').lower()}://{host}:{port}{path if path.startswith('/') else f'/{path}'}"
+    given = {one["name"].title(): one["value"] for one in action.get("httpHeaders") or ()}
+    fields = {"User-Agent": f"{caller.program}/{caller.version}", "Accept": "*/*", **given, "Connection": "close"}
+    first = url
+    for _ in range(_MAX_REDIRECTS):
+        try:
+            status, location = _send(container, urlsplit(url), fields, limit)
+        except TimeoutError:
+            return f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+        except (BrokenPipeError, ConnectionEndedError):
+            return f'Get "{url}": EOF'
+        except ssl.SSLError as error:
+            return f'Get "{url}": {_TLS_ERRORS.get(error.reason, f"remote error: tls: {error.reason}")}'
+        except (OSError, MalformedResponseError) as error:
+            return f'Get "{url}": {error}'
+        url = urljoin(url, location)
+        if status not in _REDIRECTIONS or not location or urlsplit(url).hostname != urlsplit(first).hostname:
+            return None if status in _SUCCEEDED or not caller.judges else f"HTTP probe failed with statuscode: {status}"
+    return f'Get "{url}": stopped after {_MAX_REDIRECTS} redirects'
+
+
+#: OpenSSL's reasons in the words of crypto/tls.
+_TLS_ERRORS: Final[Mapping[str, str]] = {
+    "WRONG_VERSION_NUMBER": "http: server gave HTTP response to HTTPS client",
+    "HTTP_REQUEST": "http: server gave HTTP response to HTTPS client",
+}
+
+
+def _send(container: Container, url: SplitResult, fields: Mapping[str, str], limit: float) -> tuple[int, str]:
+    """Sends a GET request. Returns the status of the response, and where it redirects to. Raises what `_get` handles."""
+    host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
     try:
-        if kind != "httpGet" or scheme != "http":
-            return None
-        status = _get(connection, f"{host}:{port}", path, action.get("httpHeaders") or (), min(limit, _MAX_WAIT))
-    except TimeoutError:
-        return f"{url}context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-    except (BrokenPipeError, ValueError):
-        return f"{url}EOF"
+        connection = container.network.connect(host, port)
+    except OSError as error:
+        raise OSError(_dial_error(host, port, error)) from None
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": url.netloc, **fields}.items())
+    data = f"GET {target} HTTP/1.1\r\n{head}\r\n".encode()
+    try:
+        if url.scheme == "https":
+            from fakekube.nodes.runtime.tls import BlockingClient
+
+            client = BlockingClient(connection, limit)
+            client.send(data)
+            reader = ResponseReader(client.receive)
+        else:
+            connection.from_client.write_all(data)
+            reader = ResponseReader(lambda: connection.to_client.read_blocking(timeout=limit))
+        response = reader.read_response("GET")
     finally:
-        connection.from_client.close()
-        connection.to_client.abandon()
-    return None if status in _SUCCEEDED else f"HTTP probe failed with statuscode: {status}"
+        _leave(connection)
+    return response.status, next(iter(response.values("location")), "")
 
 
 def _check_health(container: Container, action: StoredObject) -> str | None:
@@ -95,7 +169,7 @@ def _check_health(container: Container, action: StoredObject) -> str | None:
     port = int(action["port"])
     check = container.network.listeners.health.get(port)
     if check is None:
-        return _connect(container, "tcpSocket", action, 1.0)
+        return _connect(container, action)
     healthy = check(action.get("service") or "")
     if healthy is None:
         return "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
@@ -106,13 +180,3 @@ def _port(container: Container, port: int | str) -> int:
     """Returns the number of a port of the container."""
     named = {one.get("name"): one["containerPort"] for one in container.spec.get("ports") or ()}
     return int(named.get(port, port))
-
-
-def _get(connection: Connection, host: str, path: str, headers: Iterable[StoredObject], limit: float) -> int:
-    """Sends a GET request. Returns the status of the response. Raises TimeoutError, BrokenPipeError, ValueError."""
-    given = {one["name"]: one["value"] for one in headers}
-    fields = {"Host": host, "User-Agent": _AGENT, "Accept": "*/*", **given, "Connection": "close"}
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    connection.from_client.write_all(f"GET {path} HTTP/1.1\r\n{head}\r\n".encode())
-    line = connection.to_client.readline(timeout=limit)
-    return int(line.partition(b" ")[2][:3])

@@ -211,7 +211,7 @@ class Program:
             node = self.files.node(path, self.cwd)
         if isinstance(node, Device):
             known = open_device(node)
-            return known if known is not None else self._own(node, path)
+            return known if known is not None else self._own_descriptor(node, path)
         if isinstance(node, Directory):
             raise oserror(21, path)
         if not isinstance(node, File):
@@ -222,7 +222,7 @@ class Program:
             node.mtime = self.files.now()
         return OpenFile(self.files, node, Flags(read, write, append))
 
-    def _own(self, node: Device, path: str) -> Descriptor:
+    def _own_descriptor(self, node: Device, path: str) -> Descriptor:
         """Returns the descriptor for /dev/stdin, /dev/fd/3 or /dev/tty. Raises OSError if it is closed."""
         number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
         found = self.descriptors.get(number)

@@ -188,7 +188,7 @@ def _translate(source: str, *, extended: bool) -> str:
             place += 1
             operator = one in "(){}|+?" and not extended
             if not operator:
-                made.append(_escaped(one))
+                made.append(_translate_escape(one))
                 at_start = repeated = False
                 continue
         if one == "[":
@@ -228,7 +228,7 @@ def _translate(source: str, *, extended: bool) -> str:
     return "".join(made)
 
 
-def _escaped(one: str) -> str:
+def _translate_escape(one: str) -> str:
     """Translates the character after a backslash. Raises PatternError."""
     if one in "123456789":
         raise PatternError("back references are not supported (RE2)")

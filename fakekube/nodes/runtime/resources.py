@@ -95,7 +95,7 @@ def mount_cgroup(files: FileSystem, resources: Callable[[], Resources]) -> None:
     """Mounts the cgroup of a container, which is read-only.
 
     Args:
-        files: The files of the container.
+        files: the files of the container.
         resources: Returns its present requests and limits.
     """
     from fakekube.nodes.runtime.filesystem import Directory, File  # the first cluster imports this module, and needs no files

@@ -142,7 +142,7 @@ class Runtime:
         except ApiError:
             return ""
 
-    def exited(self, pod: StoredObject, container: Container, code: int | None) -> None:
+    def on_program_exit(self, pod: StoredObject, container: Container, code: int | None) -> None:
         """Called when a main program has ended, or with None if the shell does not have it; calls `on_exit` if it determines
         the end of its container."""
         decides = container.behaviour().follows_command

@@ -58,7 +58,7 @@ class PodRuntime(PodNetworks, Protocol):
     def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
         """Sends a GET request with a token to the API server. Returns status and body."""
 
-    def exited(self, pod: StoredObject, container: Container, code: int | None) -> None:
+    def on_program_exit(self, pod: StoredObject, container: Container, code: int | None) -> None:
         """Called when a main program has ended, or with None if the shell does not have it."""
 
 
@@ -83,7 +83,7 @@ class Sandbox:
         self.volumes = Volumes(
             lambda: self.pod,
             runtime.cluster,
-            self._now,
+            self._timestamp,
             self._token,
             lambda: self.node,
             node_files=self._node_files,
@@ -95,14 +95,14 @@ class Sandbox:
         return self._runtime.node_files(self.pod["spec"].get("nodeName", ""))
 
     def _image_root(self, name: str) -> Directory:
-        return root_of(name, self._now(), self._runtime.images.find(name))
+        return root_of(name, self._timestamp(), self._runtime.images.find(name))
 
-    def _now(self) -> float:
+    def _timestamp(self) -> float:
         return self._runtime.clock.now().timestamp()
 
     # ------------------------------------------------------------ the pod
 
-    def _stored(self) -> StoredObject | None:
+    def _read_pod(self) -> StoredObject | None:
         metadata = self._last["metadata"]
         found = self._runtime.cluster.get("", "pods", metadata["namespace"], metadata["name"])
         return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
@@ -110,7 +110,7 @@ class Sandbox:
     @property
     def pod(self) -> StoredObject:
         """The current Pod object; after its deletion the last one."""
-        found = self._stored()
+        found = self._read_pod()
         if found is not None:
             self._last = found
         return self._last
@@ -118,7 +118,7 @@ class Sandbox:
     @property
     def is_gone(self) -> bool:
         """Reports whether the pod is deleted."""
-        return self._stored() is None
+        return self._read_pod() is None
 
     @property
     def node(self) -> StoredObject | None:
@@ -134,14 +134,14 @@ class Sandbox:
             runs = self._runs.setdefault(name, {})
             found = runs.get(run.attempt)
             if found is None:
-                found = runs[run.attempt] = self._made(spec, run)
+                found = runs[run.attempt] = self._make_container(spec, run)
                 for attempt in sorted(runs)[:-2]:
                     del runs[attempt]
         if run.finished is not None:
             found.end(run)
         return found
 
-    def _made(self, spec: StoredObject, run: Run) -> Container:
+    def _make_container(self, spec: StoredObject, run: Run) -> Container:
         runtime = self._runtime
         context = ContainerContext(
             lambda: self.pod,
@@ -152,7 +152,7 @@ class Sandbox:
             self.network,
             lambda: runtime.images.find(spec.get("image") or ""),
             runtime.call_api_server,
-            lambda container, code: runtime.exited(self.pod, container, code),
+            lambda container, code: runtime.on_program_exit(self.pod, container, code),
         )
         return Container(spec, run, context)
 
@@ -168,12 +168,12 @@ class Sandbox:
 
     def _make_files(self, container: Container) -> FileSystem:
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp(), container.image)
-        writable = FileSystem(root, self._now, Space(container.memory_bound))
+        writable = FileSystem(root, self._timestamp, Space(container.memory_bound))
         install(self.pod, writable)
         mount_cgroup(writable, lambda: self._resources_of(container))
         self.volumes.mount(container.spec, container.environment, writable)
         if container.spec.get("terminationMessagePath"):
-            writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._now()))
+            writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._timestamp()))
         if container.read_only_root:
             writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
         return writable
@@ -186,7 +186,7 @@ class Sandbox:
 
     def catch_up(self) -> None:
         """Ends the containers whose runs have ended by the status of the pod."""
-        found = self._stored()
+        found = self._read_pod()
         if found is self._last and found is not None:
             return
         if found is not None:
@@ -208,7 +208,7 @@ class Sandbox:
         """Returns a token of the pod's service account, which is renewed after 80 % of its lifetime; "" if there is no
         account."""
         found = self._tokens.get((audience, seconds))
-        now = self._now()
+        now = self._timestamp()
         if found is None or now > found[1]:
             found = self._tokens[audience, seconds] = (
                 self._runtime.request_token(self.pod, audience, seconds),
@@ -222,7 +222,7 @@ class Sandbox:
         pod = self.pod
         return [(one, self._runtime.behaviour_of(pod, one)) for one in pod["spec"]["containers"]]
 
-    def _served(self, port: int) -> Destination | PortHandler | None:
+    def _server_of(self, port: int) -> Destination | PortHandler | None:
         """Returns the server that a test or the image has for a port. Raises OSError if nothing listens there."""
         found = self._behaviours()
         for _, behaviour in found:
@@ -250,14 +250,14 @@ class Sandbox:
         return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
 
     def _serves_nothing(self, spec: StoredObject) -> bool:
-        """Whether only the programs of a container listen at its ports: their image is known, and no web server."""
+        """Reports whether only the programs of a container listen at its ports: their image is known, and no web server."""
         return self._runtime.images.runs(spec) and base_name(spec.get("image", "")) not in _WELL_KNOWN
 
     def destination(self, port: int) -> Destination | None:
         """Returns the destination of HTTP requests to a port; None if nothing listens there."""
         try:
             if not self.listens(port):
-                served = self._served(port)
+                served = self._server_of(port)
                 if isinstance(served, tuple):
                     return served
                 from fakekube.nodes.runtime.ports import is_application
@@ -318,7 +318,7 @@ class Sandbox:
             return self.network.listeners.connect(port, peer)
         from fakekube.nodes.runtime.ports import serve
 
-        served = self._served(port)
+        served = self._server_of(port)
         if served is None:
             raise oserror(errno.ECONNREFUSED)
         return serve(served, peer)

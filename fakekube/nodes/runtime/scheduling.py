@@ -180,21 +180,21 @@ class Task:
                 return self.coroutine.throw(Killed(signal))
             return self.coroutine.send(None)
         except StopIteration as end:
-            self._end(end.value)
+            self._set_exit_code(end.value)
         except Killed as killed:
-            self._end(128 + killed.signal)
+            self._set_exit_code(128 + killed.signal)
         except BrokenPipeError:
-            self._end(128 + SIGPIPE)
+            self._set_exit_code(128 + SIGPIPE)
         except RecursionError:
-            self._end(128 + SIGSEGV)
+            self._set_exit_code(128 + SIGSEGV)
         except Exception:
             _log.exception("%s failed", self.name)
-            self._end(1)
+            self._set_exit_code(1)
         finally:
             _local.task = before
         return None
 
-    def _end(self, code: int) -> None:
+    def _set_exit_code(self, code: int) -> None:
         self.exit_code = code
         self._notifier.notify()
 

@@ -160,19 +160,19 @@ def attach(container: Container, streams: Streams) -> Execution:
         for stop in carriers:
             stop()
         carriers.clear()
-        main.ended.unsubscribe(ended)
+        main.ended.unsubscribe(on_end)
         main.unfollow()
         if container.spec.get("stdinOnce") and streams.stdin is not None:
             main.stdin.close()
 
-    def ended() -> None:
+    def on_end() -> None:
         if main.exit is not None and not attachment.gone:
             detach()
             _close(streams)
             execution.finish(ExitStatus(0))
 
     main.attachments = [*main.attachments, attachment]
-    main.ended.subscribe(ended)
+    main.ended.subscribe(on_end)
     main.follow()
     if streams.stdin is not None and container.spec.get("stdin"):
         body = _carry(streams.stdin, main.stdin, close=bool(container.spec.get("stdinOnce")))
@@ -180,7 +180,7 @@ def attach(container: Container, streams: Streams) -> Execution:
     if streams.sizes is not None:
         carriers.append(_carry_sizes(streams.sizes, main.sizes))
     main.catch_up()
-    ended()
+    on_end()
     return execution
 
 

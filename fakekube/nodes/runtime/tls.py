@@ -196,3 +196,49 @@ class Client:
         data = self._sent.read()
         if data and not self._writer.pipe.abandoned:
             await self._writer.write(data)
+
+
+class BlockingClient:
+    """The client's side of TLS for probes, which accept every certificate. It blocks a thread.
+
+    Args:
+        connection: the connection.
+        timeout: the maximum real seconds for which the server is waited for.
+    """
+
+    def __init__(self, connection: Connection, timeout: float) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._received, self._sent)
+        self._connection, self._timeout = connection, timeout
+
+    def send(self, data: bytes) -> None:
+        """Sends data, after the handshake. Raises SSLError, TimeoutError, BrokenPipeError."""
+        self._repeat(self._object.do_handshake)
+        self._repeat(lambda: self._object.write(data))
+
+    def receive(self) -> bytes:
+        """Returns the next bytes; b"" at the end. Raises SSLError, TimeoutError."""
+        try:
+            return self._repeat(lambda: self._object.read(65536))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    def _repeat(self, act: Callable[[], T]) -> T:
+        while True:
+            try:
+                return act()
+            except ssl.SSLWantReadError:
+                self._flush()
+                data = self._connection.to_client.read_blocking(timeout=self._timeout)
+                if data:
+                    self._received.write(data)
+                else:
+                    self._received.write_eof()
+            finally:
+                self._flush()
+
+    def _flush(self) -> None:
+        if data := self._sent.read():
+            self._connection.from_client.write_all(data)

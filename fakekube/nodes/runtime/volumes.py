@@ -68,13 +68,13 @@ class Volumes:
             node = self._directory(volume)
             sub = one.get("subPath") or expand(one.get("subPathExpr") or "", environment)
             if sub:
-                node = self._below(node, sub)
+                node = self._node_below(node, sub)
             read_only = bool(one.get("readOnly")) or bool(
                 {"image", "configMap", "secret", "downwardAPI", "projected"} & volume.keys()
             )
             files.mount(one["mountPath"], node, read_only=read_only)
 
-    def _below(self, node: Node, path: str) -> Node:
+    def _node_below(self, node: Node, path: str) -> Node:
         """Returns the node at a sub-path: a copy if it is a file with computed content, else the file or directory itself."""
         view = FileSystem(node, self._now) if isinstance(node, Directory) else None
         if view is None:
@@ -96,7 +96,7 @@ class Volumes:
             found = self._directories[volume["name"]] = self._on_node(volume["hostPath"])
         if found is None:
             contents = self._contents_of(volume)
-            found = self._empty(volume) if contents is None else self._made(contents)
+            found = self._empty(volume) if contents is None else self._make_directory(contents)
             self._directories[volume["name"]] = found
         return found
 
@@ -124,7 +124,7 @@ class Volumes:
             "configMap": self._config_map,
             "secret": self._secret,
             "downwardAPI": self._downward,
-            "projected": self._projected,
+            "projected": self._projected_content,
         }
         for kind, make in sources.items():
             if kind in volume:
@@ -132,7 +132,7 @@ class Volumes:
                 return lambda: make(source, source.get("defaultMode", 0o644))
         return None
 
-    def _made(self, contents: Callable[[], dict[str, _Content]]) -> Directory:
+    def _make_directory(self, contents: Callable[[], dict[str, _Content]]) -> Directory:
         """Returns a directory in the layout of the atomic writer."""
         born = self._now()
 
@@ -160,12 +160,12 @@ class Volumes:
     # ------------------------------------------------------------ sources
 
     def _config_map(self, source: StoredObject, mode: int) -> dict[str, _Content]:
-        return self._keyed("configmaps", source.get("name") or "", source, mode)
+        return self._keys_content("configmaps", source.get("name") or "", source, mode)
 
     def _secret(self, source: StoredObject, mode: int) -> dict[str, _Content]:
-        return self._keyed("secrets", source.get("secretName") or source.get("name") or "", source, mode)
+        return self._keys_content("secrets", source.get("secretName") or source.get("name") or "", source, mode)
 
-    def _keyed(self, kind: str, name: str, source: StoredObject, mode: int) -> dict[str, _Content]:
+    def _keys_content(self, kind: str, name: str, source: StoredObject, mode: int) -> dict[str, _Content]:
         values = values_of(kind, self._pod()["metadata"]["namespace"], name, self._cluster)
         items = source.get("items")
         if not items:
@@ -182,7 +182,7 @@ class Volumes:
             made[item["path"]] = _Content(value.encode(), item.get("mode", mode))
         return made
 
-    def _projected(self, source: StoredObject, mode: int) -> dict[str, _Content]:
+    def _projected_content(self, source: StoredObject, mode: int) -> dict[str, _Content]:
         made: dict[str, _Content] = {}
         for one in source.get("sources") or ():
             if "serviceAccountToken" in one:

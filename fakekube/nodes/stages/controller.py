@@ -56,7 +56,7 @@ class StageController(Reconciler):
         self._waiting: dict[str, _Waiting] = {}
         self._addresses = Addresses()
         self._random = random.Random(0)
-        self._start_time = self._now()
+        self._start_time = self._micro_time()
         self._watch_stages()
         self.enqueue(RELOAD)
 
@@ -189,7 +189,7 @@ class StageController(Reconciler):
 
     # ------------------------------------------------------------ functions of templates
 
-    def _now(self) -> str:
+    def _micro_time(self) -> str:
         return self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _hold_addresses(self, obj: Object) -> None:
@@ -213,7 +213,7 @@ class StageController(Reconciler):
         uid, name = obj["metadata"].get("uid", ""), obj["metadata"]["name"]
         node_name = (obj.get("spec") or {}).get("nodeName", "") if obj["kind"] == "Pod" else name
         return {
-            "Now": self._now,
+            "Now": self._micro_time,
             "StartTime": lambda: self._start_time,
             "Version": lambda: git_version(self.context.version),
             "NodeIP": lambda: node_ip(node_name),

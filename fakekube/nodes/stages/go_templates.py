@@ -141,7 +141,7 @@ class _Parser:
         return _sequence(nodes), ""
 
     def _control(self, word: str, rest: str) -> _Node:
-        names, pipeline = _declared(rest)
+        names, pipeline = _parse_declaration(rest)
         value = self._pipeline(pipeline)
         body, end = self.block()
         otherwise: _Node = _sequence([])
@@ -154,10 +154,10 @@ class _Parser:
                 otherwise = self._control(inner, more)
             else:
                 otherwise, _ = self.block()
-        return {"if": _if, "with": _with, "range": _range}[word](names, value, body, otherwise)
+        return {"if": _if_action, "with": _with_action, "range": _range_action}[word](names, value, body, otherwise)
 
     def _action(self, text: str) -> _Node:
-        names, pipeline = _declared(text)
+        names, pipeline = _parse_declaration(text)
         if names:
             return _declare(names[0], self._pipeline(pipeline))
         found = re.match(r"(\$[A-Za-z_]\w*)\s*=\s*(.+)", text, re.S)
@@ -238,7 +238,7 @@ class _Parser:
         return value, place
 
 
-def _declared(text: str) -> tuple[list[str], str]:
+def _parse_declaration(text: str) -> tuple[list[str], str]:
     found = re.match(r"\s*(\$[A-Za-z_]\w*)\s*(?:,\s*(\$[A-Za-z_]\w*)\s*)?:=\s*(.+)", text, re.S)
     if found is None:
         return [], text
@@ -275,7 +275,7 @@ def _print(value: _Value) -> _Node:
     return lambda scope, out: out.append(sprint(value(scope)))
 
 
-def _inside(scope: _Scope, dot: Any, variables: dict[str, Any], body: _Node, out: list[str]) -> None:
+def _run_inside(scope: _Scope, dot: Any, variables: dict[str, Any], body: _Node, out: list[str]) -> None:
     before, scope.dot = scope.dot, dot
     scope.variables.append(variables)
     body(scope, out)
@@ -283,32 +283,32 @@ def _inside(scope: _Scope, dot: Any, variables: dict[str, Any], body: _Node, out
     scope.dot = before
 
 
-def _if(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
+def _if_action(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
     def run(scope: _Scope, out: list[str]) -> None:
         found = value(scope)
-        _inside(scope, scope.dot, {names[0]: found} if names else {}, body if is_true(found) else otherwise, out)
+        _run_inside(scope, scope.dot, {names[0]: found} if names else {}, body if is_true(found) else otherwise, out)
 
     return run
 
 
-def _with(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
+def _with_action(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
     def run(scope: _Scope, out: list[str]) -> None:
         found = value(scope)
         dot = found if is_true(found) else scope.dot
-        _inside(scope, dot, {names[0]: found} if names else {}, body if is_true(found) else otherwise, out)
+        _run_inside(scope, dot, {names[0]: found} if names else {}, body if is_true(found) else otherwise, out)
 
     return run
 
 
-def _range(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
+def _range_action(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
     def run(scope: _Scope, out: list[str]) -> None:
         found = value(scope)
         items = sorted(found.items()) if isinstance(found, dict) else list(enumerate(found or ()))
         for key, item in items:
             variables = {names[0]: item} if len(names) == 1 else dict(zip(names, (key, item), strict=False))
-            _inside(scope, item, variables, body, out)
+            _run_inside(scope, item, variables, body, out)
         if not items:
-            _inside(scope, scope.dot, {}, otherwise, out)
+            _run_inside(scope, scope.dot, {}, otherwise, out)
 
     return run
 
@@ -317,7 +317,7 @@ def _range(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _N
 
 
 def is_true(value: Any) -> bool:
-    """Whether a value is not the zero value of its type, as `if` decides."""
+    """Reports whether a value is not the zero value of its type, as `if` decides."""
     return value not in (None, False, 0, "") and not (isinstance(value, list | dict) and not value)
 
 
@@ -424,7 +424,7 @@ def _equal(one: Any, *others: Any) -> bool:
     return any(one == other for other in others)
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return lambda one, other: bool(compare(one, other))
 
 
@@ -442,10 +442,10 @@ PLAIN: Final[Mapping[str, Function]] = {
     "not": lambda value: not is_true(value),
     "eq": _equal,
     "ne": lambda one, other: one != other,
-    "lt": _ordered(lambda a, b: a < b),
-    "le": _ordered(lambda a, b: a <= b),
-    "gt": _ordered(lambda a, b: a > b),
-    "ge": _ordered(lambda a, b: a >= b),
+    "lt": _comparison(lambda a, b: a < b),
+    "le": _comparison(lambda a, b: a <= b),
+    "gt": _comparison(lambda a, b: a > b),
+    "ge": _comparison(lambda a, b: a >= b),
     "len": lambda value: len(value or ()),
     "index": _index,
     "printf": _printf,

@@ -47,7 +47,7 @@ def _comparable(one: Any, other: Any) -> bool:
 @lru_cache(maxsize=512)
 def compile_query(text: str) -> Query:
     """Compiles a query. Raises StageError if it is malformed or uses something unsupported."""
-    filter_ = _Parser(text).whole()
+    filter_ = _Parser(text).parse_query()
 
     def run(value: Any) -> list[Any]:
         try:
@@ -83,7 +83,7 @@ class _Parser:
         self._place += 1
         return token
 
-    def whole(self) -> _Filter:
+    def parse_query(self) -> _Filter:
         made = self._pipe()
         if self._look():
             raise StageError(f"jq: {self._look()!r} is not supported in {self._text!r}")
@@ -93,7 +93,7 @@ class _Parser:
         left = self._alternative()
         while self._look() == "|":
             self._take()
-            left = _piped(left, self._alternative())
+            left = _pipe_filters(left, self._alternative())
         return left
 
     def _alternative(self) -> _Filter:
@@ -113,7 +113,7 @@ class _Parser:
     def _comparison(self) -> _Filter:
         left = self._term()
         if self._look() in _COMPARISONS:
-            return _compared(self._take(), left, self._term())
+            return _compare_filter(self._take(), left, self._term())
         return left
 
     def _term(self) -> _Filter:
@@ -130,7 +130,7 @@ class _Parser:
             self._take(")")
             return self._suffixes({"select": _select, "map": _map, "has": _has}[token](inner))
         if token in ("length", "not", "keys", "tostring", "tonumber"):
-            return self._suffixes(_applied(token))
+            return self._suffixes(_function_filter(token))
         if token[0] == '"' or token[0] in "-0123456789" or token in ("true", "false", "null"):
             return _constant(json.loads(token))
         raise StageError(f"jq: {token!r} is not supported in {self._text!r}")
@@ -139,9 +139,9 @@ class _Parser:
         """Parses what follows a dot: a name, a quoted name, or nothing."""
         token = self._look()
         if token and (token[0].isalpha() or token[0] == "_"):
-            return _piped(base, _index(self._take()))
+            return _pipe_filters(base, _index(self._take()))
         if token and token[0] == '"':
-            return _piped(base, _index(json.loads(self._take())))
+            return _pipe_filters(base, _index(json.loads(self._take())))
         return base
 
     def _suffixes(self, base: _Filter) -> _Filter:
@@ -155,9 +155,9 @@ class _Parser:
             elif token == "[":
                 self._take()
                 if self._look() == "]":
-                    base = _piped(base, _iterate)
+                    base = _pipe_filters(base, _iterate)
                 else:
-                    base = _indexed(base, self._pipe())
+                    base = _index_filter(base, self._pipe())
                 self._take("]")
             elif token == "?":
                 self._take()
@@ -174,19 +174,19 @@ def _constant(constant: Any) -> _Filter:
     return lambda value: iter((constant,))
 
 
-def _piped(left: _Filter, right: _Filter) -> _Filter:
+def _pipe_filters(left: _Filter, right: _Filter) -> _Filter:
     return lambda value: (found for one in left(value) for found in right(one))
 
 
 def _index(key: Any) -> _Filter:
-    return lambda value: iter((_at(value, key),))
+    return lambda value: iter((_value_at(value, key),))
 
 
-def _indexed(base: _Filter, key: _Filter) -> _Filter:
-    return lambda value: (_at(one, found) for one in base(value) for found in key(value))
+def _index_filter(base: _Filter, key: _Filter) -> _Filter:
+    return lambda value: (_value_at(one, found) for one in base(value) for found in key(value))
 
 
-def _at(value: Any, key: Any) -> Any:
+def _value_at(value: Any, key: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, dict) and isinstance(key, str):
@@ -235,7 +235,7 @@ def _has(key: _Filter) -> _Filter:
     return run
 
 
-def _applied(name: str) -> _Filter:
+def _function_filter(name: str) -> _Filter:
     def run(value: Any) -> Iterator[Any]:
         if name == "not":
             yield value in (None, False)
@@ -256,7 +256,7 @@ def _applied(name: str) -> _Filter:
     return run
 
 
-def _compared(operator: str, left: _Filter, right: _Filter) -> _Filter:
+def _compare_filter(operator: str, left: _Filter, right: _Filter) -> _Filter:
     compare = _COMPARISONS[operator]
     return lambda value: (compare(one, other) for other in right(value) for one in left(value))
 

@@ -74,7 +74,7 @@ class Stage:
     """Whether the next stage is matched at once."""
 
     def matches(self, obj: StoredObject) -> bool:
-        """Whether the selector matches this object."""
+        """Reports whether the selector matches this object."""
         return all(test(obj) for test in self.tests)
 
     def weight_for(self, obj: StoredObject) -> int | None:

@@ -169,7 +169,38 @@ def test_an_http_hook_requests_a_path(cluster: Cluster) -> None:
     cluster.delete("pods", "p")
     cluster.settle()
     assert paths == ["/postStart yes", "/preStop yes"]
+    assert not messages(cluster, "FailedPreStopHook"), "an answer is enough, whatever its status"
+
+
+def test_an_http_hook_fails_without_an_answer(cluster: Cluster) -> None:
+    start(cluster, lifecycle={"preStop": {"httpGet": {"port": 8081}}}, ports=[{"containerPort": 8080}])
+    cluster.delete("pods", "p")
+    cluster.settle()
     assert messages(cluster, "FailedPreStopHook") == ["PreStopHook failed"]
+
+
+def redirecting(location: str) -> Callable[..., list[bytes]]:
+    """An application that redirects its root, and else answers 500."""
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        is_root = environ["PATH_INFO"] == "/"
+        start_response("302 Found" if is_root else "500 Wrong", [("Location", location)] if is_root else [])
+        return []
+
+    return application
+
+
+def test_an_http_probe_follows_redirections_to_the_same_host(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").serve(8080, redirecting("/fails"))
+    start(cluster, readinessProbe={"httpGet": {"port": 8080}})
+    assert not is_ready(cluster)
+    assert messages(cluster, "Unhealthy") == ["Readiness probe failed: HTTP probe failed with statuscode: 500"]
+
+
+def test_an_http_probe_succeeds_if_it_is_redirected_to_another_host(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").serve(8080, redirecting("http://example.com/"))
+    start(cluster, readinessProbe={"httpGet": {"port": 8080}})
+    assert is_ready(cluster)
 
 
 def test_a_sleep_before_the_stop_delays_it(cluster: Cluster) -> None:

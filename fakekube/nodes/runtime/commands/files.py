@@ -381,7 +381,7 @@ def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, i
                 kind = kinds.get(value, Node)
                 add(lambda path, node, kind=kind: isinstance(node, kind))  # type: ignore[misc]
             elif word in ("-name", "-iname", "-path"):
-                add(_named(word, value))
+                add(_name_test(word, value))
         elif word == "-exec":
             end = next((n for n, one in enumerate(args) if one in (";", "+")), len(args))
             action, args = ["-exec", *args[:end]], args[end + 1 :]
@@ -394,18 +394,18 @@ def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, i
     return tests, most, least, action
 
 
-def _named(word: str, pattern: str) -> _Found:
+def _name_test(word: str, pattern: str) -> _Found:
     """Returns the predicate for -name, -iname or -path."""
     expression = glob(pattern.lower() if word == "-iname" else pattern)
 
     def matches(path: str, _node: Node) -> bool:
-        shown = path if word == "-path" else _last(path)
+        shown = path if word == "-path" else _base_name(path)
         return expression.fullmatch(shown.lower() if word == "-iname" else shown)
 
     return matches
 
 
-def _last(path: str) -> str:
+def _base_name(path: str) -> str:
     return posixpath.basename(path.rstrip("/")) or path
 
 

@@ -138,16 +138,16 @@ class _Reader:
         step = _Step(first, last, negated, self._peek())
         self._at += 1
         if step.command in ("s", "y"):
-            source, step.text = self._delimited(), ""
+            source, step.text = self._parse_delimited(), ""
             self._at -= 1
-            step.text = self._delimited()
+            step.text = self._parse_delimited()
             if step.command == "y":
                 step.flags = source
                 return step
             found = re.compile(r"[gIip0-9]*").match(self._text, self._at)
             assert found is not None
             step.flags, self._at = found[0], found.end()
-            step.pattern = self._compiled(source, "i" in step.flags.lower())
+            step.pattern = self._compile(source, "i" in step.flags.lower())
         elif step.command in ("a", "i", "c"):
             end = self._text.find("\n", self._at)
             end = len(self._text) if end < 0 else end
@@ -169,10 +169,10 @@ class _Reader:
             self._at += 1
             return "$"
         if self._peek() == "/":
-            return self._compiled(self._delimited(), False)
+            return self._compile(self._parse_delimited(), False)
         return None
 
-    def _delimited(self) -> str:
+    def _parse_delimited(self) -> str:
         """Parses the text between two delimiters."""
         mark, start = self._peek(), self._at + 1
         self._at = start
@@ -183,7 +183,7 @@ class _Reader:
         self._at += 1
         return self._text[start : self._at - 1].replace(f"\\{mark}", mark)
 
-    def _compiled(self, source: str, ignore: bool) -> Expression:
+    def _compile(self, source: str, ignore: bool) -> Expression:
         try:
             return compile_posix(source, extended=self._extended, ignore_case=ignore)
         except PatternError as error:
@@ -191,14 +191,14 @@ class _Reader:
 
 
 def _replacement(text: str, found: Match) -> str:
-    def one(part: re.Match[str]) -> str:
+    def replace_part(part: re.Match[str]) -> str:
         if part[0] == "&":
             return found[0]
         if part[1].isdigit():
             return found[int(part[1])] if int(part[1]) <= found.groups else ""
         return {"n": "\n", "t": "\t"}.get(part[1], part[1])
 
-    return re.sub(r"&|\\(.)", one, text, flags=re.DOTALL)
+    return re.sub(r"&|\\(.)", replace_part, text, flags=re.DOTALL)
 
 
 async def _apply(step: _Step, line: str) -> tuple[str, bool]:

@@ -7,12 +7,15 @@ Specified by: busybox networking (wget, nc, ping, nslookup.c); curl(1); BIND's d
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ssl
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from fakekube.apis.validation.ip import parse_ip
+from fakekube.net.http1 import BodyError
+from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseParser
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
@@ -28,29 +31,24 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class _Answer:
-    """A parsed HTTP response."""
+    """An HTTP response."""
 
-    def __init__(self, data: bytes) -> None:
-        head, _, body = data.partition(b"\r\n\r\n")
-        lines = head.decode("latin-1").split("\r\n")
-        self.line = lines[0]
-        words = lines[0].split(" ", 2)
-        self.code = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
-        self.reason = words[2] if len(words) > 2 else ""
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in (one.partition(":") for one in lines[1:])}
-        self.head = head
-        self.body = _unchunked(body) if "chunked" in self.headers.get("transfer-encoding", "") else body
-
-
-def _unchunked(body: bytes) -> bytes:
-    made = b""
-    while body:
-        size, _, body = body.partition(b"\r\n")
-        length = int(size.partition(b";")[0] or b"0", 16)
-        if not length:
-            break
-        made, body = made + body[:length], body[length + 2 :]
-    return made
+    def __init__(self, data: bytes, method: str) -> None:
+        self.head = data.partition(b"\r\n\r\n")[0]
+        self.line = self.head.partition(b"\r\n")[0].decode("latin-1")
+        self.code, self.headers, self.body = 0, dict[str, str](), b""
+        parser = ResponseParser()
+        for part in (data, b"") if data else (b"",):
+            parser.feed(part)
+        try:
+            response = parser.response(method)
+        except (ConnectionEndedError, MalformedResponseError):
+            return
+        assert response is not None, "the connection has ended"
+        self.code, self.headers = response.status, {name.lower(): value for name, value in response.headers}
+        with contextlib.suppress(BodyError):  # what has arrived counts
+            while piece := parser.body():
+                self.body += piece
 
 
 async def _send(connection: Connection, data: bytes) -> None:
@@ -88,9 +86,9 @@ async def _request(program: Program, url: str, request: _Request) -> _Answer:
         if parts.scheme == "https":
             from fakekube.nodes.runtime.tls import Client
 
-            return _Answer(await Client(connection, host, request.authorities).exchange(data))
+            return _Answer(await Client(connection, host, request.authorities).exchange(data), method)
         await _send(connection, data)
-        return _Answer(await PipeReader(connection.to_client).read_all())
+        return _Answer(await PipeReader(connection.to_client).read_all(), method)
     finally:
         connection.from_client.close()
         connection.to_client.abandon()
@@ -178,20 +176,20 @@ async def _fetch(program: Program, url: str, request: _Request, flags: dict[str,
         try:
             answer = await _request(program, url, request._replace(headers=["Accept: */*", *request.headers]))
         except NoSuchHost:
-            return await _failed(program, 6, f"Could not resolve host: {parts.hostname}", quiet)
+            return await _report_failure(program, 6, f"Could not resolve host: {parts.hostname}", quiet)
         except ssl.SSLError:
-            return await _failed(program, 60, "SSL certificate problem: unable to get local issuer certificate", quiet)
+            return await _report_failure(program, 60, "SSL certificate problem: unable to get local issuer certificate", quiet)
         except OSError:
             text = f"Failed to connect to {parts.hostname} port {parts.port or 80} after 0 ms: Could not connect to server"
-            return await _failed(program, 7, text, quiet)
+            return await _report_failure(program, 7, text, quiet)
         if not answer.code:
-            return await _failed(program, 52, "Empty reply from server", quiet)
+            return await _report_failure(program, 52, "Empty reply from server", quiet)
         if "L" not in flags or answer.code not in _REDIRECTS or "location" not in answer.headers:
             break
         where = answer.headers["location"]
         url = where if "://" in where else f"http://{parts.netloc}{where}"
     if "f" in flags and answer.code >= 400:
-        return await _failed(program, 22, f"The requested URL returned error: {answer.code}", quiet)
+        return await _report_failure(program, 22, f"The requested URL returned error: {answer.code}", quiet)
     shown = answer.head + b"\r\n\r\n" if flags.keys() & {"i", "I"} else b""
     if "I" not in flags:
         shown += answer.body
@@ -207,7 +205,7 @@ async def _fetch(program: Program, url: str, request: _Request, flags: dict[str,
     return 0
 
 
-async def _failed(program: Program, code: int, text: str, quiet: bool) -> int:
+async def _report_failure(program: Program, code: int, text: str, quiet: bool) -> int:
     if not quiet:
         await program.stderr.write(f"curl: ({code}) {text}\n".encode())
     return code
@@ -221,14 +219,14 @@ class _Listener:
         self._notifier = Notifier()
         self._found: Connection | None = None
 
-    def _connected(self, peer: Peer) -> Connection:
-        self._listeners.stop(self._port, self._connected)
+    def _accept_connection(self, peer: Peer) -> Connection:
+        self._listeners.stop(self._port, self._accept_connection)
         found = self._found = Connection(Pipe(), Pipe())
         self._notifier.notify()  # `accept` may take it at once, in another thread
         return found
 
     async def accept(self) -> Connection:
-        with self._listeners.tcp(self._port, self._connected, shared=True):
+        with self._listeners.tcp(self._port, self._accept_connection, shared=True):
             try:
                 return await until(lambda: self._found, self._notifier)
             finally:

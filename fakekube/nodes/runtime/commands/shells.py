@@ -198,7 +198,7 @@ class _Test:
     def __init__(self, program: Program, words: list[str]) -> None:
         self._program, self._words = program, words
 
-    def whole(self) -> bool:
+    def parse_expression(self) -> bool:
         value = self._or()
         if self._words:
             raise Usage(f"{self._words[0]}: unknown operand", 2)
@@ -272,7 +272,7 @@ async def _test(program: Program) -> int:
         end = "]" * len(program.name)
         if not words or words.pop() != end:
             return await program.complain(f"missing {end}", 2)
-    return 1 if not words else int(not _Test(program, words).whole())
+    return 1 if not words else int(not _Test(program, words).parse_expression())
 
 
 async def _true(program: Program) -> int:

@@ -240,7 +240,7 @@ async def _uptime(program: Program) -> int:
     return 0
 
 
-async def _free(program: Program) -> int:
+async def _run_free(program: Program) -> int:
     flags, _ = options(program, "mkgbh")
     total = program.host.memory_limit // (1024**2 if "m" in flags else 1024)
     head = "              total        used        free      shared  buff/cache   available\n"
@@ -253,7 +253,7 @@ async def _nproc(program: Program) -> int:
     return 0
 
 
-async def _which(program: Program) -> int:
+async def _run_which(program: Program) -> int:
     from fakekube.nodes.runtime.shell.state import find_program
 
     code = 0
@@ -297,7 +297,7 @@ async def _clear(program: Program) -> int:
     return 0
 
 
-async def _nothing(program: Program) -> int:
+async def _do_nothing(program: Program) -> int:
     return 0
 
 
@@ -346,7 +346,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "clear": _clear,
     "date": _date,
     "env": _env,
-    "free": _free,
+    "free": _run_free,
     "groups": _groups,
     "hostname": _hostname,
     "id": _id,
@@ -360,7 +360,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "pwd": _pwd,
     "sleep": _sleep,
     "stty": _stty,
-    "sync": _nothing,
+    "sync": _do_nothing,
     "time": _time,
     "timeout": _timeout,
     "top": _top,
@@ -368,7 +368,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "uname": _uname,
     "uptime": _uptime,
     "usleep": _usleep,
-    "which": _which,
+    "which": _run_which,
     "whoami": _whoami,
     "xargs": _xargs,
 }

@@ -24,14 +24,14 @@ _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|(.))", re.
 def unescape(text: str) -> str:
     """Replaces backslash escapes."""
 
-    def one(found: re.Match[str]) -> str:
+    def replace_escape(found: re.Match[str]) -> str:
         if found[1]:
             return bytes([int(found[1], 16)]).decode("utf-8", "surrogateescape")
         if found[2]:
             return bytes([int(found[2], 8) & 255]).decode("utf-8", "surrogateescape")
         return _ESCAPES.get(found[3], found[0])
 
-    return _ESCAPE.sub(one, text)
+    return _ESCAPE.sub(replace_escape, text)
 
 
 async def _echo(program: Program) -> int:
@@ -59,12 +59,12 @@ async def _printf(program: Program) -> int:
     pattern, rest = program.args[0], list(program.args[1:])
     while True:
         before = len(rest)
-        await program.write(_formatted(pattern, rest))
+        await program.write(_format(pattern, rest))
         if not rest or len(rest) == before:
             return 0
 
 
-def _formatted(pattern: str, rest: list[str]) -> str:
+def _format(pattern: str, rest: list[str]) -> str:
     def convert(found: re.Match[str]) -> str:
         if found[1] == "%":
             return "%"
@@ -383,7 +383,7 @@ async def _seq(program: Program) -> int:
     return 0
 
 
-async def _yes(program: Program) -> int:
+async def _run_yes(program: Program) -> int:
     line = " ".join(program.args) or "y"
     block = f"{line}\n" * max(1, 4096 // (len(line) + 1))
     while True:
@@ -452,7 +452,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "tr": _tr,
     "uniq": _uniq,
     "wc": _wc,
-    "yes": _yes,
+    "yes": _run_yes,
     "base64": _base64,
     "hexdump": _hexdump,
     "md5sum": _sum,

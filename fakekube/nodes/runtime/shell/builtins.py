@@ -262,13 +262,13 @@ async def _read(program: Program, shell: ShellState) -> int:
         ended, line = more.endswith("\n"), line[:-1] + more.removesuffix("\n")
     names = names or ["REPLY"]
     separators = shell.variables.get("IFS", " \t\n")
-    values = _divided(line if raw else re.sub(r"\\(.)", r"\1", line), separators, len(names))
+    values = _split_fields(line if raw else re.sub(r"\\(.)", r"\1", line), separators, len(names))
     for number, name in enumerate(names):
         shell.set_variable(name, values[number] if number < len(values) else "")
     return 0 if ended else 1
 
 
-def _divided(line: str, separators: str, count: int) -> list[str]:
+def _split_fields(line: str, separators: str, count: int) -> list[str]:
     blanks = "".join(one for one in separators if one in " \t\n")
     if not separators:
         return [line]

@@ -79,7 +79,7 @@ def evaluate(text: str, variables: MutableMapping[str, str]) -> int:
     return value
 
 
-def _wrapped(value: int) -> int:
+def _wrap_to_64_bits(value: int) -> int:
     value %= _WRAP
     return value - _WRAP if value >= _WRAP // 2 else value
 
@@ -106,7 +106,7 @@ class _Reader:
             name, operator = self.tokens.pop(0), self.tokens.pop(0)
             value = self.assignment()
             if operator != "=":
-                value = _wrapped(_OPERATIONS[operator[:-1]](self._value(name), value))
+                value = _wrap_to_64_bits(_OPERATIONS[operator[:-1]](self._value(name), value))
             self._variables[name] = str(value)
             return value
         return self._conditional()
@@ -129,7 +129,7 @@ class _Reader:
         value = self._binary(level + 1)
         while self._peek() in _LEVELS[level]:
             operator = self.tokens.pop(0)
-            value = _wrapped(_OPERATIONS[operator](value, self._binary(level + 1)))
+            value = _wrap_to_64_bits(_OPERATIONS[operator](value, self._binary(level + 1)))
         return value
 
     def _unary(self) -> int:

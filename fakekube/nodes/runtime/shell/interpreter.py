@@ -126,14 +126,14 @@ class Shell(ShellState):
         return task
 
     async def _and_or(self, item: AndOr) -> int:
-        status = await self._checked(self._pipeline(item.first), last=not item.rest)
+        status = await self._run_checked(self._pipeline(item.first), last=not item.rest)
         for number, (operator, pipeline) in enumerate(item.rest, 1):
             if (status == 0) is (operator == "&&"):
                 self.status = status
-                status = await self._checked(self._pipeline(pipeline), last=number == len(item.rest))
+                status = await self._run_checked(self._pipeline(pipeline), last=number == len(item.rest))
         return status
 
-    async def _checked(self, running: Awaitable[tuple[int, bool]], *, last: bool) -> int:
+    async def _run_checked(self, running: Awaitable[tuple[int, bool]], *, last: bool) -> int:
         """Waits for a pipeline, and returns its status. With `set -e`, the failure of the last one of a list ends the shell."""
         self.checked += not last
         try:
@@ -151,12 +151,12 @@ class Shell(ShellState):
             if len(pipeline.commands) == 1:
                 status = await self._command(pipeline.commands[0])
             else:
-                status = await self._connected(pipeline.commands)
+                status = await self._run_connected(pipeline.commands)
         finally:
             self.checked -= pipeline.negated
         return (int(status == 0), False) if pipeline.negated else (status, True)
 
-    async def _connected(self, commands: Sequence[Command]) -> int:
+    async def _run_connected(self, commands: Sequence[Command]) -> int:
         """Runs the commands of a pipeline concurrently, connected by pipes; returns the status."""
         tasks = []
         reader: Descriptor | None = None
@@ -187,13 +187,13 @@ class Shell(ShellState):
     async def _command(self, command: Command) -> int:
         await checkpoint()
         if isinstance(command, Simple):
-            return await self._guarded(self._simple(command))
+            return await self._run_guarded(self._simple(command))
         if isinstance(command, Function):
             self.functions[command.name] = command.body
             return 0
-        return await self._guarded(self._compound(command))
+        return await self._run_guarded(self._compound(command))
 
-    async def _guarded(self, running: Awaitable[int]) -> int:
+    async def _run_guarded(self, running: Awaitable[int]) -> int:
         try:
             return await running
         except ExpansionError as error:
@@ -206,7 +206,7 @@ class Shell(ShellState):
     async def _compound(self, command: Command) -> int:
         if isinstance(command, Subshell):
             inner = self.fork()
-            opened = await self._redirected(command.redirects, inner.descriptors)
+            opened = await self._redirect(command.redirects, inner.descriptors)
             if opened is None:
                 return 1
             try:
@@ -216,7 +216,7 @@ class Shell(ShellState):
         if not command.redirects:
             return await self._run_compound(command)
         before = dict(self.descriptors)
-        opened = await self._redirected(command.redirects, self.descriptors)
+        opened = await self._redirect(command.redirects, self.descriptors)
         if opened is None:
             self.descriptors = before
             return 1
@@ -230,13 +230,13 @@ class Shell(ShellState):
         if isinstance(command, Group):
             return await self.run(command.body)
         if isinstance(command, If):
-            return await self._if(command)
+            return await self._run_if(command)
         if isinstance(command, Loop):
-            return await self._loop(command)
+            return await self._run_loop(command)
         if isinstance(command, For):
-            return await self._for(command)
+            return await self._run_for(command)
         assert isinstance(command, Case)
-        return await self._case(command)
+        return await self._run_case(command)
 
     async def _condition(self, script: Script) -> bool:
         self.checked += 1
@@ -245,19 +245,19 @@ class Shell(ShellState):
         finally:
             self.checked -= 1
 
-    async def _if(self, command: If) -> int:
+    async def _run_if(self, command: If) -> int:
         for condition, body in command.branches:
             if await self._condition(condition):
                 return await self.run(body)
         return 0 if command.otherwise is None else await self.run(command.otherwise)
 
-    async def _loop(self, command: Loop) -> int:
+    async def _run_loop(self, command: Loop) -> int:
         async def goes_on() -> bool:
             return (await self._condition(command.condition)) is not command.until
 
         return await self._repeat(command.body, goes_on)
 
-    async def _for(self, command: For) -> int:
+    async def _run_for(self, command: For) -> int:
         values = iter(list(self.arguments) if command.words is None else await fields(command.words, self))
 
         async def goes_on() -> bool:
@@ -279,7 +279,7 @@ class Shell(ShellState):
                     return 0
         return status
 
-    async def _case(self, command: Case) -> int:
+    async def _run_case(self, command: Case) -> int:
         value = await text(command.word, self)
         for wanted, body in command.branches:
             for one in wanted:
@@ -297,7 +297,7 @@ class Shell(ShellState):
         if "x" in self.options:
             await self.descriptors[2].write(f"+ {' '.join(argv)}\n".encode("utf-8", "surrogateescape"))
         descriptors = dict(self.descriptors)
-        opened = await self._redirected(command.redirects, descriptors)
+        opened = await self._redirect(command.redirects, descriptors)
         if opened is None:
             return 1
         if argv[0] == "exec" and len(argv) == 1:  # the redirections remain
@@ -311,7 +311,7 @@ class Shell(ShellState):
     async def _assign(self, assigned: list[tuple[str, str]], command: Simple, status: int) -> int:
         for name, value in assigned:
             self.set_variable(name, value)
-        opened = await self._redirected(command.redirects, dict(self.descriptors))
+        opened = await self._redirect(command.redirects, dict(self.descriptors))
         if opened is None:
             return 1
         _close_all(opened)
@@ -373,7 +373,7 @@ class Shell(ShellState):
 
     # ------------------------------------------------------------ redirections
 
-    async def _redirected(self, redirects: Sequence[Redirect], descriptors: dict[int, Descriptor]) -> list[Descriptor] | None:
+    async def _redirect(self, redirects: Sequence[Redirect], descriptors: dict[int, Descriptor]) -> list[Descriptor] | None:
         """Applies redirections to descriptors. Returns the opened ones; None, after an error message, if one cannot be opened."""
         opened: list[Descriptor] = []
         for one in redirects:

@@ -66,10 +66,10 @@ class WordParser(ABC):
         """Parses another text as a program. Raises ShellSyntaxError."""
 
     @abstractmethod
-    def substituted(self) -> Script:
+    def parse_substitution(self) -> Script:
         """Parses the script of `$(script)` after the first parenthesis, and the second parenthesis. Raises ShellSyntaxError."""
 
-    def whole(self, *, quoted: bool) -> Word:
+    def parse_whole_word(self, *, quoted: bool) -> Word:
         """Parses the whole text as one word: as in double quotes if `quoted`. Raises ShellSyntaxError."""
         return tuple(self.parts(lambda: self.at >= len(self.text), quoted=quoted, plain=True))
 
@@ -114,7 +114,7 @@ class WordParser(ABC):
                 self._escape(found, text, flush, quoted=quoted)
             elif one == "'" and not quoted:
                 flush()
-                found.append(Literal(self._until("'"), quoted=True))
+                found.append(Literal(self._parse_quoted("'"), quoted=True))
             elif one == '"' and not plain:
                 flush()
                 self.at += 1
@@ -145,7 +145,7 @@ class WordParser(ABC):
         flush()
         found.append(Literal(following or "\\", quoted=True))
 
-    def _until(self, quote: str) -> str:
+    def _parse_quoted(self, quote: str) -> str:
         """Parses the text between two quotes."""
         end = self.text.find(quote, self.at + 1)
         if end < 0:
@@ -157,15 +157,15 @@ class WordParser(ABC):
     def _expansion(self, *, quoted: bool) -> Part | None:
         """Parses an expansion that begins with `$` or a backquote; returns None if the dollar sign is literal."""
         if self._peek() == "`":
-            inner = re.sub(r"\\([\\`$])", r"\1", self._until("`"))
+            inner = re.sub(r"\\([\\`$])", r"\1", self._parse_quoted("`"))
             return Substitution(self.parse(inner), quoted)
         if self._peek(3) == "$((" and (expression := self._arithmetic()) is not None:
-            return Arithmetic(type(self)(expression).whole(quoted=True), quoted)
+            return Arithmetic(type(self)(expression).parse_whole_word(quoted=True), quoted)
         if self._peek(2) == "$(":
             self.at += 2
-            return Substitution(self.substituted(), quoted)
+            return Substitution(self.parse_substitution(), quoted)
         if self._peek(2) == "${":
-            return self._braced(quoted=quoted)
+            return self._parse_braced_parameter(quoted=quoted)
         following = self.text[self.at + 1 : self.at + 2]
         name = _NAME.match(self.text, self.at + 1)
         if name is not None:
@@ -194,7 +194,7 @@ class WordParser(ABC):
             place += 1
         raise IncompleteError("unterminated arithmetic expansion")
 
-    def _braced(self, *, quoted: bool) -> Part:
+    def _parse_braced_parameter(self, *, quoted: bool) -> Part:
         self.at += 2
         length = self._peek() == "#" and self.text[self.at + 1 : self.at + 2] not in ("}", "")
         if length:
@@ -244,13 +244,13 @@ def parse(text: str) -> Script:
     script = parser.script(frozenset())
     parser.skip_lines()
     if parser.at < len(text):
-        raise parser.unexpected()
+        raise parser.syntax_error()
     return script
 
 
 def parse_word(text: str, *, quoted: bool) -> Word:
     """Parses a text as one word: as in double quotes if `quoted`, as in a here-document. Raises ShellSyntaxError."""
-    return _Parser(text).whole(quoted=quoted)
+    return _Parser(text).parse_whole_word(quoted=quoted)
 
 
 class _Parser(WordParser):
@@ -265,10 +265,10 @@ class _Parser(WordParser):
     def parse(self, text: str) -> Script:
         return parse(text)
 
-    def substituted(self) -> Script:
+    def parse_substitution(self) -> Script:
         script = self.script(frozenset())
         if not self._take(")"):
-            raise self.unexpected()
+            raise self.syntax_error()
         return script
 
     # ------------------------------------------------------------ tokens
@@ -291,7 +291,7 @@ class _Parser(WordParser):
         while self._take("\n"):
             pass
 
-    def _reserved(self) -> str:
+    def _peek_reserved(self) -> str:
         """Returns the next reserved word; "" if there is none."""
         self._skip_blanks()
         end = self.at
@@ -301,7 +301,7 @@ class _Parser(WordParser):
         return word if word in _RESERVED else ""
 
     def _take_reserved(self, word: str) -> bool:
-        if self._reserved() != word:
+        if self._peek_reserved() != word:
             return False
         self.at += len(word)
         return True
@@ -309,14 +309,14 @@ class _Parser(WordParser):
     def _expect(self, word: str) -> None:
         self.skip_lines()
         if not self._take_reserved(word):
-            raise self.unexpected()
+            raise self.syntax_error()
 
-    def unexpected(self) -> ShellSyntaxError:
+    def syntax_error(self) -> ShellSyntaxError:
         """Returns the error for the next token."""
         self._skip_blanks()
         if self.at >= len(self.text):
             return IncompleteError("unexpected end of file")
-        found = self._operator() or self._reserved() or re.split(r"[\s;&|<>()]", self.text[self.at :], maxsplit=1)[0]
+        found = self._operator() or self._peek_reserved() or re.split(r"[\s;&|<>()]", self.text[self.at :], maxsplit=1)[0]
         shown = "newline" if found == "\n" else f'"{found}"'
         return ShellSyntaxError(f"unexpected {shown}")
 
@@ -327,7 +327,7 @@ class _Parser(WordParser):
         items: list[AndOr] = []
         while True:
             self.skip_lines()
-            if self.at >= len(self.text) or self._operator() in (")", ";;") or self._reserved() in ends - {""}:
+            if self.at >= len(self.text) or self._operator() in (")", ";;") or self._peek_reserved() in ends - {""}:
                 break
             self._skip_blanks()
             if self.at >= len(self.text):
@@ -336,15 +336,15 @@ class _Parser(WordParser):
             if self._take("&"):
                 item = replace(item, background=True)
             elif not self._take(";") and self._operator() not in ("\n", ")", ";;") and self.at < len(self.text):
-                raise self.unexpected()
+                raise self.syntax_error()
             items.append(item)
         return Script(tuple(items))
 
     def _body(self, *ends: str) -> Script:
         """Parses a list, which must not be empty, up to a reserved word."""
         found = self.script(frozenset(ends))
-        if not found.items or self._reserved() not in ends:
-            raise self.unexpected()
+        if not found.items or self._peek_reserved() not in ends:
+            raise self.syntax_error()
         return found
 
     def _and_or(self) -> AndOr:
@@ -371,27 +371,27 @@ class _Parser(WordParser):
             "if": self._if,
             "while": lambda: self._loop("while"),
             "until": lambda: self._loop("until"),
-            "for": self._for,
+            "for": self._parse_for,
             "case": self._case,
         }
-        word = self._reserved()
+        word = self._peek_reserved()
         made: Command
         if word in compound:
             self._take_reserved(word)
             made = compound[word]()
         elif word:
-            raise self.unexpected()
+            raise self.syntax_error()
         elif self._take("("):
             body = self.script(frozenset())
             if not self._take(")"):
-                raise self.unexpected()
+                raise self.syntax_error()
             made = Subshell(body)
         else:
             return self._simple()
         redirects: list[Redirect] = []
         while self._redirect(redirects):
             pass
-        return _with(made, redirects)
+        return _with_redirects(made, redirects)
 
     def _group(self) -> Command:
         body = self._body("}")
@@ -421,7 +421,7 @@ class _Parser(WordParser):
         self._expect("done")
         return body
 
-    def _for(self) -> Command:
+    def _parse_for(self) -> Command:
         name = self._name()
         self.skip_lines()
         words: tuple[Word, ...] | None = None
@@ -436,7 +436,7 @@ class _Parser(WordParser):
     def _case(self) -> Command:
         word = self._word()
         if word is None:
-            raise self.unexpected()
+            raise self.syntax_error()
         self._expect("in")
         branches = []
         self.skip_lines()
@@ -448,11 +448,11 @@ class _Parser(WordParser):
                 if not self._take("|"):
                     break
             if not patterns or not self._take(")"):
-                raise self.unexpected()
+                raise self.syntax_error()
             branches.append((tuple(patterns), self.script(frozenset({"esac"}))))
             self.skip_lines()
-            if not self._take(";;") and self._reserved() != "esac":
-                raise self.unexpected()
+            if not self._take(";;") and self._peek_reserved() != "esac":
+                raise self.syntax_error()
             self.skip_lines()
         return Case(word, tuple(branches))
 
@@ -460,7 +460,7 @@ class _Parser(WordParser):
         self._skip_blanks()
         found = _NAME.match(self.text, self.at)
         if found is None:
-            raise self.unexpected()
+            raise self.syntax_error()
         self.at = found.end()
         return found[0]
 
@@ -483,12 +483,12 @@ class _Parser(WordParser):
             words.append(word)
             if len(words) == 1 and not assignments and _is_name(word) and self._take("("):
                 if not self._take(")"):
-                    raise self.unexpected()
+                    raise self.syntax_error()
                 self.skip_lines()
                 return Function(word[0].text, self._command())  # type: ignore[union-attr]
         if not (assignments or words or redirects):
-            raise self.unexpected()
-        return _with(Simple(tuple(assignments), tuple(words)), redirects)
+            raise self.syntax_error()
+        return _with_redirects(Simple(tuple(assignments), tuple(words)), redirects)
 
     # ------------------------------------------------------------ redirections
 
@@ -509,7 +509,7 @@ class _Parser(WordParser):
             return True
         target = self._word()
         if target is None:
-            raise self.unexpected()
+            raise self.syntax_error()
         if operator == "&>":
             into += [Redirect(1, ">", target), Redirect(2, ">&", (Literal("1"),))]
             return True
@@ -520,7 +520,7 @@ class _Parser(WordParser):
     def _begin_document(self, into: list[Redirect], descriptor: int, operator: str) -> None:
         word = self._word()
         if word is None:
-            raise self.unexpected()
+            raise self.syntax_error()
         end = "".join(part.text for part in word if isinstance(part, Literal))
         quoted = any(isinstance(part, Literal) and part.quoted for part in word)
         into.append(Redirect(descriptor, "<<", ()))
@@ -549,6 +549,6 @@ def _is_name(word: Word) -> bool:
     return len(word) == 1 and isinstance(word[0], Literal) and not word[0].quoted and bool(re.fullmatch(r"[\w.-]+", word[0].text))
 
 
-def _with(command: Command, redirects: list[Redirect]) -> Command:
+def _with_redirects(command: Command, redirects: list[Redirect]) -> Command:
     """Returns the command with redirections. The list is shared: the text of a here-document is put into it later."""
     return replace(command, redirects=redirects) if redirects else command
