@@ -24,6 +24,7 @@ from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
 from fakekube.nodes.pod_status import TERMINAL
+from fakekube.nodes.running_pods import insufficient_resource
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
@@ -57,8 +58,8 @@ def rejection(pod: Object, node: Object, others: Iterable[Object]) -> Rejection 
 def _rejections(pod: PodInfo, node: NodeInfo) -> Iterator[Rejection]:
     requests = {name: amount for name, amount in pod.requests.items() if "/" not in name or name in node.allocatable}
     for lacking in insufficient_resources(requests, node.allocatable, node.requested, len(node.pods)):
-        amounts = f"requested: {lacking.requested}, used: {lacking.used}, capacity: {lacking.capacity}"
-        yield Rejection(f"OutOf{lacking.resource}", f"Node didn't have enough resource: {lacking.resource}, {amounts}")
+        message = insufficient_resource(lacking.resource, lacking.requested, lacking.used, lacking.capacity)
+        yield Rejection(f"OutOf{lacking.resource}", message)
     matches = required_node_affinity(pod.obj["spec"])
     if matches is not None and not matches(node.obj):
         yield _predicate(NodeAffinity)

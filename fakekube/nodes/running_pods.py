@@ -144,8 +144,13 @@ def why_deferred(pod: StoredObject, node: StoredObject, others: Iterable[StoredO
             )
         )
         if requested > capacity - taken:
-            return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {taken}, capacity: {capacity}"
+            return insufficient_resource(resource, requested, taken, capacity)
     return ""
+
+
+def insufficient_resource(resource: str, requested: int, used: int, capacity: int) -> str:
+    """Returns the message of a pod that a node has not enough of a resource for (InsufficientResourceError.Error)."""
+    return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
 
 
 def pending_condition(pod: StoredObject, message: str, now: str) -> dict[str, Any]:

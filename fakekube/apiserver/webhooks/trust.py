@@ -32,7 +32,7 @@ from cryptography.x509.oid import NameOID
 
 _FAILED = "tls: failed to verify certificate: x509: "
 _NO_TLS = "tls: first record does not look like a TLS handshake"
-_HTTP = "http: server gave HTTP response to HTTPS client"
+HTTP_ANSWER = "http: server gave HTTP response to HTTPS client"
 
 
 class UntrustedError(Exception):
@@ -213,4 +213,4 @@ def _handshake_error(peer: tuple[str, int], timeout: float | None, error: ssl.SS
         hello.do_handshake()
     with socket.create_connection(peer[:2], timeout) as plain:
         plain.sendall(sent.read())
-        return _HTTP if plain.recv(5) == b"HTTP/" else _NO_TLS
+        return HTTP_ANSWER if plain.recv(5) == b"HTTP/" else _NO_TLS

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from fakekube.apiserver.webhooks.trust import HTTP_ANSWER
 from fakekube.controllers.objects import StoredObject
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
@@ -122,7 +123,8 @@ def _get(container: Container, action: StoredObject, limit: float, caller: Calle
         except (BrokenPipeError, ConnectionEndedError):
             return f'Get "{url}": EOF'
         except ssl.SSLError as error:
-            return f'Get "{url}": {_TLS_ERRORS.get(error.reason, f"remote error: tls: {error.reason}")}'
+            plain = error.reason in _PLAIN_ANSWERS
+            return f'Get "{url}": {HTTP_ANSWER if plain else f"remote error: tls: {error.reason}"}'
         except (OSError, MalformedResponseError) as error:
             return f'Get "{url}": {error}'
         url = urljoin(url, location)
@@ -131,11 +133,8 @@ def _get(container: Container, action: StoredObject, limit: float, caller: Calle
     return f'Get "{url}": stopped after {_MAX_REDIRECTS} redirects'
 
 
-#: OpenSSL's reasons in the words of crypto/tls.
-_TLS_ERRORS: Final[Mapping[str, str]] = {
-    "WRONG_VERSION_NUMBER": "http: server gave HTTP response to HTTPS client",
-    "HTTP_REQUEST": "http: server gave HTTP response to HTTPS client",
-}
+#: OpenSSL's reasons if a server does not speak TLS.
+_PLAIN_ANSWERS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST"})
 
 
 def _send(container: Container, url: SplitResult, fields: Mapping[str, str], limit: float) -> tuple[int, str]:

@@ -5,6 +5,8 @@ Specified by: POSIX.1-2017, Shell & Utilities, 2.14 (Special Built-In Utilities)
 
 from __future__ import annotations
 
+import errno
+import os
 import posixpath
 import re
 from collections.abc import Awaitable, Callable
@@ -198,7 +200,7 @@ async def _source(program: Program, shell: ShellState) -> int:
     try:
         content = shell.files.read(program.args[0], shell.cwd)
     except OSError:
-        await shell.complain(f".: can't open '{program.args[0]}': No such file or directory", dict(program.descriptors))
+        await shell.complain(f".: can't open '{program.args[0]}': {os.strerror(errno.ENOENT)}", dict(program.descriptors))
         raise Exit(2) from None
     try:
         return await _run(content.decode("utf-8", "surrogateescape"), program, shell)
