@@ -12,41 +12,10 @@ import json
 import multiprocessing
 import selectors
 import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
-from urllib.parse import urlsplit
 
-__all__ = ["main", "measure", "served"]
-
-CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-
-
-class served:
-    """A context manager that runs `fakekube serve` in a process and returns the host and the port."""
-
-    def __init__(self, *flags: str) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        ready = Path(self._folder.name) / "ready"
-        command = [sys.executable, "-m", "fakekube", "serve", "--profile", "apiserver", "--ready-file", str(ready), *flags]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while not ready.exists():
-            if self._process.poll() is not None:
-                raise SystemExit("fakekube serve has ended")
-            time.sleep(0.01)
-        url = urlsplit(ready.read_text().strip())
-        self.host, self.port, self.pid = url.hostname or "", url.port or 0, self._process.pid
-
-    def __enter__(self) -> served:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait()
-        self._folder.cleanup()
+from tests.soak.serving import CONFIGMAPS, ServedCluster
 
 
 def _watch(host: str, port: int, count: int, opened: object, seen: object) -> None:
@@ -111,7 +80,7 @@ def main() -> None:
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--connections", type=int, default=200)
     options = parser.parse_args()
-    with served() as server:
+    with ServedCluster() as server:
         waits, rate = measure(server.host, server.port, options.watchers, options.connections)
     middle, late = waits[len(waits) // 2], waits[int(len(waits) * 0.99)]
     print(f"{options.watchers} watchers: median {middle * 1000:.1f} ms, p99 {late * 1000:.1f} ms, {rate:.0f} events/s")

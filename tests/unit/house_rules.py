@@ -76,7 +76,8 @@ class Source:
 
 @functools.cache
 def sources() -> tuple[Source, ...]:
-    return tuple(Source(path) for path in sorted(PACKAGE.rglob("*.py")))
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return tuple(Source(path) for path in paths if not path.is_relative_to(PACKAGE / "pytest_plugin"))  # a link, or a copy of it
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -19,6 +19,8 @@ import pytest
 import fakekube
 
 ROOT = Path(__file__).parents[2]
+#: A link to conftest_plugin, and a copy of it in the source distribution.
+PLUGIN = ROOT / "fakekube" / "pytest_plugin"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
 DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
@@ -57,6 +59,8 @@ def _imports(folder: str) -> Mapping[str, set[str]]:
     """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in (ROOT / folder).rglob("*.py"):
+        if path.is_relative_to(PLUGIN):
+            continue
         own = {file.stem for file in (*path.parent.glob("*.py"), *path.parent.iterdir())}  # scripts import their neighbours
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
