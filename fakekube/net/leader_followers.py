@@ -9,6 +9,7 @@ wait gives up the lead itself (`yield_lead`).
 Invariants:
 
 * One thread at a time waits for the descriptors, and a descriptor has at most one callback running.
+* A descriptor is watched from `watch` to `forget`, or until its callback returns False, except while its callback runs.
 * Without a descriptor there is no thread, after a few seconds; before the first one there is no selector either.
 
 Specified by: the pattern Leader/Followers (Schmidt et al., Pattern-Oriented Software Architecture 2).
@@ -42,9 +43,15 @@ Callback = Callable[[], bool]
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """One callback that is running."""
+    """One callback that is running, or that a former leader is about to run.
+
+    Attributes:
+        fileno: its descriptor.
+        is_unregistered: whether the thread that took the lead stopped watching the descriptor.
+    """
 
     fileno: int
+    is_unregistered: bool = False
 
 
 class _Lead:
@@ -79,11 +86,7 @@ class LeaderFollowers:
             RuntimeError: The system cannot start a thread.
         """
         with self._lock:
-            if self._selector is None:
-                self._selector = selectors.DefaultSelector()
-            self._selector.register(fileno, selectors.EVENT_READ, callback)
-            if self._lead is None:
-                self._start_lead()
+            self._register(fileno, callback)
 
     def forget(self, fileno: int) -> None:
         """Stops watching a descriptor; must be called before it is closed or used by another loop."""
@@ -100,6 +103,15 @@ class LeaderFollowers:
                 self._unregister(lead.turn.fileno)
                 with suppress(RuntimeError):  # no thread now; a follower takes the lead
                     self._start_lead()
+
+    def _register(self, fileno: int, callback: Callback) -> None:
+        """Watches a descriptor unless it is watched already. The caller has the lock. Raises RuntimeError, as `watch`."""
+        if self._selector is None:
+            self._selector = selectors.DefaultSelector()
+        if fileno not in self._selector.get_map():
+            self._selector.register(fileno, selectors.EVENT_READ, callback)
+        if self._lead is None:
+            self._start_lead()
 
     def _unregister(self, fileno: int) -> None:
         if self._selector is not None and fileno in self._selector.get_map():
@@ -134,9 +146,12 @@ class LeaderFollowers:
 
     def _run_turn(self, lead: _Lead, fileno: int, callback: Callback) -> bool:
         """Runs a callback; returns False if another thread has taken the lead meanwhile."""
-        lead.turn = _Turn(fileno)
+        turn = lead.turn = _Turn(fileno)
         lead.turns += 1
         if self._lead is not lead:
+            with self._lock:
+                if turn.is_unregistered:  # as if the callback were running, but it is left to the successor
+                    self._register(fileno, callback)
             return False
         try:
             watches = callback()
@@ -150,8 +165,8 @@ class LeaderFollowers:
             if not watches:
                 if leads:
                     self._unregister_same(fileno, callback)
-            elif not leads and self._selector is not None and fileno not in self._selector.get_map():
-                self._selector.register(fileno, selectors.EVENT_READ, callback)
+            elif not leads:
+                self._register(fileno, callback)
             return leads
 
     def _unregister_same(self, fileno: int, callback: Callback) -> None:
@@ -214,6 +229,7 @@ class LeaderFollowers:
             self._has_follower = False
             if (current := lead.turn) is not None:  # it may have begun another one before it saw its successor
                 self._unregister(current.fileno)
+                current.is_unregistered = True
         self._run_lead(successor)
         return True
 

@@ -168,3 +168,59 @@ def test_followers_and_many_clients_lose_nothing(pair: Callable[..., Pair]) -> N
     for client in clients:
         client.join(TIMEOUT)
     assert results == [[b"%d" % number for number in range(20)]] * 8
+
+
+def test_a_callback_outlasts_the_lead_of_its_successor(
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor has nothing to watch and ends; the connection is served again afterwards."""
+    monkeypatch.setattr(leader_followers, "_PATIENCE", 0.02)
+    ended = threading.Event()
+
+    def wait(data: bytes) -> None:
+        if data == b"wait":
+            threads.yield_lead()
+            for _ in range(1000):
+                if threads._lead is None or ended.wait(0.01):
+                    break
+
+    one = pair(wait)
+    assert one.ask(b"wait") == b"wait"
+    assert one.ask() == b"x"
+
+
+def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor(
+    threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The follower saw the turn of one descriptor; the leader begins that of another one before it sees its successor."""
+    first, other = socket.socketpair()
+    threads.watch(first.fileno(), lambda: True)
+    assert threads._lead is not None
+    run_turn, seen = threads._run_turn, leader_followers._Turn(other.fileno())
+
+    class Lead(leader_followers._Lead):
+        """Its turn changes between the two times that the follower looks at it."""
+
+        looks = 0
+
+        @property
+        def turn(self) -> leader_followers._Turn | None:  # type: ignore[override]
+            self.looks += 1
+            return seen if self.looks == 1 else self.begun
+
+        @turn.setter
+        def turn(self, turn: leader_followers._Turn | None) -> None:
+            self.begun = turn
+
+    lead = Lead()
+    lead.turn = leader_followers._Turn(first.fileno())
+    threads._lead = lead
+    monkeypatch.setattr(threads, "_run_lead", lambda successor: None)
+    monkeypatch.setattr(leader_followers, "_Turn", lambda fileno: lead.begun)
+    assert threads._take_lead(lead, seen)
+    assert not run_turn(lead, first.fileno(), lambda: True)
+    assert threads._selector is not None
+    assert first.fileno() in threads._selector.get_map()
+    threads.forget(first.fileno())
+    for one in (first, other):
+        one.close()
