@@ -65,6 +65,8 @@ def measurements(benches: list[Bench], options: Any) -> Iterator[Row]:
         for protocol, function in (("HTTP/1.1", gets_plainly), ("HTTP/2", gets_multiplexed)):
             figures = medians(benches, partial(of_clients, function=function, count=rounds))
             yield Row(f"get, {CLIENTS} clients, {protocol}", "ms", figures)
+        for bench in benches:
+            bench.connection.renew()  # it was idle for long
         yield Row("aggregated discovery, HTTP/1.1", "ms", in_turns(benches, rounds // 8, plainly))
         discovery = timed(lambda _: "/apis", accept=DISCOVERY)
         yield Row("aggregated discovery, HTTP/2", "ms", in_turns(benches, rounds // 8, discovery))

@@ -151,9 +151,10 @@ def play(watchers: int, seconds: float, seed: int = 0) -> tuple[Figures, list[st
         for thread in threads:
             thread.join()
         last = max(revision for revision, _, _ in changes)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 30
         while time.monotonic() < end and any(watcher.spans[-1].end < last for watcher in everyone):
-            _take(selector, None, figures)
+            if _take(selector, None, figures):
+                end = time.monotonic() + 30  # as long as something comes
         for watcher in everyone:
             watcher.socket.close()
         lister.close()
@@ -178,9 +179,10 @@ def _compare(everyone: list[Watcher], changes: list[tuple[int, str, str]], last:
     return wrong
 
 
-def _take(selector: selectors.DefaultSelector, chance: random.Random | None, figures: Figures) -> None:
-    """Lets the watchers take what has come; some are cut off."""
-    for key, _ in selector.select(0.1):
+def _take(selector: selectors.DefaultSelector, chance: random.Random | None, figures: Figures) -> bool:
+    """Lets the watchers take what has come; some are cut off. Returns whether something came."""
+    found = selector.select(0.1)
+    for key, _ in found:
         watcher: Watcher = key.data
         is_over = watcher.receive()
         is_cut = chance is not None and chance.random() < 0.02
@@ -194,6 +196,7 @@ def _take(selector: selectors.DefaultSelector, chance: random.Random | None, fig
             watcher.list()
         watcher.connect()
         selector.register(watcher.socket, selectors.EVENT_READ, watcher)
+    return bool(found)
 
 
 def main() -> int:
