@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 
+@lru_cache(maxsize=64)  # each cluster asks several times
 def is_loopback(host: str) -> bool:
     """Reports whether a server that listens on a host is reachable from this machine only."""
     if host == "localhost" or host.endswith(".localhost"):
