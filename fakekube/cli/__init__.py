@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.data import DEFAULT
-from fakekube.base.addresses import is_loopback, reachability_warning
+from fakekube.base.golang.net import is_loopback, reachability_warning
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
 from fakekube.cli.show import open_in_browser, show
 

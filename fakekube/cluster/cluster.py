@@ -21,8 +21,8 @@ from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.features import FeatureGateError, emulation
 from fakekube.apiserver.options import OptionError, ServerOptions, ineffective_flags
 from fakekube.apiserver.registry.scope import Settings
-from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
+from fakekube.base.golang.net import is_loopback
 from fakekube.cluster.components import Components
 from fakekube.cluster.seen import SeenCluster
 from fakekube.cluster.serving import WSGI, Control, Serving

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apiserver.auth.identities import ADMIN
-from fakekube.base.addresses import is_loopback
+from fakekube.base.golang.net import is_loopback
 from fakekube.base.private_files import write_private
 from fakekube.cluster.serving import Serving
 

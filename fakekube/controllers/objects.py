@@ -1,6 +1,6 @@
 """Objects as controllers handle them, and their references to controllers.
 
-This module imports no other of the package, so that the cache of the informers can use it.
+This module imports no other of the room, so that the cache of the informers can use it.
 
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go.
 """
@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Object", "StoredObject", "get_controller_of", "is_controlled_by", "new_controller_ref"]
+from fakekube.base.objects import Object, StoredObject
 
-#: An object of which the caller has a copy of its own.
-Object = dict[str, Any]
-#: An object of the cache, which is shared with the store and never changed.
-StoredObject = Mapping[str, Any]
+__all__ = ["Object", "StoredObject", "get_controller_of", "is_controlled_by", "new_controller_ref"]
 
 
 def get_controller_of(obj: Mapping[str, Any]) -> Object | None:

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.patch import strategic_diff
+from fakekube.apimachinery.patch import strategic
 from fakekube.powers.state import check_depth
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def patch_between(
     method = "delete"
     template: Object = {}
     if new is not None:
-        method, template = ("create", new) if old is None else ("patch", strategic_diff.create(type, old, new))
+        method, template = ("create", new) if old is None else ("patch", strategic.create(type, old, new))
         if not template:
             return None
     metadata = present["metadata"]

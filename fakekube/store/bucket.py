@@ -23,7 +23,6 @@ from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Versions
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The position of one watcher in the history of a bucket; a slow watcher costs the store nothing.
 #
 # A cursor whose next event has left the event window raises `Compacted`, as does one that starts before the window.

@@ -19,7 +19,6 @@ from fakekube.store.timeline import Retention, Timeline
 from fakekube.store.values import Compacted, Event, Record
 from fakekube.store.versions import Versions
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Makes the contents of a bucket from records and events that were written down.
 #
 # Invariant: the contents are those of a bucket that held `records` and then had these events.
@@ -53,7 +52,6 @@ def rebuilt(records: Iterable[Record[V]], changes: Iterable[tuple[Record[V], boo
     return Contents(versions, history)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # A local copy of the records of a bucket that follows its events: the cost depends on the changes, not on the size.
 #
 # Invariant: after `catch_up`, `records` is what the bucket held at one revision, and every key that changed since the

@@ -17,7 +17,7 @@ from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.schema import quantity
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.base.depth import call_with_deep_stack
-from fakekube.base.golang import durations
+from fakekube.base.golang import timestamps
 
 MANY = 1_000_000
 
@@ -28,8 +28,8 @@ MANY = 1_000_000
         (quantity.parse, "1" * MANY + "!"),
         (quantity.parse, "0" * MANY + "!"),
         (quantity.parse, "1." + "1" * MANY + "!"),
-        (durations.parse_duration, "0" * MANY + "!"),
-        (durations.parse_spelled_duration, "1" * MANY + "!"),
+        (timestamps.parse_duration, "0" * MANY + "!"),
+        (timestamps.parse_spelled_duration, "1" * MANY + "!"),
     ],
     ids=["digits", "zeros", "fraction", "duration", "spelled"],
 )

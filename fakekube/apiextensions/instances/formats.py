@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 from fakekube.apis.validation import names
 from fakekube.apis.validation.ip import parse_cidr, parse_ip
-from fakekube.base.golang.durations import parse_spelled_duration
 from fakekube.base.golang.net import is_address, is_mail_address
+from fakekube.base.golang.timestamps import parse_spelled_duration
 from fakekube.base.golang.urls import parse_request_uri
 
 __all__ = ["FORMATS"]

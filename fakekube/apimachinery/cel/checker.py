@@ -17,10 +17,9 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError, Issue
 from fakekube.apimachinery.cel.frames import is_deep, room
-from fakekube.apimachinery.cel.libraries.formatting import MISFITS, filled
 from fakekube.apimachinery.cel.libraries.regex import compiled
+from fakekube.apimachinery.cel.libraries.strings import MISFITS, filled
 from fakekube.apimachinery.cel.parser import expanded
-from fakekube.apimachinery.cel.signatures import SIGNATURES, Signature
 from fakekube.apimachinery.cel.syntax import (
     Call,
     Comprehension,
@@ -36,10 +35,22 @@ from fakekube.apimachinery.cel.syntax import (
     parts,
     qualified_name,
 )
-from fakekube.apimachinery.cel.types import BOOL, DYN, ERROR, INT, Type, Unification, equivalent, list_of, map_of, optional_of
+from fakekube.apimachinery.cel.types import (
+    BOOL,
+    DYN,
+    ERROR,
+    INT,
+    SIGNATURES,
+    Signature,
+    Type,
+    Unification,
+    equivalent,
+    list_of,
+    map_of,
+    optional_of,
+)
 from fakekube.apimachinery.cel.values import TYPE_NAMES, kind_of
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Validates the literals of a checked expression: mixed types in lists and maps, patterns, times, templates of
 # `format`.
 #

@@ -8,8 +8,9 @@ Specified by: apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.checker import Checked, check
@@ -18,7 +19,8 @@ from fakekube.apimachinery.cel.declarations import Declaration
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError
 from fakekube.apimachinery.cel.evaluation import Program, program
 from fakekube.apimachinery.cel.parser import parse
-from fakekube.apimachinery.cel.types import BOOL, STRING, Type, optional_of
+from fakekube.apimachinery.cel.syntax import called
+from fakekube.apimachinery.cel.types import BOOL, DYN, STRING, Type, list_of, optional_of, read
 
 #: The cost limit of one evaluation.
 PER_CALL_LIMIT: Final = 1_000_000
@@ -108,3 +110,203 @@ def compile_validation(rule: Mapping[str, Any], declared: Declaration) -> Compil
     except CompilationError as error:
         return CompilationResult("", str(error), compiled.uses_old_self, cost)
     return CompilationResult("", "", compiled.uses_old_self, cost, estimate(message.checked, declared).high)
+
+
+# The environments of expressions: the variables for admission, access reviews, tokens, and device selectors.
+#
+# `Environment.compile` compiles an expression. The variables of a policy are fields of `variables`: `with_variable` makes the
+# environment of the expressions after a variable.
+#
+# Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,composition}.go, pkg/cel/mutation,
+# k8s.io/dynamic-resource-allocation/cel/compile.go.
+
+
+NULL: Final = Type("null")
+
+#: Object type → its fields with their types; `#Name` is another of these types.
+_OBJECTS: Final[Mapping[str, str]] = {
+    "GroupVersionKind": "group string, version string, kind string",
+    "GroupVersionResource": "group string, version string, resource string",
+    "UserInfo": "username string, uid string, groups list(string), extra map(string,list(string))",
+    "AdmissionRequest": "kind #GroupVersionKind, resource #GroupVersionResource, subResource string, "
+    "requestKind #GroupVersionKind, requestResource #GroupVersionResource, requestSubResource string, name string, "
+    "namespace string, operation string, userInfo #UserInfo, dryRun bool, options dyn",
+    "SubjectAccessReviewSpec": "resourceAttributes #ResourceAttributes, nonResourceAttributes #NonResourceAttributes, "
+    "user string, groups list(string), extra map(string,list(string)), uid string",
+    "ResourceAttributes": "namespace string, verb string, group string, version string, resource string, subresource string, "
+    "name string, fieldSelector #FieldSelectorAttributes, labelSelector #LabelSelectorAttributes",
+    "NonResourceAttributes": "path string, verb string",
+    "FieldSelectorAttributes": "rawSelector string, requirements list(#SelectorRequirement)",
+    "LabelSelectorAttributes": "rawSelector string, requirements list(#SelectorRequirement)",
+    "SelectorRequirement": "key string, operator string, values list(string)",
+    "NamespaceSpec": "finalizers list(string)",
+    "NamespaceCondition": "status string, type string, lastTransitionTime timestamp, message string, reason string",
+    "NamespaceStatus": "conditions list(#NamespaceCondition), phase string",
+    "NamespaceMetadata": "name string, generateName string, namespace string, labels map(string,string), "
+    "annotations map(string,string), UID string, creationTimestamp timestamp, deletionGracePeriodSeconds int, "
+    "deletionTimestamp timestamp, generation int, resourceVersion string, finalizers list(string)",
+    "Namespace": "metadata #NamespaceMetadata, spec #NamespaceSpec, status #NamespaceStatus",
+    "DRADevice": "driver string, attributes map(string,map(string,any)), allowMultipleAllocations bool, "
+    "capacity map(string,map(string,kubernetes.Quantity))",
+}
+
+
+class _AnyField(Mapping[str, Type]):
+    """The fields of an object type: any name, of type dyn."""
+
+    def __getitem__(self, name: str) -> Type:
+        return DYN
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class _PatchFields(dict[str, Type]):
+    """The fields of a type; an unknown field has a type without a name, to which no value of a known type is assignable."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(name, _NAMELESS)
+
+
+_NAMELESS: Final = Type("")
+
+OBJECT: Final = Type("Object", fields=_AnyField())
+"""The result type of an apply configuration."""
+JSON_PATCH: Final = list_of(Type("JSONPatch", fields=_PatchFields({"op": STRING, "from": STRING, "path": STRING, "value": DYN})))
+"""The result type of a JSON patch."""
+
+
+@cache
+def _object(name: str) -> Type:
+    fields = (part.split(" ") for part in _OBJECTS[name].split(", "))
+    return Type(f"kubernetes.{name}", fields={field: _typed(text) for field, text in fields})
+
+
+def _typed(text: str) -> Type:
+    if text.startswith("#"):
+        return _object(text[1:])
+    return list_of(_object(text[6:-1])) if text.startswith("list(#") else read(text)
+
+
+def _patch_types(name: str) -> Type | None:
+    if name == "JSONPatch":
+        return JSON_PATCH.parameters[0]
+    return Type(name, fields=OBJECT.fields) if name == "Object" or name.startswith("Object.") else None
+
+
+class ExpressionError(Exception):
+    """An invalid expression; has the detail of the field error."""
+
+
+class ConstantError(ExpressionError):
+    """The evaluation of a constant part failed; the real server reports it as a program instantiation error.
+
+    `type` is that of the expression, which is known by then.
+    """
+
+    def __init__(self, text: str, type_: Type) -> None:
+        super().__init__(text)
+        self.type = type_
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """A compiled expression."""
+
+    type: Type
+    program: Program
+    functions: frozenset[str] = frozenset()
+    """The functions, methods, operators and macros that it calls."""
+    uses: frozenset[str] = frozenset()
+    """The variables that it uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The variables and types that an expression can use."""
+
+    variables: Mapping[str, Type]
+    makes_patches: bool = False
+    """Whether the types of mutations are available."""
+    extensions: frozenset[str] = frozenset()
+    """Functions that are not available to all expressions."""
+
+    def with_variable(self, name: str, type_: Type | None) -> Environment:
+        """Adds a field to `variables`; the type is None if its expression does not compile."""
+        known = self.variables["variables"].fields or {}
+        composed = Type("kubernetes.variables", fields={**known, name: _composed(type_)})
+        return replace(self, variables={**self.variables, "variables": composed})
+
+    def without_authorizer(self) -> Environment:
+        """Removes the variables of the authorizer library."""
+        kept = {name: type_ for name, type_ in self.variables.items() if not name.startswith("authorizer")}
+        return replace(self, variables=kept)
+
+    def compiled(self, source: str) -> Type:
+        """Returns the type of an expression. Raises ExpressionError."""
+        return self.compile(source).type
+
+    def checked(self, source: str) -> Checked:
+        """Parses and type-checks an expression. Raises CompileError."""
+        messages = _patch_types if self.makes_patches else lambda name: None
+        return check(source, parse(source, extensions=self.extensions), self.variables, messages)
+
+    def compile(self, source: str) -> Compilation:
+        """Compiles an expression. Raises ExpressionError."""
+        try:
+            checked = self.checked(source)
+        except CompileError as error:
+            raise ExpressionError(f"compilation failed: {error}") from None
+        try:
+            return Compilation(checked.type, program(checked), called(checked.tree), frozenset(checked.uses))
+        except EvaluationError as error:
+            raise ConstantError(f"program instantiation failed: {error}", checked.type) from None
+
+
+def _composed(type_: Type | None) -> Type:
+    """Returns the type of a variable for other expressions; object types become dyn."""
+    if type_ is None or type_.fields is not None or "." in type_.name or type_.name in ("any", "type"):
+        return DYN
+    if type_.name not in ("list", "map"):
+        return type_
+    return Type(type_.name, tuple(map(_composed, type_.parameters)))
+
+
+@cache
+def admission(*, params: bool = False, composed: bool = False, patches: bool = False) -> Environment:
+    """Returns the environment of match conditions and policies. `composed` adds the variables of a policy."""
+    variables = {"object": DYN, "oldObject": DYN, "request": _object("AdmissionRequest"), "namespaceObject": _object("Namespace")}
+    if params:
+        variables["params"] = DYN
+    variables["authorizer"] = Type("kubernetes.authorization.Authorizer")
+    variables["authorizer.requestResource"] = Type("kubernetes.authorization.ResourceCheck")
+    if composed:
+        variables["variables"] = Type("kubernetes.variables", fields={})
+    return Environment(variables, patches, frozenset({"jsonpatch.escapeKey"} if patches else ()))
+
+
+@cache
+def access_review() -> Environment:
+    """Returns the environment of the match conditions of an authorization webhook."""
+    return Environment({"request": _object("SubjectAccessReviewSpec")})
+
+
+@cache
+def token_claims() -> Environment:
+    """Returns the environment of expressions on the claims of a token."""
+    return Environment({"claims": read("map(string,any)")})
+
+
+@cache
+def token_user() -> Environment:
+    """Returns the environment of the userValidationRules of a token."""
+    return Environment({"user": _object("UserInfo")})
+
+
+@cache
+def devices() -> Environment:
+    """Returns the environment of device selectors."""
+    return Environment({"device": _object("DRADevice")}, extensions=frozenset({"cel.bind"}))

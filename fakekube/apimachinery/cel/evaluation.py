@@ -15,25 +15,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.cel.arithmetic import OPERATORS, negated
-from fakekube.apimachinery.cel.attributes import Attribute, constant_step, field_step, key_step
-from fakekube.apimachinery.cel.calls import (
-    ZEROS,
-    alternative,
-    binary,
-    decided,
-    function,
-    list_argument,
-    summing,
-    without_overload_details,
-)
 from fakekube.apimachinery.cel.checker import Checked
 from fakekube.apimachinery.cel.cost.actual import equality_cost, rule_of
 from fakekube.apimachinery.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, InterpreterError, no_such_overload
-from fakekube.apimachinery.cel.folds import FOLDS, SORT, Body, truth
 from fakekube.apimachinery.cel.frames import Bindings, Evaluator, Frame, room
+from fakekube.apimachinery.cel.interpretable import (
+    FOLDS,
+    SORT,
+    ZEROS,
+    Attribute,
+    Body,
+    alternative,
+    binary,
+    constant_step,
+    decided,
+    field_step,
+    function,
+    key_step,
+    list_argument,
+    summing,
+    truth,
+    without_overload_details,
+)
 from fakekube.apimachinery.cel.libraries.regex import compiled
 from fakekube.apimachinery.cel.mutation import maker_of
 from fakekube.apimachinery.cel.syntax import (
@@ -51,6 +56,7 @@ from fakekube.apimachinery.cel.syntax import (
 )
 from fakekube.apimachinery.cel.values import (
     ABSENT,
+    OPERATORS,
     QUALIFIERS,
     TYPE_NAMES,
     CelType,
@@ -59,6 +65,7 @@ from fakekube.apimachinery.cel.values import (
     go_name_of,
     key_of,
     kind_of,
+    negated,
     shown,
     type_of,
 )

@@ -43,7 +43,6 @@ class Frame:
 Evaluator = Callable[[Frame], Any]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Raises the recursion limit for deeply nested expressions.
 #
 # An expression may nest 250 levels deep, and a recursive walk makes a few calls for each level, more than Python's default

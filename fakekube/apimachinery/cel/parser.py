@@ -15,9 +15,8 @@ from typing import Final, NoReturn
 
 from fakekube.apimachinery.cel.errors import CompileError, Issue
 from fakekube.apimachinery.cel.frames import is_deep, room
-from fakekube.apimachinery.cel.lexer import RESERVED, Token, tokenize
-from fakekube.apimachinery.cel.signatures import SIGNATURES
 from fakekube.apimachinery.cel.syntax import (
+    RESERVED,
     Call,
     Comprehension,
     Identifier,
@@ -28,12 +27,14 @@ from fakekube.apimachinery.cel.syntax import (
     MessageLiteral,
     Node,
     Select,
+    Token,
     parts,
     qualified_name,
+    tokenize,
 )
+from fakekube.apimachinery.cel.types import SIGNATURES
 from fakekube.base.golang.strings import readable
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Defines the macros with variables, and expands them to comprehensions.
 #
 # Like cel-go, the checker and the cost estimate use the comprehension, so types, messages and costs are those of the fold.

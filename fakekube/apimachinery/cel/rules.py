@@ -28,7 +28,6 @@ from fakekube.apimachinery.errors.field import OMITTED
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.base.golang.strconv import go_quote
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Correlates new values with old ones, and compares them (ratcheting).
 #
 # Properties, map values and items of lists of type map can be correlated. An unchanged value, or one within an unchanged

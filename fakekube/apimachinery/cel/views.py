@@ -20,9 +20,8 @@ from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
 from fakekube.apimachinery.cel.libraries.standard import read_timestamp
 from fakekube.apimachinery.cel.syntax import escape, unescape
 from fakekube.apimachinery.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
-from fakekube.base.golang.durations import parse_spelled_duration
 from fakekube.base.golang.strconv import go_type
-from fakekube.base.golang.timestamps import local_time_problem
+from fakekube.base.golang.timestamps import local_time_problem, parse_spelled_duration
 
 Schema = Object[str, Any]
 Reader = Callable[[Any], Any]

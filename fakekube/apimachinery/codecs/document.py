@@ -16,8 +16,8 @@ import orjson
 
 from fakekube.apimachinery.codecs import json
 from fakekube.base.caches import BoundedCache
+from fakekube.base.objects import Object
 
-Object = dict[str, Any]
 V = TypeVar("V")
 
 
@@ -69,7 +69,6 @@ def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[O
     return [document._made.get(key) or document.encoded(key, make) for document in documents]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Caches the encodings of list items that are equal in many objects.
 #
 # Replicas have the same containers, ports, tolerations and managed fields. The cache key is the item's JSON, which is

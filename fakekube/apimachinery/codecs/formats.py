@@ -23,9 +23,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.codecs import cbor, framing, json, protobuf, yaml
-from fakekube.apimachinery.codecs.document import Document, Object, encodings_of, json_of
+from fakekube.apimachinery.codecs.document import Document, encodings_of, json_of
 from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
+from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type

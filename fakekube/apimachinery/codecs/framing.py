@@ -42,7 +42,6 @@ FRAMES: Final[Mapping[str, Callable[[bytes], bytes]]] = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Joins the parts of large response bodies while they are sent.
 #
 # A large body is never in memory as a whole, and the client receives the first piece while the next one is joined.

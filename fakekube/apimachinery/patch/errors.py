@@ -41,7 +41,6 @@ def go_kind(value: Any) -> str:
     return "number"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The media types of patches.
 #
 # Specified by: k8s.io/apimachinery/pkg/types/patch.go (PatchType).

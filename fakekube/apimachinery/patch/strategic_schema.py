@@ -89,7 +89,6 @@ def _field(type: Type, key: str) -> Field | str:
     return field
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Strategic merge: identifies equal list items, and orders merged lists.
 #
 # Objects in a list are identified by the value of their merge key, scalars by their value. The order of the patch (by a

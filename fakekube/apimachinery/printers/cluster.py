@@ -6,7 +6,7 @@ k8s.io/kube-aggregator/pkg/registry/apiservice/etcd.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.printers.texts import (  # fmt: skip
@@ -14,29 +14,30 @@ from fakekube.apimachinery.printers.texts import (  # fmt: skip
     UNSET,
     Ages,
     Cells,
-    Object,
     age,
     condition,
     human_duration,
     labels,
     name,
+    quantity,
     since,
 )
+from fakekube.base.objects import StoredObject
 
 
-def _spec(obj: Object) -> Object:
-    found: Object = obj.get("spec") or {}
+def _spec(obj: StoredObject) -> StoredObject:
+    found: StoredObject = obj.get("spec") or {}
     return found
 
 
-def _name_and_age(obj: Object, ages: Ages) -> list[Any]:
+def _name_and_age(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), age(obj, ages)]
 
 
 # ---------------------------------------------------------------- access
 
 
-def _role_binding(obj: Object, ages: Ages) -> list[Any]:
+def _role_binding(obj: StoredObject, ages: Ages) -> list[Any]:
     role = obj.get("roleRef", {})
     subjects = obj.get("subjects") or ()
     named: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
@@ -49,7 +50,7 @@ def _role_binding(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age(obj, ages), *wide]
 
 
-def _signing_request(obj: Object, ages: Ages) -> list[Any]:
+def _signing_request(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _spec(obj), obj.get("status", {})
     conditions = status.get("conditions")
     verdicts = ("Denied", "Approved")
@@ -64,11 +65,11 @@ def _signing_request(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), age(obj, ages), signer, spec.get("username", ""), duration, verdict]
 
 
-def _trust_bundle(obj: Object, _: Ages) -> list[Any]:
+def _trust_bundle(obj: StoredObject, _: Ages) -> list[Any]:
     return [name(obj), _spec(obj).get("signerName") or NONE]
 
 
-def _pod_certificate(obj: Object, _: Ages) -> list[Any]:
+def _pod_certificate(obj: StoredObject, _: Ages) -> list[Any]:
     spec = _spec(obj)
     types = [one.get("type") for one in obj.get("status", {}).get("conditions") or ()]
     state = next((type_ for type_ in reversed(types) if type_ in ("Issued", "Denied", "Failed")), "Pending")
@@ -77,14 +78,14 @@ def _pod_certificate(obj: Object, _: Ages) -> list[Any]:
     return [name(obj), *(spec.get(field, "") for field in fields), state, labels(annotations)]
 
 
-def _device_taint_rule(obj: Object, ages: Ages) -> list[Any]:
+def _device_taint_rule(obj: StoredObject, ages: Ages) -> list[Any]:
     taint = _spec(obj).get("taint", {})
     added = taint.get("timeAdded")
     cells = [taint.get(field, "") for field in ("key", "value", "effect")]
     return [name(obj), *cells, since(added, ages) if added else "", age(obj, ages)]
 
 
-def _migration(obj: Object, _: Ages) -> list[Any]:
+def _migration(obj: StoredObject, _: Ages) -> list[Any]:
     resource, conditions = _spec(obj).get("resource", {}), obj.get("status", {}).get("conditions") or ()
     states = [one["type"] for one in conditions if one.get("status") == "True"]
     known = [state for state in states if state in ("Running", "Failed", "Succeeded")]
@@ -98,7 +99,7 @@ def _migration(obj: Object, _: Ages) -> list[Any]:
 def _counted(field: str, place: str = "") -> Cells:
     """Returns the name, the length of a list, and the age."""
 
-    def cells(obj: Object, ages: Ages) -> list[Any]:
+    def cells(obj: StoredObject, ages: Ages) -> list[Any]:
         holder = obj.get(place, {}) if place else obj
         return [name(obj), len(holder.get(field) or ()), age(obj, ages)]
 
@@ -106,7 +107,7 @@ def _counted(field: str, place: str = "") -> Cells:
 
 
 def _policy(field: str) -> Cells:
-    def cells(obj: Object, ages: Ages) -> list[Any]:
+    def cells(obj: StoredObject, ages: Ages) -> list[Any]:
         spec = _spec(obj)
         kind = spec.get("paramKind")
         shown = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
@@ -115,7 +116,7 @@ def _policy(field: str) -> Cells:
     return cells
 
 
-def _policy_binding(obj: Object, ages: Ages) -> list[Any]:
+def _policy_binding(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     reference, shown = spec.get("paramRef"), UNSET
     if reference is not None:
@@ -126,7 +127,7 @@ def _policy_binding(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), spec.get("policyName", ""), shown, age(obj, ages)]
 
 
-def _go_selector(selector: Object) -> str:
+def _go_selector(selector: StoredObject) -> str:
     """Returns a label selector as its Go type prints it (%v)."""
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
     expressions = "".join(
@@ -141,22 +142,22 @@ def _go_selector(selector: Object) -> str:
 # ---------------------------------------------------------------- scheduling, nodes, devices, leases
 
 
-def _priority_class(obj: Object, ages: Ages) -> list[Any]:
+def _priority_class(obj: StoredObject, ages: Ages) -> list[Any]:
     return [
         name(obj), obj.get("value", 0), obj.get("globalDefault", False), age(obj, ages),
         obj.get("preemptionPolicy", ""),
     ]  # fmt: skip
 
 
-def _runtime_class(obj: Object, ages: Ages) -> list[Any]:
+def _runtime_class(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), obj.get("handler", ""), age(obj, ages)]
 
 
-def _lease(obj: Object, ages: Ages) -> list[Any]:
+def _lease(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), _spec(obj).get("holderIdentity", ""), age(obj, ages)]
 
 
-def _resource_claim(obj: Object, ages: Ages) -> list[Any]:
+def _resource_claim(obj: StoredObject, ages: Ages) -> list[Any]:
     status, deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
     allocated = status.get("allocation") is not None
     states = {
@@ -168,7 +169,7 @@ def _resource_claim(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), ",".join(state for state, holds in states.items() if holds), age(obj, ages)]
 
 
-def _resource_slice(obj: Object, ages: Ages) -> list[Any]:
+def _resource_slice(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     pool = spec.get("pool", {}).get("name", "")
     return [name(obj), spec.get("nodeName", ""), spec.get("driver", ""), pool, age(obj, ages)]
@@ -177,7 +178,7 @@ def _resource_slice(obj: Object, ages: Ages) -> list[Any]:
 # ---------------------------------------------------------------- flow control, aggregation
 
 
-def _flow_schema(obj: Object, ages: Ages) -> list[Any]:
+def _flow_schema(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     method = spec.get("distinguisherMethod")
     dangling = condition(obj.get("status", {}).get("conditions"), "Dangling")
@@ -188,12 +189,12 @@ def _flow_schema(obj: Object, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-def flow_order(obj: Object) -> tuple[int, str]:
+def flow_order(obj: StoredObject) -> tuple[int, str]:
     """The sort key of FlowSchemas: the order in which they are matched."""
     return _spec(obj).get("matchingPrecedence", 0), name(obj)
 
 
-def _priority_level(obj: Object, ages: Ages) -> list[Any]:
+def _priority_level(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     limited = spec.get("limited")
     shares: Any = NONE
@@ -206,7 +207,7 @@ def _priority_level(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), spec.get("type", ""), shares, *queues, age(obj, ages)]
 
 
-def _api_service(obj: Object, ages: Ages) -> list[Any]:
+def _api_service(obj: StoredObject, ages: Ages) -> list[Any]:
     service = _spec(obj).get("service")
     where = "Local" if service is None else f"{service.get('namespace', '')}/{service.get('name', '')}"
     available = condition(obj.get("status", {}).get("conditions"), "Available")
@@ -244,4 +245,107 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("resource.k8s.io", "resourceclaimtemplates"): _name_and_age,
     ("resource.k8s.io", "resourceslices"): _resource_slice,
     ("scheduling.k8s.io", "priorityclasses"): _priority_class,
+}
+
+
+# Printers of volumes, claims, storage classes and CSI objects.
+#
+# Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go), pkg/apis/core/helper.
+
+
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class",
+)  # fmt: skip
+_MODES: Final = {
+    "ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP",
+}  # fmt: skip
+
+
+def _annotations(obj: StoredObject) -> Mapping[str, str]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def _access_modes(modes: Sequence[str] | None) -> str:
+    return ",".join(short for mode, short in _MODES.items() if mode in (modes or ()))
+
+
+def _phase(obj: StoredObject) -> str:
+    deleted = obj["metadata"].get("deletionTimestamp")
+    return "Terminating" if deleted else obj.get("status", {}).get("phase", "")
+
+
+def _storage_class_of(obj: StoredObject) -> str:
+    return _annotations(obj).get(_CLASS_ANNOTATION, obj.get("spec", {}).get("storageClassName", ""))
+
+
+def _volume(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec = obj.get("spec", {})
+    claim = spec.get("claimRef")
+    return [
+        name(obj), quantity(spec.get("capacity"), "storage"), _access_modes(spec.get("accessModes")),
+        spec.get("persistentVolumeReclaimPolicy", ""), _phase(obj),
+        "" if claim is None else f"{claim.get('namespace', '')}/{claim.get('name', '')}",
+        _storage_class_of(obj), spec.get("volumeAttributesClassName", UNSET),
+        obj.get("status", {}).get("reason", ""), age(obj, ages), spec.get("volumeMode", UNSET),
+    ]  # fmt: skip
+
+
+def _claim(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    volume = spec.get("volumeName", "")
+    capacity = modes = ""
+    if volume:
+        capacity = quantity(status.get("capacity"), "storage")
+        modes = _access_modes(status.get("accessModes"))
+    return [
+        name(obj), _phase(obj), volume, capacity, modes, _storage_class_of(obj),
+        spec.get("volumeAttributesClassName", UNSET), age(obj, ages), spec.get("volumeMode", UNSET),
+    ]  # fmt: skip
+
+
+def _storage_class(obj: StoredObject, ages: Ages) -> list[Any]:
+    default = any(_annotations(obj).get(key) == "true" for key in _DEFAULT_ANNOTATIONS)
+    return [
+        f"{name(obj)} (default)" if default else name(obj), obj.get("provisioner", ""),
+        obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate"),
+        obj.get("allowVolumeExpansion", False), age(obj, ages),
+    ]  # fmt: skip
+
+
+def _attributes_class(obj: StoredObject, ages: Ages) -> list[Any]:
+    return [name(obj), obj.get("driverName", ""), age(obj, ages)]
+
+
+def _attachment(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec = obj.get("spec", {})
+    volume = spec.get("source", {}).get("persistentVolumeName", "")
+    attached = obj.get("status", {}).get("attached", False)
+    return [name(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj, ages)]
+
+
+def _csi_node(obj: StoredObject, ages: Ages) -> list[Any]:
+    return [name(obj), len(obj.get("spec", {}).get("drivers") or ()), age(obj, ages)]
+
+
+def _csi_driver(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec = obj.get("spec", {})
+    requests = spec.get("tokenRequests")
+    audiences = UNSET if requests is None else ",".join(request.get("audience", "") for request in requests)
+    modes = ",".join(spec.get("volumeLifecycleModes") or ()) or NONE
+    return [
+        name(obj), spec.get("attachRequired", True), spec.get("podInfoOnMount", False),
+        spec.get("storageCapacity", False), audiences, spec.get("requiresRepublish", False), modes,
+        age(obj, ages),
+    ]  # fmt: skip
+
+
+STORAGE_CELLS: Final[Mapping[tuple[str, str], Cells]] = {
+    ("", "persistentvolumeclaims"): _claim,
+    ("", "persistentvolumes"): _volume,
+    ("storage.k8s.io", "csidrivers"): _csi_driver,
+    ("storage.k8s.io", "csinodes"): _csi_node,
+    ("storage.k8s.io", "storageclasses"): _storage_class,
+    ("storage.k8s.io", "volumeattachments"): _attachment,
+    ("storage.k8s.io", "volumeattributesclasses"): _attributes_class,
 }

@@ -5,29 +5,43 @@ Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from fakekube.apimachinery.printers.texts import NONE, UNKNOWN, Ages, Cells, Object, age, condition, name, quantity, since
+from fakekube.apimachinery.printers.texts import (
+    NONE,
+    UNKNOWN,
+    Ages,
+    Cells,
+    age,
+    condition,
+    containers,
+    labels,
+    name,
+    quantity,
+    since,
+)
+from fakekube.base.objects import StoredObject
 
 
-def _namespace(obj: Object, ages: Ages) -> list[Any]:
+def _namespace(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), obj.get("status", {}).get("phase", ""), age(obj, ages)]
 
 
-def _config_map(obj: Object, ages: Ages) -> list[Any]:
+def _config_map(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, ages)]
 
 
-def _secret(obj: Object, ages: Ages) -> list[Any]:
+def _secret(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), obj.get("type", ""), len(obj.get("data") or ()), age(obj, ages)]
 
 
-def _name_and_age(obj: Object, ages: Ages) -> list[Any]:
+def _name_and_age(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), age(obj, ages)]
 
 
-def _component_status(obj: Object, _: Ages) -> list[Any]:
+def _component_status(obj: StoredObject, _: Ages) -> list[Any]:
     healthy = condition(obj.get("conditions"), "Healthy")
     if healthy is None:
         return [name(obj), "Unknown", "", ""]
@@ -35,7 +49,7 @@ def _component_status(obj: Object, _: Ages) -> list[Any]:
     return [name(obj), status, healthy.get("message", ""), healthy.get("error", "")]
 
 
-def _resource_quota(obj: Object, ages: Ages) -> list[Any]:
+def _resource_quota(obj: StoredObject, ages: Ages) -> list[Any]:
     status = obj.get("status", {})
     texts: dict[bool, list[str]] = {True: [], False: []}
     for resource, hard in sorted((status.get("hard") or {}).items()):
@@ -50,7 +64,7 @@ _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
 
 
-def _node(obj: Object, ages: Ages) -> list[Any]:
+def _node(obj: StoredObject, ages: Ages) -> list[Any]:
     status = obj.get("status", {})
     info = status.get("nodeInfo", {})
     kernel = info.get("kernelVersion") or UNKNOWN
@@ -63,7 +77,7 @@ def _node(obj: Object, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-def _node_status(obj: Object) -> str:
+def _node_status(obj: StoredObject) -> str:
     ready = None
     for found in obj.get("status", {}).get("conditions") or ():
         if found.get("type") == "Ready":
@@ -72,7 +86,7 @@ def _node_status(obj: Object) -> str:
     return f"{text},SchedulingDisabled" if obj.get("spec", {}).get("unschedulable") else text
 
 
-def _roles(obj: Object) -> str:
+def _roles(obj: StoredObject) -> str:
     roles = set()
     for key, value in (obj["metadata"].get("labels") or {}).items():
         if key.startswith(_ROLE_PREFIX):
@@ -82,7 +96,7 @@ def _roles(obj: Object) -> str:
     return ",".join(sorted(roles - {""})) or NONE
 
 
-def _address(status: Object, type_: str) -> str:
+def _address(status: StoredObject, type_: str) -> str:
     found = condition(status.get("addresses"), type_)
     return NONE if found is None else found.get("address", "")
 
@@ -90,7 +104,7 @@ def _address(status: Object, type_: str) -> str:
 # ---------------------------------------------------------------- events
 
 
-def _event(obj: Object, ages: Ages) -> list[Any]:
+def _event(obj: StoredObject, ages: Ages) -> list[Any]:
     """Returns an event of events.k8s.io in the form of the core group."""
     first = since(obj.get("firstTimestamp") or obj.get("eventTime"), ages)
     last = since(obj["lastTimestamp"], ages) if obj.get("lastTimestamp") else first
@@ -108,14 +122,14 @@ def _event(obj: Object, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-def _source(obj: Object) -> str:
+def _source(obj: StoredObject) -> str:
     source = obj.get("source", {})
     component = source.get("component") or obj.get("reportingComponent", "")
     instance = source.get("host") or obj.get("reportingInstance", "")
     return f"{component}, {instance}" if instance else component
 
 
-def service_account_with_secrets(obj: Object, ages: Ages) -> list[Any]:
+def service_account_with_secrets(obj: StoredObject, ages: Ages) -> list[Any]:
     """Returns the cells of a ServiceAccount in 1.34 and before, with the number of its secrets."""
     return [name(obj), len(obj.get("secrets") or ()), age(obj, ages)]
 
@@ -130,4 +144,174 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("", "secrets"): _secret,
     ("", "serviceaccounts"): _name_and_age,
     ("events.k8s.io", "events"): _event,
+}
+
+
+# The printers of pods and PodDisruptionBudgets. The STATUS of a pod is computed from its conditions and container statuses.
+#
+# Specified by: k8s.io/kubernetes/pkg/printers/internalversion/printers.go (printPod).
+
+
+_COMPLETED: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
+
+
+def pod_conditions(pod: StoredObject) -> list[dict[str, str]]:
+    """Returns the conditions of a pod's row: Completed for one that has succeeded or failed."""
+    phase = pod.get("status", {}).get("phase", "")
+    if phase not in _COMPLETED:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _COMPLETED[phase]}]
+
+
+@dataclass(slots=True)
+class _Summary:
+    """The status, and the numbers of containers, restarts and so on of a pod."""
+
+    reason: str
+    ready: int = 0
+    restarts: int = 0
+    last_restart: str = ""
+    """The time at which the last restarted container had terminated."""
+
+    def count(self, container: StoredObject) -> None:
+        self.restarts += container.get("restartCount", 0)
+        terminated = _terminated(container.get("lastState"))
+        ended = terminated.get("finishedAt") if terminated else None
+        if ended and ended > self.last_restart:
+            self.last_restart = ended
+
+
+def _pod(pod: StoredObject, ages: Ages) -> list[Any]:
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    sidecars = {c["name"] for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
+    summary = _summary(pod, sidecars)
+    restarts = str(summary.restarts)
+    if summary.restarts and summary.last_restart:
+        restarts = f"{summary.restarts} ({since(summary.last_restart, ages)} ago)"
+    total = len(spec.get("containers") or ()) + len(sidecars)
+    ready = f"{summary.ready}/{total}"
+    addresses = status.get("podIPs") or [{}]
+    return [
+        name(pod), ready, _reason_of_deletion(pod) or summary.reason, restarts, age(pod, ages),
+        addresses[0].get("ip") or NONE, spec.get("nodeName") or NONE, status.get("nominatedNodeName") or NONE,
+        _readiness_gates(spec, status),
+    ]  # fmt: skip
+
+
+def _summary(pod: StoredObject, sidecars: set[str]) -> _Summary:
+    status = pod.get("status", {})
+    conditions = status.get("conditions")
+    reason = status.get("reason") or status.get("phase", "")
+    gated = ("PodScheduled", "SchedulingGated")
+    if any((found.get("type"), found.get("reason")) == gated for found in conditions or ()):
+        reason = "SchedulingGated"
+    summary, of_sidecars = _Summary(reason), _Summary(reason)
+    initializing = _initialization(pod, sidecars, summary, of_sidecars)
+    initialized = condition(conditions, "Initialized")
+    if not initializing or (initialized is not None and initialized.get("status") == "True"):
+        of_sidecars.reason, of_sidecars.ready = summary.reason, summary.ready
+        _running(status, of_sidecars)
+        return of_sidecars
+    return summary
+
+
+def _initialization(pod: StoredObject, sidecars: set[str], summary: _Summary, of_sidecars: _Summary) -> bool:
+    """Evaluates the init containers up to the first that is not complete. Returns whether the pod is still initializing."""
+    total = len(pod.get("spec", {}).get("initContainers") or ())
+    for number, container in enumerate(pod.get("status", {}).get("initContainerStatuses") or ()):
+        summary.count(container)
+        sidecar = container.get("name") in sidecars
+        if sidecar:
+            of_sidecars.count(container)
+        state = container.get("state") or {}
+        terminated, waiting = _terminated(state), state.get("waiting")
+        if terminated is not None and not terminated.get("exitCode"):
+            continue
+        if sidecar and container.get("started"):
+            summary.ready += bool(container.get("ready"))
+            continue
+        if terminated is not None:
+            summary.reason = f"Init:{_reason_of_end(terminated)}"
+        elif waiting is not None and waiting.get("reason") not in (None, "", "PodInitializing"):
+            summary.reason = f"Init:{waiting['reason']}"
+        else:
+            summary.reason = f"Init:{number}/{total}"
+        return True
+    return False
+
+
+def _running(status: StoredObject, summary: _Summary) -> None:
+    """Evaluates the containers from the last to the first, so that the status of the first one takes precedence."""
+    has_running = False
+    error = ""
+    for container in reversed(status.get("containerStatuses") or ()):
+        summary.count(container)
+        state = container.get("state") or {}
+        terminated, waiting = _terminated(state), state.get("waiting")
+        if waiting is not None and waiting.get("reason"):
+            summary.reason = waiting["reason"]
+        elif terminated is not None:
+            summary.reason = _reason_of_end(terminated)
+            if terminated.get("exitCode"):
+                error = summary.reason
+        elif container.get("ready") and state.get("running") is not None:
+            has_running = True
+            summary.ready += 1
+    if summary.reason == "Completed":
+        if has_running and _is_ready(status.get("conditions")):
+            summary.reason = "Running"
+        elif error or has_running:
+            summary.reason = error or "NotReady"
+
+
+def _terminated(state: StoredObject | None) -> StoredObject | None:
+    found: StoredObject | None = (state or {}).get("terminated")
+    return found
+
+
+def _reason_of_end(terminated: StoredObject) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode', 0)}"
+
+
+def _is_ready(conditions: Sequence[StoredObject] | None) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions or ())
+
+
+def _reason_of_deletion(pod: StoredObject) -> str:
+    status = pod.get("status", {})
+    if not pod["metadata"].get("deletionTimestamp"):
+        return ""
+    if status.get("reason") == "NodeLost":
+        return "Unknown"
+    return "" if status.get("phase") in _COMPLETED else "Terminating"
+
+
+def _readiness_gates(spec: StoredObject, status: StoredObject) -> str:
+    gates = spec.get("readinessGates") or ()
+    if not gates:
+        return NONE
+    found = (condition(status.get("conditions"), gate["conditionType"]) for gate in gates)
+    passed = sum(one is not None and one.get("status") == "True" for one in found)
+    return f"{passed}/{len(gates)}"
+
+
+def _pod_template(obj: StoredObject, _: Ages) -> list[Any]:
+    template = obj.get("template", {})
+    return [name(obj), *containers(template.get("spec")), labels(template.get("metadata", {}).get("labels"))]
+
+
+def _disruption_budget(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec = obj.get("spec", {})
+    bounds = [str(spec.get(bound, "N/A")) for bound in ("minAvailable", "maxUnavailable")]
+    return [name(obj), *bounds, obj.get("status", {}).get("disruptionsAllowed", 0), age(obj, ages)]
+
+
+POD_CELLS: Final[Mapping[tuple[str, str], Cells]] = {
+    ("", "pods"): _pod,
+    ("", "podtemplates"): _pod_template,
+    ("policy", "poddisruptionbudgets"): _disruption_budget,
 }

@@ -12,10 +12,11 @@ import orjson
 
 from fakekube.apimachinery.printers import jsonpath
 from fakekube.apimachinery.printers.table import TableConvertor
-from fakekube.apimachinery.printers.texts import UNKNOWN, Ages, Object, name, since
+from fakekube.apimachinery.printers.texts import UNKNOWN, Ages, name, since
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_integer
 from fakekube.base.golang.timestamps import TimeError, parse_time
+from fakekube.base.objects import StoredObject
 
 Column = Mapping[str, Any]
 
@@ -72,8 +73,8 @@ def _definition(column: Column) -> Column:
     }  # fmt: skip
 
 
-def _cell(kind: str, path: jsonpath.Path) -> Callable[[Object, Ages], Any]:
-    def write(obj: Object, ages: Ages) -> Any:
+def _cell(kind: str, path: jsonpath.Path) -> Callable[[StoredObject, Ages], Any]:
+    def write(obj: StoredObject, ages: Ages) -> Any:
         found = path.find(obj)
         if not found:
             return None

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.apimachinery.printers.texts import NONE, UNKNOWN, Ages, Cells, Object, age, labels, more, name, selector
+from fakekube.apimachinery.printers.texts import NONE, UNKNOWN, Ages, Cells, age, labels, more, name, selector
+from fakekube.base.objects import StoredObject
 
 
-def _service(obj: Object, ages: Ages) -> list[Any]:
+def _service(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     addresses = spec.get("clusterIPs") or [NONE]
     ports = ",".join(_port(port) for port in spec.get("ports") or ()) or NONE
@@ -21,13 +22,13 @@ def _service(obj: Object, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-def _port(port: Object) -> str:
+def _port(port: StoredObject) -> str:
     node_port = port.get("nodePort", 0)
     number = f"{port.get('port', 0)}:{node_port}" if node_port > 0 else f"{port.get('port', 0)}"
     return f"{number}/{port.get('protocol', '')}"
 
 
-def _external(spec: Object, status: Object) -> str:
+def _external(spec: StoredObject, status: StoredObject) -> str:
     kind, addresses = spec.get("type"), spec.get("externalIPs") or []
     if kind in ("ClusterIP", "NodePort"):
         return ",".join(addresses) or NONE
@@ -39,13 +40,13 @@ def _external(spec: Object, status: Object) -> str:
     return UNKNOWN
 
 
-def _load_balancer(status: Object) -> str:
+def _load_balancer(status: StoredObject) -> str:
     points = status.get("loadBalancer", {}).get("ingress") or ()
     found = {point.get("ip") or point.get("hostname", "") for point in points}
     return ",".join(sorted(found - {""}))
 
 
-def _endpoints(obj: Object, ages: Ages) -> list[Any]:
+def _endpoints(obj: StoredObject, ages: Ages) -> list[Any]:
     subsets = obj.get("subsets") or ()
     if not subsets:
         return [name(obj), NONE, age(obj, ages)]
@@ -57,25 +58,25 @@ def _endpoints(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), more(found, empty=""), age(obj, ages)]
 
 
-def _joined(ip: str, port: Object) -> str:
+def _joined(ip: str, port: StoredObject) -> str:
     host = f"[{ip}]" if ":" in ip else ip
     return f"{host}:{port.get('port', 0)}"
 
 
-def _endpoint_slice(obj: Object, ages: Ages) -> list[Any]:
+def _endpoint_slice(obj: StoredObject, ages: Ages) -> list[Any]:
     ports = (str(port.get("port", port.get("name", "*"))) for port in obj.get("ports") or ())
     addresses = (ip for endpoint in obj.get("endpoints") or () for ip in endpoint.get("addresses") or ())
     return [name(obj), obj.get("addressType", ""), more(ports), more(addresses), age(obj, ages)]
 
 
-def _ingress(obj: Object, ages: Ages) -> list[Any]:
+def _ingress(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     ports = "80, 443" if spec.get("tls") else "80"
     address = _load_balancer(obj.get("status", {}))
     return [name(obj), spec.get("ingressClassName", NONE), _hosts(spec), address, ports, age(obj, ages)]
 
 
-def _hosts(spec: Object) -> str:
+def _hosts(spec: StoredObject) -> str:
     """Returns up to three hosts; the number of further ones is that of the rules, not of their hosts."""
     rules = spec.get("rules") or ()
     hosts: list[str] = []
@@ -87,7 +88,7 @@ def _hosts(spec: Object) -> str:
     return ",".join(hosts) or "*"
 
 
-def _ingress_class(obj: Object, ages: Ages) -> list[Any]:
+def _ingress_class(obj: StoredObject, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     annotations = obj["metadata"].get("annotations") or {}
     default = annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
@@ -100,15 +101,15 @@ def _ingress_class(obj: Object, ages: Ages) -> list[Any]:
     return [title, spec.get("controller", ""), shown, age(obj, ages)]
 
 
-def _network_policy(obj: Object, ages: Ages) -> list[Any]:
+def _network_policy(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), selector(obj.get("spec", {}).get("podSelector")) or NONE, age(obj, ages)]
 
 
-def _service_cidr(obj: Object, ages: Ages) -> list[Any]:
+def _service_cidr(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), ",".join(obj.get("spec", {}).get("cidrs") or ()), age(obj, ages)]
 
 
-def _ip_address(obj: Object, ages: Ages) -> list[Any]:
+def _ip_address(obj: StoredObject, ages: Ages) -> list[Any]:
     """Returns one cell more than there are columns, as the real printer does."""
     parent = obj.get("spec", {}).get("parentRef")
     shown = NONE

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from fakekube.apimachinery.codecs.document import Document, Object
+from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
+from fakekube.base.objects import Object
 
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 

@@ -10,22 +10,28 @@ Specified by: k8s.io/kubernetes/pkg/printers (tablegenerator.go), k8s.io/apiserv
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery import data
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.codecs.document import Document, encodings_of
+from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
 from fakekube.apimachinery.data.descriptions import field_text
-from fakekube.apimachinery.printers import cluster, core, network, pods, storage, workloads
-from fakekube.apimachinery.printers.texts import Ages, Cells, Object, ages_at
+from fakekube.apimachinery.printers import cluster, core, network, workloads
+from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object, StoredObject
 
 Column = Mapping[str, Any]
 
 
-def _no_conditions(_: Object) -> list[dict[str, str]]:
+def _no_conditions(_: StoredObject) -> list[dict[str, str]]:
     return []
 
 
@@ -37,9 +43,9 @@ class TableConvertor:
     """name, type, format, description and priority of each."""
     cells: Cells
     """(object in its storage version, ages) → the cells of its row."""
-    conditions: Callable[[Object], list[dict[str, str]]] = _no_conditions
+    conditions: Callable[[StoredObject], list[dict[str, str]]] = _no_conditions
     """Returns the conditions of the row, such as Completed."""
-    order: Callable[[Object], Any] | None = None
+    order: Callable[[StoredObject], Any] | None = None
     """The sort key of rows; None for the order of the list."""
     empty: Sequence[Any] | None = ()
     """The value of `rows` in an empty table."""
@@ -55,9 +61,9 @@ class TableConvertor:
 class Row:
     """A row of a table."""
 
-    stored: Object
+    stored: StoredObject
     """The object in its storage version, from which the cells are made."""
-    shown: Object | None
+    shown: StoredObject | None
     """The `object` of the row: the object, its metadata, or None (includeObject)."""
 
 
@@ -82,7 +88,13 @@ def _described(minor: str, described_field: str) -> str:
 
 
 def table(
-    convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *, headers: bool = True
+    convertor: TableConvertor,
+    api_version: str,
+    rows: Sequence[Row],
+    metadata: StoredObject,
+    now: datetime,
+    *,
+    headers: bool = True,
 ) -> dict[str, Any]:
     """Makes a Table.
 
@@ -131,7 +143,7 @@ def include_object_error(include_object: str) -> str:
 # ---------------------------------------------------------------- the convertors of built-in resources
 
 _CELLS: Final[Mapping[tuple[str, str], Cells]] = {
-    **cluster.CELLS, **core.CELLS, **network.CELLS, **pods.CELLS, **storage.CELLS, **workloads.CELLS,
+    **cluster.CELLS, **core.CELLS, **network.CELLS, **core.POD_CELLS, **cluster.STORAGE_CELLS, **workloads.CELLS,
 }  # fmt: skip
 
 
@@ -145,7 +157,7 @@ def _column(name: str, type_: str = "string", format_: str = "", priority: int =
     return {"name": name, "type": type_, "format": format_, "description": "", "priority": priority}
 
 
-def _name_and_time(obj: Object, _: Ages) -> list[Any]:
+def _name_and_time(obj: StoredObject, _: Ages) -> list[Any]:
     metadata = obj["metadata"]
     return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
 
@@ -172,9 +184,114 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
     return TableConvertor(
         [_column(row["name"], row["type"], row["format"], row["priority"]) for row in rows],
         cells,
-        conditions=pods.pod_conditions if (group, plural) == ("", "pods") else _no_conditions,
+        conditions=core.pod_conditions if (group, plural) == ("", "pods") else _no_conditions,
         order=cluster.flow_order if plural == "flowschemas" else None,
         fields={row["name"]: row["field"] for row in rows if "field" in row},
         repeats_columns=plural == "apiservices",
         minor=minor,
     )
+
+
+# Encodes rows of Tables as compact JSON; everything except the ages is encoded once and cached with the Document.
+#
+# Only the ages in the cells of an object change with time. So a row is encoded once as a template: the encoded pieces between
+# the ages, and the times of the ages. A table is a join of such pieces, the formatted ages, and the cached JSON of the
+# objects; a cached `Rows` only has to format the ages.
+#
+# Specified by: as `apimachinery.printers.table`.
+
+
+Template = tuple[bytes | datetime, ...]
+"""A row up to its object; a datetime is the position of an age."""
+
+#: Random, so that no text in an object equals it.
+_SECRET: Final = secrets.token_hex(8)
+_MARKS: Final = re.compile(rf"{_SECRET}(\d+);".encode()).split
+
+
+class Rows:
+    """The encoded rows of a table without the ages."""
+
+    __slots__ = ("_ages", "_parts")
+
+    def __init__(self, convertor: TableConvertor, documents: Sequence[Document], carried: Sequence[bytes]) -> None:
+        """
+        Args:
+            convertor: of the resource.
+            documents: the objects of the rows.
+            carried: the JSON of the `object` of each row.
+        """
+        templates = encodings_of(documents, ("row", convertor), partial(_template, convertor))
+        rows = list(zip(templates, carried, strict=True))
+        if convertor.order is not None:
+            keys = [convertor.order(document.object) for document in documents]
+            rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
+        self._parts: list[bytes] = []
+        """The pieces of the table; empty at the positions of ages."""
+        self._ages: list[tuple[int, datetime]] = []
+        """The positions of ages among the pieces, with the times whose ages are inserted there."""
+        for template, whole in rows:
+            for piece in template:
+                if isinstance(piece, bytes):
+                    self._parts.append(piece)
+                else:
+                    self._ages.append((len(self._parts), piece))
+                    self._parts.append(b"")
+            self._parts += (whole, b"},")
+        if rows:
+            self._parts[-1] = b"}"
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def at(self, now: datetime) -> Items:
+        """Returns the JSON of the rows at a time."""
+        parts, texts = self._parts.copy(), _Ages(now)
+        for place, moment in self._ages:
+            parts[place] = texts[moment]
+        return Items(parts)
+
+
+def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime) -> bytes | Chunks:
+    """Encodes a Table with its columns like `table.table`, followed by a newline.
+
+    Args:
+        convertor: the table convertor of the resource.
+        api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
+        rows: the rows.
+        metadata: the ListMeta.
+        now: the time of the cluster, for ages.
+    """
+    head: Object = {"kind": "Table", "apiVersion": api_version, "metadata": metadata}
+    head["columnDefinitions"] = column_definitions(convertor)
+    opening = json.dumps(head)[:-1]
+    if not rows and convertor.empty is None:
+        return opening + b',"rows":null}\n'
+    return enclosed(opening + b',"rows":[', rows.at(now), b"]}\n")
+
+
+class _Ages(dict[Any, bytes]):
+    """A cache of formatted ages."""
+
+    def __init__(self, now: datetime) -> None:
+        super().__init__()
+        self._text = ages_at(now)
+
+    def __missing__(self, moment: datetime) -> bytes:
+        text = self[moment] = json.dumps(self._text(moment))[1:-1]  # the age can be <invalid>
+        return text
+
+
+def _template(convertor: TableConvertor, obj: Object) -> Template:
+    moments: list[datetime] = []
+
+    def mark(moment: datetime) -> str:
+        moments.append(moment)
+        return f"{_SECRET}{len(moments) - 1};"
+
+    made: Object = {"cells": convertor.cells(obj, mark)}
+    conditions = convertor.conditions(obj)
+    if conditions:
+        made["conditions"] = conditions
+    pieces = _MARKS(json.dumps(made)[:-1] + b',"object":')
+    return tuple(moments[int(piece)] if at % 2 else piece for at, piece in enumerate(pieces))

@@ -10,10 +10,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-Object = Mapping[str, Any]
+from fakekube.base.objects import StoredObject
+
 Ages = Callable[[datetime], str]
 """The age of a time, as a cell shows it."""
-Cells = Callable[[Object, Ages], list[Any]]
+Cells = Callable[[StoredObject, Ages], list[Any]]
 """(object, ages) → the cells of its row."""
 
 NONE: Final = "<none>"
@@ -72,12 +73,12 @@ def between(start: str, end: str) -> str:
     return human_duration((_moment(end) - _moment(start)).total_seconds())
 
 
-def age(obj: Object, ages: Ages) -> str:
+def age(obj: StoredObject, ages: Ages) -> str:
     """Returns the age of an object."""
     return since(obj["metadata"].get("creationTimestamp"), ages)
 
 
-def name(obj: Object) -> str:
+def name(obj: StoredObject) -> str:
     text: str = obj["metadata"].get("name", "")
     return text
 
@@ -95,7 +96,7 @@ _OPERATORS: Final[dict[str, Callable[[str, str], str]]] = {
 }
 
 
-def selector(label_selector: Object | None) -> str:
+def selector(label_selector: StoredObject | None) -> str:
     """Returns a label selector as text, sorted by key; "" if it selects everything, or nothing."""
     chosen = label_selector or {}
     parts = [(key, f"{key}={value}") for key, value in (chosen.get("matchLabels") or {}).items()]
@@ -108,7 +109,7 @@ def selector(label_selector: Object | None) -> str:
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
 
 
-def containers(pod_spec: Object | None) -> list[str]:
+def containers(pod_spec: StoredObject | None) -> list[str]:
     """Returns two cells: the names and the images of the containers."""
     found = (pod_spec or {}).get("containers") or ()
     return [",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)]
@@ -123,7 +124,7 @@ def more(items: Iterable[str], empty: str = UNSET) -> str:
     return text or empty
 
 
-def condition(conditions: Sequence[Object] | None, type_: str) -> Object | None:
+def condition(conditions: Sequence[StoredObject] | None, type_: str) -> StoredObject | None:
     """Returns the first condition of a type."""
     return next((found for found in conditions or () if found.get("type") == type_), None)
 

@@ -14,7 +14,6 @@ from fakekube.apimachinery.printers.texts import (
     UNSET,
     Ages,
     Cells,
-    Object,
     age,
     between,
     condition,
@@ -24,38 +23,39 @@ from fakekube.apimachinery.printers.texts import (
     selector,
     since,
 )  # fmt: skip
+from fakekube.base.objects import StoredObject
 
 
-def _parts(obj: Object) -> tuple[Object, Object]:
+def _parts(obj: StoredObject) -> tuple[StoredObject, StoredObject]:
     return obj.get("spec", {}), obj.get("status", {})
 
 
-def _wide(spec: Object) -> list[str]:
+def _wide(spec: StoredObject) -> list[str]:
     """Returns the names and images of the containers, and the selector."""
     return [*containers(_pod_spec(spec)), selector(spec.get("selector")) or NONE]
 
 
-def _pod_spec(spec: Object) -> Object | None:
-    found: Object | None = (spec.get("template") or {}).get("spec")
+def _pod_spec(spec: StoredObject) -> StoredObject | None:
+    found: StoredObject | None = (spec.get("template") or {}).get("spec")
     return found
 
 
-def _replicas(spec: Object, status: Object) -> list[int]:
+def _replicas(spec: StoredObject, status: StoredObject) -> list[int]:
     return [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
 
 
-def _replication_controller(obj: Object, ages: Ages) -> list[Any]:
+def _replication_controller(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     wide = [*containers(_pod_spec(spec)), labels(spec.get("selector"))]
     return [name(obj), *_replicas(spec, status), age(obj, ages), *wide]
 
 
-def _replica_set(obj: Object, ages: Ages) -> list[Any]:
+def _replica_set(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     return [name(obj), *_replicas(spec, status), age(obj, ages), *_wide(spec)]
 
 
-def _stateful_set(obj: Object, ages: Ages) -> list[Any]:
+def _stateful_set(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     return [name(obj), ready, age(obj, ages), *containers(_pod_spec(spec))]
@@ -67,14 +67,14 @@ _DAEMONS: Final = (
 )  # fmt: skip
 
 
-def _daemon_set(obj: Object, ages: Ages) -> list[Any]:
+def _daemon_set(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     counts = [status.get(count, 0) for count in _DAEMONS]
     nodes = labels((_pod_spec(spec) or {}).get("nodeSelector"))
     return [name(obj), *counts, nodes, age(obj, ages), *_wide(spec)]
 
 
-def _deployment(obj: Object, ages: Ages) -> list[Any]:
+def _deployment(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     counts = [status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
@@ -82,7 +82,7 @@ def _deployment(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), ready, *counts, age(obj, ages), *wide]
 
 
-def _controller_revision(obj: Object, ages: Ages) -> list[Any]:
+def _controller_revision(obj: StoredObject, ages: Ages) -> list[Any]:
     owners = obj["metadata"].get("ownerReferences") or ()
     owner = next((owner for owner in owners if owner.get("controller")), None)
     controller = NONE
@@ -100,13 +100,13 @@ _JOB_STATES: Final = {
 }  # fmt: skip
 
 
-def _job(obj: Object, ages: Ages) -> list[Any]:
+def _job(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     progress = [_job_status(obj), _completions(spec, status), _duration(status, ages)]
     return [name(obj), *progress, age(obj, ages), *_wide(spec)]
 
 
-def _job_status(obj: Object) -> str:
+def _job_status(obj: StoredObject) -> str:
     conditions = obj.get("status", {}).get("conditions")
 
     def holds(type_: str) -> bool:
@@ -119,7 +119,7 @@ def _job_status(obj: Object) -> str:
     return ended or next((text for type_, text in _JOB_STATES.items() if holds(type_)), "Running")
 
 
-def _completions(spec: Object, status: Object) -> str:
+def _completions(spec: StoredObject, status: StoredObject) -> str:
     succeeded, wanted = status.get("succeeded", 0), spec.get("completions")
     parallelism = spec.get("parallelism", 0)
     if wanted is not None:
@@ -127,14 +127,14 @@ def _completions(spec: Object, status: Object) -> str:
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
 
-def _duration(status: Object, ages: Ages) -> str:
+def _duration(status: StoredObject, ages: Ages) -> str:
     start, end = status.get("startTime"), status.get("completionTime")
     if not start:
         return ""
     return between(start, end) if end else since(start, ages)
 
 
-def _cron_job(obj: Object, ages: Ages) -> list[Any]:
+def _cron_job(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     suspend = {None: UNSET, True: "True", False: "False"}[spec.get("suspend")]
     last = status.get("lastScheduleTime")
@@ -148,7 +148,7 @@ def _cron_job(obj: Object, ages: Ages) -> list[Any]:
 # ---------------------------------------------------------------- autoscaling
 
 
-def _autoscaler(obj: Object, ages: Ages) -> list[Any]:
+def _autoscaler(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     target = spec.get("scaleTargetRef", {})
     minimum = str(spec.get("minReplicas", UNSET))
@@ -157,7 +157,7 @@ def _autoscaler(obj: Object, ages: Ages) -> list[Any]:
     return [name(obj), reference, _metrics(spec, status), *counts, age(obj, ages)]
 
 
-def _metrics(spec: Object, status: Object) -> str:
+def _metrics(spec: StoredObject, status: StoredObject) -> str:
     wanted, current = spec.get("metrics") or (), status.get("currentMetrics") or ()
     texts = [_metric(one, current[at] if at < len(current) else {}) for at, one in enumerate(wanted)]
     shown = ", ".join(texts[:2])
@@ -173,7 +173,7 @@ _SOURCES: Final = {
 }  # fmt: skip
 
 
-def _metric(wanted: Object, status: Object) -> str:
+def _metric(wanted: StoredObject, status: StoredObject) -> str:
     kind = wanted.get("type", "")
     if kind not in _SOURCES:
         return "<unknown type>"
@@ -199,7 +199,7 @@ def _metric(wanted: Object, status: Object) -> str:
     return f"{value}/{target.get('value', '<nil>')}"
 
 
-def scale(obj: Object, ages: Ages) -> list[Any]:
+def scale(obj: StoredObject, ages: Ages) -> list[Any]:
     """Returns the cells of a Scale."""
     spec, status = _parts(obj)
     return [name(obj), spec.get("replicas", 0), status.get("replicas", 0), age(obj, ages)]

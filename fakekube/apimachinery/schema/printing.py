@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple
 from fakekube.apimachinery.schema.model import Field, ListType, Shape, Type
 from fakekube.base.caches import BoundedCache
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The form in which Go prints an unset field.
 #
 # `omitempty` omits nil pointers, lists and maps and zero scalars, but never a struct by value:

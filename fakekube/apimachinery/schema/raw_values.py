@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
-from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import json_text
 
 #: What Go may print in another form: fractions, exponents, escapes, and characters that it escapes.

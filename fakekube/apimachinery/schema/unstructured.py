@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.apimachinery.schema.decode import decode
-from fakekube.apimachinery.schema.decoders import decoder
+from fakekube.apimachinery.schema.decode import decode, decoder
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
 from fakekube.apimachinery.schema.printing import always_printed, zero
 from fakekube.apimachinery.schema.trees import copied, in_order

@@ -25,7 +25,6 @@ from fakekube.apimachinery.selectors.labels import (
     requirement,
 )
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The text form of label selectors: `a=1,b in (x,y),!c,d>4`.
 #
 #     selector    := [requirement ("," requirement)*]

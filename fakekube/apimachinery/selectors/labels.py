@@ -18,7 +18,6 @@ from fakekube.apimachinery.errors.field import FieldError, aggregate, invalid
 from fakekube.apimachinery.schema.dns import fits, long_name
 from fakekube.base.golang.strconv import go_quote, parse_int
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The error of selectors.
 
 
@@ -26,7 +25,6 @@ class SelectorError(ValueError):
     """A selector is invalid; `str` of the error is the message of the real server."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The syntax of the keys and values of labels. Each check returns the texts of what is wrong, in order.
 #
 # The results are cached, as many objects share the same labels.
@@ -283,7 +281,6 @@ EVERYTHING: Final = LabelSelector()
 NOTHING: Final = LabelSelector(nothing=True)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Label selectors of objects: a metav1.LabelSelector with matchLabels and matchExpressions.
 #
 # Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fakekube.apimachinery.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
+from fakekube.apimachinery.cel.compilation import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
 from fakekube.apimachinery.cel.types import BOOL, STRING
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.types import BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many

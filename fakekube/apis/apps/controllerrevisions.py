@@ -11,7 +11,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, required
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation.checks import non_negative
-from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import json_text
 
 

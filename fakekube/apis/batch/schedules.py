@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
-from fakekube.base.golang.durations import parse_duration
 from fakekube.base.golang.strconv import parse_int
+from fakekube.base.golang.timestamps import parse_duration
 
 __all__ = ["Schedule", "ScheduleError", "parse_schedule", "schedule_problem", "time_zone", "time_zone_problem"]
 

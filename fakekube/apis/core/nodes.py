@@ -21,7 +21,7 @@ from fakekube.apis.validation.resource_lists import quantity_value
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed_once_set, kept_once_set
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.validation.tolerations import taint_effect
-from fakekube.base.golang.json_objects import JSONError
+from fakekube.base.golang.json_reader import JSONError
 from fakekube.base.golang.strconv import go_quote
 
 __all__ = ["STATUS", "NodeStrategy"]

@@ -15,7 +15,7 @@ from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, data_keys, size_of_ba
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.well_known import SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
-from fakekube.base.golang.json_objects import object_error
+from fakekube.base.golang.json_reader import object_error
 from fakekube.base.golang.key_pairs import key_pair_problem
 from fakekube.base.golang.strings import bytes_of
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fakekube.apimachinery.cel.environments import devices
+from fakekube.apimachinery.cel.compilation import devices
 from fakekube.apimachinery.cel.types import ANY, BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many

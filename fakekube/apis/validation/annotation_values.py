@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fakekube.base.golang.json_objects import JSONError, parse
+from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import INT64, json_kind
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.golang.timestamps import TimeError, parse_time

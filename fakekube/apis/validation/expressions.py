@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fakekube.apimachinery.cel.environments import ConstantError, Environment, ExpressionError
+from fakekube.apimachinery.cel.compilation import ConstantError, Environment, ExpressionError
 from fakekube.apimachinery.cel.types import Type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import internal, invalid

@@ -16,7 +16,7 @@ from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.optional_plugins import PODS
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
-from fakekube.base.golang.json_objects import JSONError, parse
+from fakekube.base.golang.json_reader import JSONError, parse
 
 _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"

@@ -36,7 +36,7 @@ from fakekube.apiserver.aggregator.backends import (
 from fakekube.apiserver.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
 from fakekube.apiserver.aggregator.proxy_rewriting import Front, rewrite_html, rewrite_url
 from fakekube.apiserver.endpoints.request import Request, Response, User
-from fakekube.base.golang.durations import parse_duration
+from fakekube.base.golang.timestamps import parse_duration
 from fakekube.net.streaming.kubelet_api import Destination
 from fakekube.net.streams import BrokenStreamError
 

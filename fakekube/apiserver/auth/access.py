@@ -23,8 +23,8 @@ from fakekube.apiserver.auth.options import AuthenticationOptions, Authorization
 from fakekube.apiserver.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
 from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
-from fakekube.base.addresses import is_loopback
 from fakekube.base.clock import Clock
+from fakekube.base.golang.net import is_loopback
 from fakekube.net.streams import Source
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fakekube.apimachinery.cel.environments import Environment, ExpressionError, token_claims, token_user
+from fakekube.apimachinery.cel.compilation import Environment, ExpressionError, token_claims, token_user
 from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.syntax import Identifier, Select, descendants
 from fakekube.apimachinery.codecs import yaml
@@ -21,7 +21,7 @@ from fakekube.apis.validation.checks import domain_prefixed_path
 from fakekube.apiserver.auth.authentication import Anonymous
 from fakekube.apiserver.auth.jwt import ClaimMapping, Expression, JWTConfiguration
 from fakekube.apiserver.auth.options import OptionError, read_text
-from fakekube.base.golang.durations import parse_duration
+from fakekube.base.golang.timestamps import parse_duration
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reads configuration files of the group apiserver.config.k8s.io with strict decoding, as kube-apiserver does.

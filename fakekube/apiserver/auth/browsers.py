@@ -23,7 +23,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.base.addresses import is_address, is_loopback
+from fakekube.base.golang.net import is_ip_address, is_loopback
 
 #: Names of this machine, and of the API server in a cluster, which no web site can have.
 _OWN_NAMES: Final = frozenset(
@@ -92,7 +92,7 @@ class BrowserGuard:
             self._admitted.add(host)
 
     def _is_own(self, name: str) -> bool:
-        return name in self._names or is_loopback(name) or is_address(name) or name.endswith(self._suffixes)
+        return name in self._names or is_loopback(name) or is_ip_address(name) or name.endswith(self._suffixes)
 
 
 def _check_origin(environ: Mapping[str, Any], host: str) -> None:

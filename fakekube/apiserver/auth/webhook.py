@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from fakekube.apimachinery.cel.environments import ExpressionError, access_review
+from fakekube.apimachinery.cel.compilation import ExpressionError, access_review
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
 from fakekube.apis.rest.cluster_access import Decision

@@ -24,7 +24,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, raw_values
 from fakekube.apimachinery.schema.builtin import Builtins
-from fakekube.apimachinery.schema.duplicates import keep_before_null
+from fakekube.apimachinery.schema.strict import keep_before_null
 from fakekube.apimachinery.schema.trees import copied, unchanged_parts
 from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Object

@@ -16,7 +16,7 @@ from fakekube.apimachinery.codecs.document import Document, json_of
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apimachinery.printers import custom, partial, rows, table
+from fakekube.apimachinery.printers import custom, partial, table
 from fakekube.apimachinery.printers.table import Row, TableConvertor
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.rest.strategy import Object
@@ -115,7 +115,7 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
 
 Pairs = list[tuple[Document, Document]]
 """Stored documents, and the same in the requested version."""
-Keep = Callable[[Hashable, Callable[[], rows.Rows]], rows.Rows]
+Keep = Callable[[Hashable, Callable[[], table.Rows]], table.Rows]
 """Returns the cached value of a key, or makes it."""
 
 
@@ -124,7 +124,7 @@ def _pairs(resource: Resource, listing: Listing) -> Pairs:
     return list(zip(documents, versions.all_shown(resource, documents), strict=True))
 
 
-def _not_kept(_key: Hashable, make: Callable[[], rows.Rows]) -> rows.Rows:
+def _not_kept(_key: Hashable, make: Callable[[], table.Rows]) -> table.Rows:
     return make()
 
 
@@ -136,8 +136,8 @@ def _table(
     api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
     shown = _Rows(scope, api_version)
     if chosen.format == "json" and not chosen.pretty:
-        kept = keep((convertor, api_version, *shown.key), lambda: rows.Rows(convertor, *shown.parts(pairs())))
-        return rows.table_json(convertor, api_version, kept, metadata=metadata, now=now)
+        kept = keep((convertor, api_version, *shown.key), lambda: table.Rows(convertor, *shown.parts(pairs())))
+        return table.table_json(convertor, api_version, kept, metadata=metadata, now=now)
     whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs()], metadata, now))
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), _table_kind(api_version)
     return form.object(form.encoded_item(whole, kind), kind)
@@ -184,7 +184,7 @@ class _Rows:
         return Row((shown if self._custom else stored).object, whole)
 
     def parts(self, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
-        """Returns the arguments of `apimachinery.printers.rows`: the printed cells, and the JSON of the objects in the rows."""
+        """Returns the arguments of `apimachinery.printers.table`: the printed cells, and the JSON of the objects in the rows."""
         printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
         if self._include in _METADATA:
             return printed, json_of(map(self._metadata_of, printed))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from fakekube.apimachinery.codecs.protobuf.fields import varint
+from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.base.golang.strings import bytes_of
 
@@ -131,25 +131,25 @@ def _number(value: float) -> str:
 
 def _delimited(family: Family) -> bytes:
     kind, number = _TYPES[family.kind]
-    message = _field(1, bytes_of(family.name)) + _field(2, bytes_of(family.help)) + b"\x18" + varint(kind)
+    message = _field(1, bytes_of(family.name)) + _field(2, bytes_of(family.help)) + b"\x18" + encode_varint(kind)
     for labels, value in family.samples:
         pairs = b"".join(_field(1, _field(1, bytes_of(n)) + _field(2, bytes_of(text))) for n, text in labels.items())
         body = _histogram(value) if isinstance(value, Histogram) else b"\x09" + struct.pack("<d", value)
         message += _field(4, pairs + _field(number, body))
-    return varint(len(message)) + message
+    return encode_varint(len(message)) + message
 
 
 def _histogram(histogram: Histogram) -> bytes:
     counts = histogram.cumulative()
     buckets = [
-        _field(3, b"\x08" + varint(count) + b"\x11" + struct.pack("<d", bound))
+        _field(3, b"\x08" + encode_varint(count) + b"\x11" + struct.pack("<d", bound))
         for bound, count in zip(histogram.bounds, counts, strict=False)
     ]
-    return b"\x08" + varint(counts[-1]) + b"\x11" + struct.pack("<d", histogram.total) + b"".join(buckets)
+    return b"\x08" + encode_varint(counts[-1]) + b"\x11" + struct.pack("<d", histogram.total) + b"".join(buckets)
 
 
 def _field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
+    return encode_varint(number << 3 | 2) + encode_varint(len(content)) + content
 
 
 # ---------------------------------------------------------------- messages as text

@@ -14,8 +14,8 @@ from typing import Final
 from fakekube.apimachinery import selectors
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, RequestInfo
-from fakekube.base.golang.durations import parse_duration
 from fakekube.base.golang.strconv import parse_int
+from fakekube.base.golang.timestamps import parse_duration
 
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Segments after the version that set the verb (deprecated, but parsed).

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from functools import cache
+from functools import cache, lru_cache
+from ipaddress import ip_address
 from typing import Any, Final
 
 from fakekube.base.golang.strconv import go_quote
@@ -110,7 +111,6 @@ def _check_embedded(rest: str, ellipsis: bool, count: int) -> None:
     _check_v4(rest)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Checks mail addresses like Go's net/mail: a bare address, one with a display name, or one in a group.
 #
 # The grammar is regular except for nested comments, and RE2 matches any text in linear time.
@@ -151,3 +151,30 @@ def _compiled_forms() -> tuple[Any, ...]:
     import re2
 
     return tuple(re2.compile(f"(?s){form}") for form in _FORMS)
+
+
+# Addresses on which a server listens.
+
+
+@lru_cache(maxsize=64)  # each cluster asks several times
+def is_loopback(host: str) -> bool:
+    """Reports whether a server that listens on a host is reachable from this machine only."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def reachability_warning(host: str, rights: str = "need the token or a certificate of the kubeconfig") -> str:
+    """Returns the warning that other hosts can reach a server, and what they need; "" if they cannot."""
+    return "" if is_loopback(host) else f"warning: other hosts can reach the server at {host or '0.0.0.0'}; they {rights}"
+
+
+def is_ip_address(host: str) -> bool:
+    """Reports whether a host is an IP address and not a name."""
+    try:
+        return bool(ip_address(host))
+    except ValueError:
+        return False

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import byte_of, json_text
 
 _GO_ESCAPES = {
@@ -109,7 +109,6 @@ def json_number(value: float) -> float:
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Parses decimal integers like Go's strconv, with the same error messages.
 #
 # A text of any length is parsed in bounded time: the first twenty significant digits decide whether a number fits.

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.base.golang.json_writer import written
-from fakekube.base.golang.raw_json import plain_form
+from fakekube.base.golang.json_writer import plain_form, written
 
 _BYTE: Final = re.compile("[\udc80-\udcff]")
 

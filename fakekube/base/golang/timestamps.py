@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.strings import bytes_of
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
@@ -128,7 +129,7 @@ class _Parser:
         """Parses a number with as many digits as its layout element, then a literal."""
         held = self.rest
         digits = held[: len(element)]
-        if len(digits) < len(element) or not _decimal(digits):
+        if len(digits) < len(element) or not _is_decimal(digits):
             raise self._cannot_parse(held, element)
         number = int(digits)
         if allowed is not None and number not in allowed:
@@ -140,8 +141,8 @@ class _Parser:
     def _hour(self) -> int:
         """Parses the hour, the only number that may have a single digit."""
         held = self.rest
-        length = 2 if _decimal(held[:2]) and len(held) > 1 else 1
-        if not _decimal(held[:length]):
+        length = 2 if _is_decimal(held[:2]) and len(held) > 1 else 1
+        if not _is_decimal(held[:length]):
             raise self._cannot_parse(held, "15")
         hour = int(held[:length])
         if hour >= 24:
@@ -160,7 +161,7 @@ class _Parser:
         if self.layout == _RFC3339_MICRO:
             digits = self.rest[1:7]
             unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
-            if len(digits) < 6 or self.rest[0] not in ".," or not _decimal(unsigned):
+            if len(digits) < 6 or self.rest[0] not in ".," or not _is_decimal(unsigned):
                 raise self._cannot_parse(self.rest, ".000000")
             if int(digits) < 0:
                 raise self._out_of_range("fractional second")
@@ -181,8 +182,8 @@ class _Parser:
         if len(zone) < 6 or zone[3] != ":":
             raise self._cannot_parse(held, "Z07:00")
         # Go reports a number out of range before any other error, and the minutes before the hours.
-        hours = int(zone[1:3]) if _decimal(zone[1:3]) else -1
-        minutes = int(zone[4:6]) if hours >= 0 and _decimal(zone[4:6]) else -1
+        hours = int(zone[1:3]) if _is_decimal(zone[1:3]) else -1
+        minutes = int(zone[4:6]) if hours >= 0 and _is_decimal(zone[4:6]) else -1
         if hours > 24 or minutes > 60:
             raise self._out_of_range("time zone offset " + ("minute" if minutes > 60 else "hour"))
         if minutes < 0 or zone[0] not in "+-":
@@ -212,7 +213,7 @@ def _escaped(byte: int) -> str:
     return chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}"
 
 
-def _decimal(text: str) -> bool:
+def _is_decimal(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
@@ -220,3 +221,105 @@ def _days(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
+
+
+# Parses and prints durations such as `1h30m` or `-1.5s` like Go, with the same error messages.
+#
+# The OpenAPI format `duration` also accepts unit names in full, days and weeks (`parse_spelled_duration`).
+#
+# Specified by: Go's time package (format.go: ParseDuration, time.go: Duration.String);
+# k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
+
+
+_NANOSECONDS: Final = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_LIMIT: Final = 1 << 63
+_LIMIT_DIGITS: Final = 19
+_NUMBER: Final = re.compile(r"0*+([0-9]*)(?:\.([0-9]*))?")
+_UNIT: Final = re.compile(r"[^0-9.]*")
+
+_NUMBER_AND_WORD: Final = re.compile(r"(?<![0-9])([0-9]++)[\t\n\f\r ]*([A-Za-zµ]+)")
+#: The unit names, the prefix that identifies each, and the length of the unit in nanoseconds.
+_SPELLED: Final = (
+    (frozenset({"ns"}), "nano", 1), (frozenset({"us", "µs"}), "micro", 10**3), (frozenset({"ms"}), "milli", 10**6),
+    (frozenset({"s"}), "sec", 10**9), (frozenset({"m"}), "min", 60 * 10**9), (frozenset({"h", "hr"}), "hour", 3600 * 10**9),
+    (frozenset({"d"}), "day", 86_400 * 10**9), (frozenset({"w", "wk"}), "week", 604_800 * 10**9),
+)  # fmt: skip
+
+
+def parse_duration(text: str) -> int:
+    """Returns the duration in nanoseconds (int64). Raises ValueError with Go's message."""
+    negative = text[:1] == "-"
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    total, at = 0, 0
+    while at < len(rest) or not at:
+        number = _NUMBER.match(rest, at)
+        assert number is not None  # it matches nothing, too
+        if not number[0].strip(".") or len(number[1]) > _LIMIT_DIGITS:
+            raise _invalid(text)
+        unit = _UNIT.match(rest, number.end())
+        assert unit is not None
+        if not unit[0]:
+            raise ValueError(f"time: missing unit in duration {quoted(text)}")
+        if unit[0] not in _NANOSECONDS:
+            raise ValueError(f"time: unknown unit {quoted(unit[0])} in duration {quoted(text)}")
+        total += _nanoseconds(number[1], number[2] or "", _NANOSECONDS[unit[0]])
+        if total > _LIMIT:
+            raise _invalid(text)
+        at = unit.end()
+    if total == _LIMIT and not negative:
+        raise _invalid(text)
+    return -total if negative else total
+
+
+def print_duration(nanoseconds: int) -> str:
+    """Prints a duration like Go's Duration.String: `1h0m0s`, `1.5s`, `20ms`."""
+    sign, rest = "-" if nanoseconds < 0 else "", abs(nanoseconds)
+    if rest < 10**9:
+        unit = next((unit for unit in ("ms", "µs") if rest >= _NANOSECONDS[unit]), "ns") if rest else "s"
+        return f"{sign}{_format_fraction(rest, _NANOSECONDS[unit])}{unit}"
+    seconds, fraction = divmod(rest, 10**9)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    opening = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{opening}{_format_fraction(seconds * 10**9 + fraction, 10**9)}s"
+
+
+def _format_fraction(number: int, unit: int) -> str:
+    whole, rest = divmod(number, unit)
+    fraction = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if rest else ""
+    return f"{whole}.{fraction}" if fraction else str(whole)
+
+
+def parse_spelled_duration(text: str) -> int:
+    """Parses a duration whose units may be spelled out.
+
+    Returns:
+        Nanoseconds: of a Go duration, or else the sum of all numbers that precede a unit anywhere in the text.
+
+    Raises:
+        ValueError: the text contains no duration.
+    """
+    try:
+        return parse_duration(text)
+    except ValueError:
+        found = [(parse_int(number, "Atoi"), word.lower()) for number, word in _NUMBER_AND_WORD.findall(text)]
+    spans = [number * span for number, word in found for short, long, span in _SPELLED if word in short or word.startswith(long)]
+    if not spans:
+        raise ValueError(f"unable to parse {text} as duration")
+    return (sum(spans) + _LIMIT) % (2 * _LIMIT) - _LIMIT  # int64 wraps around
+
+
+def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
+    """Go computes the fraction with floats, from as many digits as 63 bits hold."""
+    digits = fraction[:_LIMIT_DIGITS]
+    if int(digits or "0") >= _LIMIT:
+        digits = digits[:-1]
+    return int(whole or "0") * unit + int(int(digits or "0") * (unit / float(10 ** len(digits))))
+
+
+def _invalid(text: str) -> ValueError:
+    return ValueError(f"time: invalid duration {quoted(text)}")

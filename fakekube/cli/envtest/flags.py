@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from fakekube.base.golang.durations import parse_duration
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.timestamps import parse_duration
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})

@@ -109,7 +109,7 @@ def _start_cluster(arguments: Arguments) -> Cluster:
     Raises OptionError, OSError, ManifestError, ApiError and UnknownResource.
     """
     from fakekube.apiserver.options import ineffective_flags
-    from fakekube.base.addresses import is_loopback, reachability_warning
+    from fakekube.base.golang.net import is_loopback, reachability_warning
     from fakekube.cli.envtest.serving_certificates import serving_files
     from fakekube.cli.logs import log_to_stderr
     from fakekube.cluster import Cluster

@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fakekube.base.addresses import is_loopback, reachability_warning
+from fakekube.base.golang.net import is_loopback, reachability_warning
 
 if TYPE_CHECKING:
     from fakekube.cli.envtest.command_line import CommandLine

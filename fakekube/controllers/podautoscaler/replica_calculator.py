@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
-from fakekube.base.golang.durations import parse_duration
+from fakekube.base.golang.timestamps import parse_duration
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
 from fakekube.controllers.objects import Object

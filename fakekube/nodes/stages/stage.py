@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import yaml
 
-from fakekube.apimachinery.cel.environments import Environment, ExpressionError
+from fakekube.apimachinery.cel.compilation import Environment, ExpressionError
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.types import DYN
 from fakekube.apimachinery.cel.views import untyped

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.apimachinery.patch import strategic, strategic_diff
+from fakekube.apimachinery.patch import strategic
 from fakekube.apimachinery.schema.builtin import kind_type
 from fakekube.controllers.client.remote import RemoteClient
 from fakekube.powers.recording import RecordingError, read
@@ -308,7 +308,7 @@ def test_strategic_diff_applied_to_the_old_object_yields_the_new_one() -> None:
     ]
     for old in states:
         for new in states:
-            assert strategic.merge(type_, old, strategic_diff.create(type_, old, new)) == new
+            assert strategic.merge(type_, old, strategic.create(type_, old, new)) == new
 
 
 def test_reset_ends_recordings_and_replays(cluster: Cluster) -> None:

@@ -18,7 +18,6 @@ from fakekube.apimachinery.cel.cost.ranges import FREE, LIST_COST, MAP_COST, NOT
 from fakekube.apimachinery.cel.declarations import Declaration
 from fakekube.apimachinery.cel.frames import room
 from fakekube.apimachinery.cel.parser import ACCUMULATOR
-from fakekube.apimachinery.cel.signatures import Signature
 from fakekube.apimachinery.cel.syntax import (
     Call,
     Comprehension,
@@ -31,7 +30,7 @@ from fakekube.apimachinery.cel.syntax import (
     Node,
     Select,
 )
-from fakekube.apimachinery.cel.types import Type
+from fakekube.apimachinery.cel.types import Signature, Type
 
 Path = tuple[str, ...]
 

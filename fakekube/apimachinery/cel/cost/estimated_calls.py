@@ -25,8 +25,7 @@ from fakekube.apimachinery.cel.cost.ranges import (
     Range,
     fixed,
 )
-from fakekube.apimachinery.cel.signatures import Signature
-from fakekube.apimachinery.cel.types import Type
+from fakekube.apimachinery.cel.types import Signature, Type
 
 
 class CallEstimate(NamedTuple):

@@ -10,9 +10,8 @@ from functools import cmp_to_key, reduce
 from itertools import pairwise
 from typing import Any, Final
 
-from fakekube.apimachinery.cel.arithmetic import OPERATORS
 from fakekube.apimachinery.cel.errors import EvaluationError
-from fakekube.apimachinery.cel.values import ORDERED, Optional, compared, equal, kind_of
+from fakekube.apimachinery.cel.values import OPERATORS, ORDERED, Optional, compared, equal, kind_of
 
 
 def _sum(items: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Optional values; `or` and `orValue`, which evaluate their argument only if necessary, are in `fakekube.apimachinery.cel.calls`.
+"""Optional values; `or` and `orValue`, which evaluate their argument only if necessary, are in `cel.interpretable`.
 
 Specified by: cel-go/cel/library.go (OptionalTypes).
 """

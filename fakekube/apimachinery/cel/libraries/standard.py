@@ -12,10 +12,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from fakekube.apimachinery.cel.arithmetic import checked_int, checked_timestamp, checked_uint
 from fakekube.apimachinery.cel.errors import EvaluationError
-from fakekube.apimachinery.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, double_text, type_of
-from fakekube.base.golang import durations
+from fakekube.apimachinery.cel.values import (
+    NANOSECONDS,
+    Duration,
+    Mapping,
+    Timestamp,
+    UInt,
+    checked_int,
+    checked_timestamp,
+    checked_uint,
+    double_text,
+    type_of,
+)
+from fakekube.base.golang import timestamps
 from fakekube.base.golang.strconv import parse_int, parse_uint
 
 _TIMESTAMP = re.compile(
@@ -34,7 +44,7 @@ def _unconvertible(source: str, target: str) -> EvaluationError:
 def _parse_duration(text: str) -> Duration:
     """Parses a duration like Go. Raises EvaluationError."""
     try:
-        return Duration(durations.parse_duration(text))
+        return Duration(timestamps.parse_duration(text))
     except ValueError:
         raise _unconvertible("string", "google.protobuf.Duration") from None
 

@@ -10,6 +10,7 @@ Specified by: k8s.io/api/*/generated.pb.go (Unmarshal of gogo/protobuf), includi
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -17,22 +18,80 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.codecs.protobuf.fields import Layout, is_wrapped, layout
-from fakekube.apimachinery.codecs.protobuf.names import go_name
 from fakekube.apimachinery.codecs.protobuf.wire import (
     ENTRY,
+    Layout,
     Member,
     Table,
     delimited,
+    is_wrapped,
+    layout,
+    read_varint,
     scan,
     signed,
     signed32,
     skip,
     unexpected_end,
-    varint,
 )
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.golang.strings import text_of
+
+# The Go names of fields, which the error messages of the generated code contain.
+#
+# They follow from the JSON names by Go's conventions (`podIP` → PodIP, `dnsPolicy` → DNSPolicy); a table has the
+# exceptions.
+#
+# Specified by: k8s.io/api/*/types.go.
+
+
+#: The first words of JSON names that Go capitalizes.
+_INITIALISMS: Final = frozenset((
+    "api", "aws", "ca", "cel", "cidr", "csi", "dns", "fc", "fs", "gce", "gid", "gmsa", "grpc", "http", "id", "ip", "iqn",
+    "iscsi", "json", "nfs", "os", "pd", "pkix", "qos", "rbd", "se", "ssl", "tcp", "tls", "ttl", "tty", "uid", "url",
+))  # fmt: skip
+_FIRST_WORD: Final = re.compile("[a-z]+").match
+
+#: The exceptions that apply to all structs.
+_IRREGULAR: Final = {
+    "$ref": "Ref", "$schema": "Schema", "-": "Raw", "bool": "BoolValue", "bools": "BoolValues",
+    "cephfs": "CephFS", "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth",
+    "cidrs": "CIDRs", "diskURI": "DataDiskURI", "externalID": "DoNotUseExternalID", "int": "IntValue",
+    "ints": "IntValues", "ips": "IPs", "lastState": "LastTerminationState", "metadata": "ObjectMeta",
+    "pdID": "PdID", "reportingComponent": "ReportingController", "storageos": "StorageOS",
+    "string": "StringValue", "strings": "StringValues", "wwids": "WWIDs",
+}  # fmt: skip
+
+#: The exceptions by the name of the struct.
+_IRREGULAR_IN: Final = {
+    ("APIResourceList", "resources"): "APIResources", ("AdmissionResponse", "status"): "Result",
+    ("DeviceAttribute", "version"): "VersionValue", ("DeviceAttribute", "versions"): "VersionValues",
+    ("GlusterfsPersistentVolumeSource", "endpoints"): "EndpointsName", ("GlusterfsVolumeSource", "endpoints"): "EndpointsName",
+    ("PodSpec", "serviceAccount"): "DeprecatedServiceAccount", ("StatusCause", "reason"): "Type",
+    ("SubjectAccessReviewSpec", "groups"): "Groups",
+    **{
+        (struct, name): go
+        for struct in ("RBDVolumeSource", "RBDPersistentVolumeSource")
+        for name, go in (("image", "RBDImage"), ("monitors", "CephMonitors"), ("pool", "RBDPool"), ("user", "RadosUser"))
+    },
+}  # fmt: skip
+
+
+def go_name(name: str, struct: str = "") -> str:
+    """Returns the Go name of a field.
+
+    Args:
+        name: the JSON name.
+        struct: the name of the Go struct that declares it.
+    """
+    known = _IRREGULAR_IN.get((struct, name)) or _IRREGULAR.get(name)
+    if known is not None:
+        return known
+    if name.startswith("x-kubernetes-"):
+        return "X" + "".join(word.capitalize() for word in name.split("-")[2:])
+    word = _FIRST_WORD(name)
+    first = word[0] if word else ""
+    return (first.upper() if first in _INITIALISMS else first[:1].upper() + first[1:]) + name[len(first) :]
+
 
 Read = Callable[[Any], Any]
 """Converts the content of a field (bytes, or the number of a varint) to a value."""
@@ -141,7 +200,7 @@ def _entered(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
         limit = len(data)
         while at < end:
             start = at
-            tag, at = varint(data, at, limit)
+            tag, at = read_varint(data, at, limit)
             number = signed32(tag >> 3)
             if number == 1:
                 begin, at = delimited(data, at, limit)
@@ -150,7 +209,7 @@ def _entered(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
                 begin, at = delimited(data, at, limit)
                 value = read(data[begin:at])
             elif number == 2:
-                scalar, at = varint(data, at, limit)
+                scalar, at = read_varint(data, at, limit)
                 value = read(scalar)
             else:
                 at = skip(data, start, limit)

@@ -24,10 +24,10 @@ from typing import Any, Final
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import cached_encoder
 from fakekube.apimachinery.codecs.errors import EncodeError
-from fakekube.apimachinery.codecs.protobuf.fields import Layout, is_wrapped, layout, varint
+from fakekube.apimachinery.codecs.protobuf.wire import Layout, encode_varint, is_wrapped, layout
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import bytes_of
 
 Write = Callable[[Any], bytes]
@@ -79,12 +79,12 @@ class _Kept(dict[Any, bytes]):
 _SHORT: Final = 96
 _MANY: Final = 64
 
-_LENGTHS: Final = [varint(length) for length in range(0x400)]
+_LENGTHS: Final = [encode_varint(length) for length in range(0x400)]
 
 
 def _delimited(data: bytes) -> bytes:
     length = len(data)
-    return (_LENGTHS[length] if length < 0x400 else varint(length)) + data
+    return (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
 
 
 # ---------------------------------------------------------------- structs
@@ -138,7 +138,7 @@ def _message(tag: bytes, content: Write) -> Write:
     def write(value: Any) -> bytes:
         data = content(value)
         length = len(data)
-        return tag + (_LENGTHS[length] if length < 0x400 else varint(length)) + data
+        return tag + (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
 
     return write
 
@@ -147,7 +147,7 @@ def _message(tag: bytes, content: Write) -> Write:
 
 
 def _tag(number: int, wire: int) -> bytes:
-    return varint(number << 3 | wire)
+    return encode_varint(number << 3 | wire)
 
 
 def _field(field: Field, before: bytes) -> Write:
@@ -239,7 +239,7 @@ _ZEROS: Final = {
 def _text(value: str) -> bytes:
     data = bytes_of(value)
     length = len(data)
-    return (_LENGTHS[length] if length < 0x400 else varint(length)) + data
+    return (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
 
 
 def _wrapped_text(value: str) -> bytes:
@@ -249,14 +249,14 @@ def _wrapped_text(value: str) -> bytes:
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
         return _delimited(b"\x08\1\x10\0\x1a" + _text(value))
-    return _delimited(b"\x08\0\x10" + varint(value) + b"\x1a\0")
+    return _delimited(b"\x08\0\x10" + encode_varint(value) + b"\x1a\0")
 
 
 #: The types with cacheable values: the wire type, and the encoder of the content.
 _SIMPLE: Final[dict[Shape, tuple[int, Write]]] = {
     Shape.STRING: (2, _text),
-    Shape.INTEGER: (0, varint),
-    Shape.BOOLEAN: (0, varint),
+    Shape.INTEGER: (0, encode_varint),
+    Shape.BOOLEAN: (0, encode_varint),
     Shape.QUANTITY: (2, _wrapped_text),
     Shape.INT_OR_STRING: (2, _int_or_string),
 }
@@ -293,7 +293,7 @@ def _union(type_: Type) -> Write:
     if alternative.shape is Shape.BOOLEAN:
         with_schema = _message(_tag(2, 2), schema)
         allows = b"\x08\1"
-        return lambda value: allows + with_schema(value) if type(value) is dict else b"\x08" + varint(value)
+        return lambda value: allows + with_schema(value) if type(value) is dict else b"\x08" + encode_varint(value)
     assert alternative.items is not None
     with_schema = _message(_tag(1, 2), schema)
     items = _repeated(b"", _value(2, alternative.items), bytes)
@@ -305,7 +305,7 @@ def _time(text: str) -> bytes:
     """Encodes seconds and nanoseconds; a Time has whole seconds, a MicroTime microseconds."""
     moment = datetime.fromisoformat(text)
     seconds = int((moment - _EPOCH).total_seconds() // 1)
-    return b"\x08" + varint(seconds) + b"\x10" + varint(moment.microsecond * 1000)
+    return b"\x08" + encode_varint(seconds) + b"\x10" + encode_varint(moment.microsecond * 1000)
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,11 +8,12 @@ Specified by: protobuf.dev/programming-guides/encoding; k8s.io/api/*/generated.p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.schema.model import Field, Shape, Type
 
 
 def unexpected_end() -> DecodeError:
@@ -24,7 +25,7 @@ def _negative_length() -> DecodeError:
     return DecodeError("proto: negative length found during unmarshaling")
 
 
-def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Decodes a number of at most 64 bits. Returns it and its end."""
     if at < end and data[at] < 0x80:
         return data[at], at + 1
@@ -52,7 +53,7 @@ def signed32(number: int) -> int:
 
 def delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Returns the start and the end of length-delimited content."""
-    length, at = varint(data, at, end)
+    length, at = read_varint(data, at, end)
     after = at + length
     if after >> 63:
         raise _negative_length()
@@ -107,7 +108,7 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
         tag = data[at]
         at += 1
         if tag > 0x7F:
-            tag, at = varint(data, start, end)
+            tag, at = read_varint(data, start, end)
         member = by_tag.get(tag)
         if member is None:
             at = _pass_over(data, start, end, table.by_number, message)
@@ -123,7 +124,7 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
                 begin, at = delimited(data, at, end)
             store(into, data[begin:at])
         elif wire == 0:
-            value, at = varint(data, at, end)
+            value, at = read_varint(data, at, end)
             store(into, value)
         elif wire == ENTRY:
             begin, at = delimited(data, at, end)
@@ -137,7 +138,7 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
 
 def _pass_over(data: bytes, at: int, end: int, fields: Fields, message: str) -> int:
     """Skips an unknown field. Raises DecodeError for a known field, which has a wrong wire type."""
-    key, _ = varint(data, at, end)
+    key, _ = read_varint(data, at, end)
     number, wire = signed32(key >> 3), key & 7
     if wire == 4:
         raise DecodeError(f"proto: {message}: wiretype end group for non-group")
@@ -152,14 +153,14 @@ def skip(data: bytes, at: int, end: int) -> int:
     """Skips a field with its tag, or a whole group."""
     depth = 0
     while at < end:
-        key, at = varint(data, at, end)
+        key, at = read_varint(data, at, end)
         wire = key & 7
         if wire == 0:
-            _, at = varint(data, at, end)
+            _, at = read_varint(data, at, end)
         elif wire == 1:
             at += 8
         elif wire == 2:
-            length, at = varint(data, at, end)
+            length, at = read_varint(data, at, end)
             at += length
             if at >> 63:
                 raise _negative_length()
@@ -178,3 +179,71 @@ def skip(data: bytes, at: int, end: int) -> int:
     if at > end or depth:
         raise unexpected_end()
     return at
+
+
+# The Protobuf layout of structs: fields by number, with the messages of inlined structs.
+#
+# In JSON the fields of an inlined struct (the source of a pod's volume) are members of the outer object; in Protobuf
+# such a struct is a nested message that is never absent. A `Layout` is the tree of both. A message does not contain
+# `kind` and `apiVersion`: they are in the envelope.
+#
+# Specified by: the `protobuf` tags of the Go types, which `apimachinery/data/` contains.
+
+
+#: Named list types that are messages with one list of strings.
+_WRAPPERS: Final = frozenset({"AttestationValue", "ExtraValue", "Verbs"})
+
+
+def is_wrapped(type_: Type) -> bool:
+    """Reports whether this list is a message with the items in field 1."""
+    return type_.shape is Shape.LIST and type_.name.rpartition(".")[2] in _WRAPPERS
+
+
+@dataclass(slots=True)
+class Layout:
+    """A message: by number, a field, or a nested layout for an inlined struct."""
+
+    fields: dict[int, Field] = field(default_factory=dict)
+    inlined: dict[int, Layout] = field(default_factory=dict)
+    name: str = ""
+    """The Go name of an inlined struct."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of all members, in the order of encoding."""
+        return sorted([*self.fields, *self.inlined])
+
+
+def layout(type_: Type) -> Layout:
+    """Returns the layout of a struct."""
+    whole = Layout()
+    for member in _members(type_.fields.values()):
+        place = whole
+        for number, name in zip(member.inlined, member.embedded[-len(member.inlined) :], strict=False):
+            place = place.inlined.setdefault(number, Layout(name=name))
+        place.fields[member.number] = member
+    return whole
+
+
+def _members(fields: Iterable[Field]) -> list[Field]:
+    """Drops the fields of TypeMeta, whose numbers other fields use."""
+    members = [member for member in fields if member.number]
+    opening = [(member.name, member.number) for member in members[:2]]
+    if opening == [("kind", 1), ("apiVersion", 2)]:
+        own = members[2:]
+        if any(member.number == 1 and not member.inlined for member in own):
+            return own
+    return members
+
+
+def encode_varint(number: int) -> bytes:
+    """Encodes a varint; negative numbers take 64 bits."""
+    if 0 <= number < 0x80:
+        return bytes((number,))
+    number &= 0xFFFFFFFFFFFFFFFF
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)

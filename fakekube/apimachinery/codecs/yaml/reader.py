@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Resolves plain YAML scalars by the rules of YAML 1.1 in go-yaml v2.
 #
 # A table has the words for booleans and null; a text that begins like a number is parsed as an integer (of any base,

@@ -18,8 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.patch.apply.elements import printed
-from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, union
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, Tree, printed, union
 from fakekube.base.golang.fmt import GoValue, go_syntax, go_type, plain
 
 

@@ -17,9 +17,8 @@ import orjson
 
 from fakekube.apimachinery.patch.apply import entries
 from fakekube.apimachinery.patch.apply.atoms import TypingError
-from fakekube.apimachinery.patch.apply.elements import Path, field
 from fakekube.apimachinery.patch.apply.entries import Managed, Manager, Owned
-from fakekube.apimachinery.patch.apply.fields import FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, Path, field
 from fakekube.apimachinery.patch.apply.updater import Comparison, Owners, Typed
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.base.caches import BoundedCache
@@ -70,7 +69,6 @@ class Changes:
             self._known.add(signature, _Remembered(before, change))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Migrates objects from client-side apply to server-side apply.
 #
 # Client-side `kubectl apply` stores the last configuration in an annotation. When the manager `kubectl` applies on the
@@ -143,7 +141,6 @@ def _configuration(applied: dict[str, Any]) -> str:
     return go_json(applied) + "\n"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Converts the managedFields of an object to those of its scale, and back.
 #
 # A scale has one field with owners, `spec.replicas`; each kind has a path for it. The managers of the scale are the

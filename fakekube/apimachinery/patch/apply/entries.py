@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.patch.apply.fields import FieldSet, FieldSetError, Tree
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, FieldSetError, Tree
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError

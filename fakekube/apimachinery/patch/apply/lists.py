@@ -15,7 +15,7 @@ from functools import cached_property
 from operator import is_
 from typing import Any
 
-from fakekube.apimachinery.patch.apply import elements
+from fakekube.apimachinery.patch.apply import fieldpath
 from fakekube.apimachinery.patch.apply.atoms import (
     NOTHING,
     Atom,
@@ -27,8 +27,7 @@ from fakekube.apimachinery.patch.apply.atoms import (
     is_same,
     shown,
 )
-from fakekube.apimachinery.patch.apply.elements import SELF
-from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, SELF, Tree, children, is_member, joined, level_in_order
 
 _EMPTY: list[Any] = []
 
@@ -117,7 +116,7 @@ class ItemList(Atom):
             raise TypingError(f"associative list with keys may not have {kind}")
         only = self._only_key
         if only is not None and only in item:
-            return elements.key(only, item[only])
+            return fieldpath.key(only, item[only])
         pairs: list[Any] = []
         for name in self._sorted_keys:
             if name in item:
@@ -130,7 +129,7 @@ class ItemList(Atom):
                 f"associative list with keys has an element that omits all key fields [{names}] "
                 "(and doesn't have default values for any key fields)"
             )
-        return elements.key(*pairs)
+        return fieldpath.key(*pairs)
 
     def _by_element(self, value: Any) -> dict[str, Any]:
         """Returns the items by path element in their order; duplicates are in a `_Repeated`."""
@@ -159,7 +158,7 @@ class ItemList(Atom):
                 typing.add(place, f"element {index}: {error}")
                 return
             if element in seen and not typing.duplicates:
-                typing.add(place, f"duplicate entries for key {elements.printed(element)}")
+                typing.add(place, f"duplicate entries for key {fieldpath.printed(element)}")
             seen.add(element)
             if item.__class__ not in self._item.fits:
                 self._item.check(item, (place, element), typing)
@@ -327,4 +326,4 @@ def _set_element(item: Any) -> str:
         raise TypingError("not supported: associative list with lists as elements")
     if item is None:
         raise TypingError("associative list without keys has an element that's an explicit null")
-    return elements.value(item)
+    return fieldpath.value(item)

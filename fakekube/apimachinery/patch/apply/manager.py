@@ -22,9 +22,8 @@ from fakekube.apimachinery.errors.status import bad_request
 from fakekube.apimachinery.patch.apply import changes, entries
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
 from fakekube.apimachinery.patch.apply.changes import Change, Changes
-from fakekube.apimachinery.patch.apply.elements import field, printed_path
 from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
-from fakekube.apimachinery.patch.apply.fields import FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, printed_path
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.patch.errors import uninterpreted
@@ -33,8 +32,7 @@ from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.golang.strconv import go_quote
-
-Object = dict[str, Any]
+from fakekube.base.objects import Object
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
 """(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind

@@ -26,8 +26,7 @@ from fakekube.apimachinery.patch.apply.atoms import (
     difference_of,
     shown,
 )
-from fakekube.apimachinery.patch.apply.elements import SELF, field
-from fakekube.apimachinery.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, SELF, Tree, children, field, is_member, joined, level_in_order
 from fakekube.base.caches import BoundedCache
 
 _EMPTY: dict[str, Any] = {}

@@ -20,20 +20,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.patch.apply.atoms import Atom, Typing, TypingError, is_same
-from fakekube.apimachinery.patch.apply.elements import Path
 from fakekube.apimachinery.patch.apply.entries import Manager, Owned
-from fakekube.apimachinery.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree, union
+from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, LEAF, FieldSet, Path, Tree, union
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.schema.model import Type
 from fakekube.base.caches import BoundedCache
+from fakekube.base.objects import Object
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Merges an apply configuration into an object without managedFields, for mutating admission policies.
 #
 # Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go (ApplyStructuredMergeDiff).
-
-
-Object = dict[str, Any]
 
 
 class ConfigurationError(Exception):

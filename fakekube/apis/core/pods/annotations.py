@@ -22,7 +22,7 @@ from fakekube.apis.well_known import (
     SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
     SECCOMP_POD_ANNOTATION_KEY,
 )
-from fakekube.base.golang.json_objects import JSONError
+from fakekube.base.golang.json_reader import JSONError
 from fakekube.base.golang.strconv import go_quote
 
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"

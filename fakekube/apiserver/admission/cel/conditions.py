@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.cel.environments import Environment, ExpressionError, admission
+from fakekube.apimachinery.cel.compilation import Environment, ExpressionError, admission
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.evaluation import Program
 from fakekube.apimachinery.cel.types import Type

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, ObjectValue, json_value, native, type_mismatches
 from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.errors import StatusError, status

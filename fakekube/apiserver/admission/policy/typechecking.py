@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apimachinery.cel.compilation import Environment, admission
 from fakekube.apimachinery.cel.declarations import declaration
-from fakekube.apimachinery.cel.environments import Environment, admission
 from fakekube.apimachinery.cel.errors import CompileError
 from fakekube.apimachinery.cel.types import DYN
 from fakekube.apimachinery.cel.types import Type as CelType

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.codecs import json as json_codec
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.admission.cel.activation import Activation, authorizer_of

@@ -17,7 +17,7 @@ from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.admission.options import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.durations import print_duration
+from fakekube.base.golang.timestamps import print_duration
 
 if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport

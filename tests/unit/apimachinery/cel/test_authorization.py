@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.libraries.authorization import Authorizer, Decision, ResourceCheck
 

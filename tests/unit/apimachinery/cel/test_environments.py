@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apimachinery.cel.environments import JSON_PATCH, OBJECT, ConstantError, ExpressionError, admission, devices
+from fakekube.apimachinery.cel.compilation import JSON_PATCH, OBJECT, ConstantError, ExpressionError, admission, devices
 from fakekube.apimachinery.cel.types import ANY, BOOL, DYN, INT
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, json_value, native, type_mismatches
 from fakekube.apimachinery.cel.views import untyped

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.printers.pods import pod_conditions
+from fakekube.apimachinery.printers.core import pod_conditions
 from tests.unit.apimachinery.printers.rows import ago, cells
 
 SPEC: dict[str, Any] = {

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.printers import custom, table
-from fakekube.apimachinery.printers.rows import Rows, table_json
-from fakekube.apimachinery.printers.table import DEFAULT, Row, TableConvertor, convertor_for
+from fakekube.apimachinery.printers.table import DEFAULT, Row, Rows, TableConvertor, convertor_for, table_json
 from tests.unit.apimachinery.printers.rows import NOW, ago
 
 API_VERSION = "meta.k8s.io/v1"

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
-from fakekube.apimachinery.schema.decoders import decoder
+from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode, decoder
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import normalise
 from fakekube.apimachinery.schema.walk import SlowPathRequired, Walk

@@ -7,7 +7,7 @@ import pytest
 from fakekube.apimachinery.schema import raw_values
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.model import Type
-from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.json_writer import RawObject
 
 
 def type_of(group: str, kind: str) -> Type:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.base.golang.durations import parse_duration, print_duration
+from fakekube.base.golang.timestamps import parse_duration, print_duration
 
 
 @pytest.mark.parametrize(

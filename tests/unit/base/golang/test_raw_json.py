@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import json as codec
-from fakekube.base.golang.raw_json import RawObject
+from fakekube.base.golang.json_writer import RawObject
 
 _texts = st.text(st.sampled_from('ab "\\{}[],:é'), max_size=6)
 _values = st.recursive(

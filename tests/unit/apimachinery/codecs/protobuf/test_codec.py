@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fakekube.apimachinery.codecs import protobuf
 from fakekube.apimachinery.codecs.errors import ContentError, DecodeError, EncodeError
 from fakekube.apimachinery.codecs.framing import Items
-from fakekube.apimachinery.codecs.protobuf.fields import varint
-from fakekube.apimachinery.codecs.protobuf.names import go_name
+from fakekube.apimachinery.codecs.protobuf.decoder import go_name
+from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import kind_type, type_of
 from fakekube.apimachinery.schema.model import Type
@@ -31,11 +31,11 @@ def builtin(group: str, version: str, kind: str) -> Type:
 
 def field(number: int, content: bytes) -> bytes:
     """A length-delimited field."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
+    return encode_varint(number << 3 | 2) + encode_varint(len(content)) + content
 
 
 def number_field(number: int, value: int) -> bytes:
-    return varint(number << 3) + varint(value)
+    return encode_varint(number << 3) + encode_varint(value)
 
 
 #: ObjectMeta with nothing in it: name, generateName, namespace, selfLink, uid, resourceVersion, generation and
@@ -347,7 +347,7 @@ def test_null_members_are_encoded_as_absent(absent: str) -> None:
 
 @given(st.integers(-(2**63), 2**64 - 1))
 def test_varint_encoding(number: int) -> None:
-    encoded = varint(number)
+    encoded = encode_varint(number)
     assert len(encoded) <= 10
     assert sum((byte & 0x7F) << 7 * at for at, byte in enumerate(encoded)) == number % 2**64
 

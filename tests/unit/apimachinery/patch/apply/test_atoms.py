@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from fakekube.apimachinery.patch.apply.atoms import NOTHING, Typing, TypingError, is_same
-from fakekube.apimachinery.patch.apply.fields import LEAF, FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, FieldSet
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from tests.unit.apimachinery.patch.shapes import SPEC, THING, specs
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply import FieldManager
 from fakekube.apimachinery.patch.apply.changes import Change, Changes
-from fakekube.apimachinery.patch.apply.elements import field
 from fakekube.apimachinery.patch.apply.entries import UPDATE, Manager, Owned
-from fakekube.apimachinery.patch.apply.fields import EMPTY, FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, FieldSet, field
 from fakekube.apimachinery.patch.apply.updater import Comparison
 from fakekube.apimachinery.schema import builtin
 

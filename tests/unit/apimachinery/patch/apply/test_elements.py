@@ -6,39 +6,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.patch.apply import elements
+from fakekube.apimachinery.patch.apply import fieldpath
 
 
 @pytest.mark.parametrize(
     ("element", "text", "printed"),
     [
-        (elements.field("a.b/c"), "f:a.b/c", ".a.b/c"),
-        (elements.key("name", "x"), 'k:{"name":"x"}', '[name="x"]'),
-        (elements.key("port", 80, "protocol", "TCP"), 'k:{"port":80,"protocol":"TCP"}', '[port=80,protocol="TCP"]'),
-        (elements.key("port", {"b": 1, "a": [None]}), 'k:{"port":{"a":[null],"b":1}}', "[port=a=[null]b=1]"),
-        (elements.value("x"), 'v:"x"', '[="x"]'),
-        (elements.value("a<b\n\b"), 'v:"a\\u003cb\\n\\u0008"', '[="a<b\\n\\b"]'),
-        (elements.value(1), "v:1", "[=1]"),
-        (elements.value(1.0), "v:1", "[=1]"),
-        (elements.value(1.5), "v:1.5", "[=1.5]"),
-        (elements.value(True), "v:true", "[=true]"),
+        (fieldpath.field("a.b/c"), "f:a.b/c", ".a.b/c"),
+        (fieldpath.key("name", "x"), 'k:{"name":"x"}', '[name="x"]'),
+        (fieldpath.key("port", 80, "protocol", "TCP"), 'k:{"port":80,"protocol":"TCP"}', '[port=80,protocol="TCP"]'),
+        (fieldpath.key("port", {"b": 1, "a": [None]}), 'k:{"port":{"a":[null],"b":1}}', "[port=a=[null]b=1]"),
+        (fieldpath.value("x"), 'v:"x"', '[="x"]'),
+        (fieldpath.value("a<b\n\b"), 'v:"a\\u003cb\\n\\u0008"', '[="a<b\\n\\b"]'),
+        (fieldpath.value(1), "v:1", "[=1]"),
+        (fieldpath.value(1.0), "v:1", "[=1]"),
+        (fieldpath.value(1.5), "v:1.5", "[=1.5]"),
+        (fieldpath.value(True), "v:true", "[=true]"),
         ("i:3", "i:3", "[3]"),
     ],
 )
 def test_path_elements_and_their_printed_form(element: str, text: str, printed: str) -> None:
     assert element == text
-    assert elements.printed(element) == printed
-    assert elements.canonical(element) == element
+    assert fieldpath.printed(element) == printed
+    assert fieldpath.canonical(element) == element
 
 
 def test_equal_values_of_different_types_are_different_elements() -> None:
-    assert len({elements.key("k", 1), elements.key("k", True), elements.key("k", "1")}) == 3
-    assert elements.key("k", 1) == elements.key("k", 1.0)
+    assert len({fieldpath.key("k", 1), fieldpath.key("k", True), fieldpath.key("k", "1")}) == 3
+    assert fieldpath.key("k", 1) == fieldpath.key("k", 1.0)
 
 
 def test_printed_path() -> None:
-    path = (elements.field("spec"), elements.key("name", "x"), elements.value("y"))
-    assert elements.printed_path(path) == '.spec[name="x"][="y"]'
+    path = (fieldpath.field("spec"), fieldpath.key("name", "x"), fieldpath.value("y"))
+    assert fieldpath.printed_path(path) == '.spec[name="x"][="y"]'
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_printed_path() -> None:
     ],
 )
 def test_noncanonical_elements_are_normalized(text: str, element: str | None) -> None:
-    assert elements.canonical(text) == element
+    assert fieldpath.canonical(text) == element
 
 
 @pytest.mark.parametrize("text", ["", "f", "name", "k:x", "k:[]", "v:", "v:{", "i:x", "i:"])
 def test_invalid_path_elements_are_rejected(text: str) -> None:
-    with pytest.raises(elements.ElementError):
-        elements.canonical(text)
+    with pytest.raises(fieldpath.ElementError):
+        fieldpath.canonical(text)
 
 
 def test_order_of_path_elements() -> None:
     in_order = [
-        elements.SELF,
+        fieldpath.SELF,
         "f:a",
         "f:b",
         'k:{"a":2}',
@@ -83,7 +83,7 @@ def test_order_of_path_elements() -> None:
         "i:2",
         "i:10",
     ]
-    assert sorted(set(in_order), key=elements.order) == in_order
+    assert sorted(set(in_order), key=fieldpath.order) == in_order
 
 
 _scalars = (
@@ -94,7 +94,7 @@ _scalars = (
 @given(st.dictionaries(st.text(max_size=3), _scalars, min_size=1, max_size=3))
 def test_printed_keys_can_be_parsed(keys: dict[str, Any]) -> None:
     pairs = [part for name in sorted(keys) for part in (name, keys[name])]
-    element = elements.key(*pairs)
-    assert elements.canonical(element) == element
-    elements.order(element)
-    assert elements.printed(element).startswith("[")
+    element = fieldpath.key(*pairs)
+    assert fieldpath.canonical(element) == element
+    fieldpath.order(element)
+    assert fieldpath.printed(element).startswith("[")

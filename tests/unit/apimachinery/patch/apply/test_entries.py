@@ -7,7 +7,7 @@ import pytest
 
 from fakekube.apimachinery.patch.apply import entries
 from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
-from fakekube.apimachinery.patch.apply.fields import FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet
 
 
 def entry(manager: str = "m", operation: str = UPDATE, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.patch.apply.elements import Path
-from fakekube.apimachinery.patch.apply.fields import FieldSet, FieldSetError
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, FieldSetError, Path
 
 _elements = st.sampled_from(["f:a", "f:b", 'k:{"n":1}', 'k:{"n":10}', 'v:"x"'])
 _paths = st.lists(_elements, min_size=1, max_size=3).map(tuple)

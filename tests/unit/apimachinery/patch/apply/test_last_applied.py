@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.patch.apply import changes
-from fakekube.apimachinery.patch.apply.fields import FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Typed
 from tests.unit.apimachinery.patch.shapes import THING

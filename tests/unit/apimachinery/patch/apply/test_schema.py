@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.patch.apply.atoms import Typing
-from fakekube.apimachinery.patch.apply.fields import LEAF, FieldSet
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, FieldSet
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.schema import builtin
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.cel.environments import admission
+from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apiserver.admission.cel.activation import Activation
 from fakekube.apiserver.admission.cel.conditions import (
     Compiled,

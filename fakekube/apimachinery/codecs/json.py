@@ -23,8 +23,7 @@ import orjson
 
 from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
 from fakekube.base.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
-from fakekube.base.golang.json_writer import written
-from fakekube.base.golang.raw_json import RawObject, plain_form
+from fakekube.base.golang.json_writer import RawObject, plain_form, written
 
 __all__ = [
     "Overflow",
