@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery import data
 from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.process import starter_of
 from fakekube.checker.reaction import Expectations
@@ -44,6 +45,7 @@ def check(
     expect: Iterable[str] = (),
     seed: int = 0,
     profile: str = "full,cluster",
+    version: str | None = None,
     quiet: float = 0.8,
     timeout: float | None = None,
     accept: str | Mapping[str, str] | None = None,
@@ -75,6 +77,7 @@ def check(
         seed: the seed of all random choices.
         profile: "fast", the provocations that find most, or "full"; and the profile of the clusters, "cluster", "envtest" or
         "apiserver"; both separated by a comma.
+        version: the minor of Kubernetes that the clusters emulate, such as "1.35"; None for the default of `Cluster`.
         quiet: seconds without a request after which the baseline run considers the client's reaction complete. Increase it for a
         client that waits before it acts.
         timeout: seconds for the whole check; rules without a verdict by then are "not exercised". None for no limit.
@@ -93,6 +96,8 @@ def check(
         ValueError: another argument is invalid; ManifestError for the sample.
     """
     depth, cluster = parse_profile(profile)
+    if version is not None and version not in data.RELEASES:
+        raise ValueError(f"Kubernetes {version} is not known; known: {', '.join(data.RELEASES)}")
     policy = Policy(
         accepted=_parse_accept(accept),
         required=known_ids(parse_names(require) or []),
@@ -105,6 +110,7 @@ def check(
         starter_of(start),
         Sample.read(sample) if sample is not None else Sample([], []),
         profile=cluster,
+        version=data.DEFAULT if version is None else version,
         seed=seed,
         idle=idle,
         seconds=DEPTHS[depth] if seconds is None else seconds,

@@ -61,7 +61,13 @@ class ClientRun:
         self.random = random.Random(f"{session.seed}/{name}")
         """Seeded by the check's seed and the name."""
         self._token_file = token_file
-        self._arguments = {"profile": session.profile, "control": False, "keep_requests": 50_000, **arguments}
+        self._arguments = {
+            "profile": session.profile,
+            "version": session.version,
+            "control": False,
+            "keep_requests": 50_000,
+            **arguments,
+        }
         self.cluster = Cluster(**self._arguments)
         self.cluster.faults.seed(self.random.randrange(1 << 30))
         self.trace = Trace(self.cluster, self.zero)

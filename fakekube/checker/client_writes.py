@@ -40,6 +40,18 @@ def require_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
     return found
 
 
+def creating_writes(baseline: Baseline) -> list[tuple[str, str]]:
+    """Returns (verb, resource) of the writes that create children: POST, or an apply of what does not exist."""
+    made = {
+        (call.verb, call.resource)
+        for call in baseline.trial.trace.since()
+        if call.status == 201 and (call.verb == "create" or is_apply(call)) and "/" not in call.resource
+    }
+    known = learned_writes(baseline, "create")
+    applied = [pair for pair in learned_writes(baseline, "patch") if pair in made and pair[1] in baseline.reaction.children]
+    return [pair for pair in known if "/" not in pair[1]] + applied
+
+
 def generated_children(baseline: Baseline) -> dict[str, int]:
     """Returns how many children with generated names the client creates for a copy, by resource."""
     return _children(baseline, lambda effect: not effect.has_name)

@@ -146,10 +146,10 @@ def _await_watches(trial: Trial) -> None:
 
     Raises Decided, ClientEnded, HotLoop.
     """
-    trial.await_until(lambda: not trial.find_unwatched(), _WATCHES_WITHIN)
-    if trial.find_unwatched():
-        trial.await_until(lambda: not trial.find_unwatched(), trial.reaction_timeout)
-        trial.abandoned = trial.find_unwatched()
+    mark = trial.trace.mark()
+    if not trial.await_until(lambda: not trial.find_unwatched(mark), _WATCHES_WITHIN):
+        trial.await_until(lambda: not trial.find_unwatched(mark), trial.reaction_timeout)
+        trial.abandoned = trial.find_unwatched(mark)
     trial.look_at_client()
 
 

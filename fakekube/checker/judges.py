@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from fakekube.checker.reaction import children_of
+from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
 from fakekube.checker.verdict import Symptom, Verdict
 
@@ -95,6 +95,29 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
         if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
             suspicion = Verdict.warning(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
     return suspicion
+
+
+def judge_jitter(streams: Sequence[Stream]) -> Verdict | None:
+    """Judges whether the pauses between failing attempts grow by exactly the same factor: many clients would come together."""
+    for stream in streams:
+        times = [call.at for call in stream.calls if is_failure(call)]
+        pauses = [late - early for early, late in pairwise(times) if late - early > _SHORTEST_PAUSE]
+        for first in range(len(pauses) - _FACTORS):
+            row = pauses[first : first + _FACTORS + 1]
+            factors = [late / early for early, late in pairwise(row)]
+            if min(factors) > _GROWS and max(factors) - min(factors) < _EQUAL_FACTORS * min(factors):
+                shown = ", ".join(f"{pause:.2f}" for pause in row)
+                return Verdict.failure(
+                    f"no jitter: the pauses on {stream.key} grow by the same factor, {shown} s",
+                    *excerpt(stream.calls),
+                    by_chance=True,
+                )
+    return None
+
+
+#: Shorter pauses, in seconds, are too short to compare. So many factors in a row that differ by less than a part are equal, if
+#: they are greater than a least one; random pauses look like this by chance in about one of a thousand runs.
+_SHORTEST_PAUSE, _FACTORS, _EQUAL_FACTORS, _GROWS = 0.4, 3, 0.04, 1.2
 
 
 def judge_write_backoff(trial: Trial) -> Verdict | None:
@@ -268,6 +291,72 @@ def judge_unfollowed_lists(trial: Trial) -> Verdict | None:
 _UNFOLLOWED = 6
 
 
+def judge_lists_beside_watch(trial: Trial) -> Verdict | None:
+    """Judges whether the client repeats a whole list of a stream that it watches, although nothing has changed in between."""
+    for key, stream in trial.trace.streams().items():
+        if key not in trial.baseline.streams or trial.baseline.is_shared(key):
+            continue
+        row: list[Call] = []
+        for call in stream.lists:
+            whole = call.status == 200 and not call.query.get("continue") and stream.is_watched_at(call.at)
+            if not whole or not row or call.revision is None or call.revision != row[-1].revision:
+                row = []
+            if whole:
+                row.append(call)
+            if len(row) >= _BESIDE and not any(one.is_write and row[0].at < one.at < row[-1].at for one in trial.trace):
+                often = f"{len(row)} times within {row[-1].at - row[0].at:.1f} s"
+                return Verdict.warning(f"lists {key} {often}, while its watch is open and nothing changes", *trial.excerpt(row))
+    return None
+
+
+#: How many lists of the same revision beside an open watch are suspicious.
+_BESIDE = 5
+
+
+def judge_late_reaction(trial: Trial) -> Verdict | None:
+    """Judges whether the client reacts to a copy only after it has listed or watched again, although an open watch had delivered
+    the copy long before: it has lost the event."""
+    if not trial.baseline.reaction.visible:
+        return None
+    late = max(_LATE, _TIMES_LATE * trial.baseline.reaction_seconds)
+    calls = trial.trace.since()
+    streams = [stream for key, stream in trial.trace.streams().items() if key in trial.baseline.delivering]
+    for copy in trial.copies:
+        reaction = next((call for call in calls if call.number > copy.mark and call.is_write and call.mentions(copy.token)), None)
+        if reaction is None or not copy.judged or copy.created_at < trial.started_at:
+            continue
+        for stream in streams:
+            told = _find_time_told(stream, copy)
+            if told is None or reaction.at - told < late:
+                continue
+            again = [call for call in stream.calls if told < call.at < reaction.at]
+            disturbed = [call for call in calls if told - _DISTURBED < call.at < reaction.at and _is_disturbed(call)]
+            if again and not disturbed:
+                return Verdict.warning(
+                    f"reacts to {copy.names()[0]} {reaction.at - told:.0f} s after {stream.key} had delivered it, and only when "
+                    "it has asked again; usually it takes "
+                    f"{trial.baseline.reaction_seconds:.1f} s",
+                    *trial.excerpt([*again, reaction]),
+                )
+    return None
+
+
+def _find_time_told(stream: Stream, copy: Copy) -> float | None:
+    """Returns when a watch that was open before a copy was made has delivered it; None if none has."""
+    names = copy.names()
+    times = (event.at for watch in stream.watches if watch.number <= copy.mark for event in watch.events if event.name in names)
+    return next(times, None)
+
+
+def _is_disturbed(call: Call) -> bool:
+    """Reports whether a request was refused or met a fault, so that the client may pause."""
+    return call.dropped or (call.status or 0) >= 400 or bool(call.exchange.fault)
+
+
+#: A reaction is late after so many seconds, and so many times the usual ones. Requests that failed may delay it by so many more.
+_LATE, _TIMES_LATE, _DISTURBED = 5.0, 100, 40.0
+
+
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
     """Judges whether a copy has more children than in the baseline run.
 
@@ -312,11 +401,15 @@ _BEGINS_WITHIN = 3.0
 _CLOSES_WITHIN = 5.0
 
 
+#: Why a leader may have ended.
+LOST_ITS_LEASE = "the client could not renew its lease in time, and ended as a leader must"
+
+
 def judge_process(trial: Trial) -> Verdict | None:
     """Judges whether the client has ended by itself, or sends requests without a pause."""
     if trial.ended:
-        if _has_lost_its_lease(trial):
-            return Verdict.not_exercised("the client could not renew its lease in time, and ended as a leader must", trial.ended)
+        if has_lost_its_lease(trial):
+            return Verdict.not_exercised(LOST_ITS_LEASE, trial.ended)
         printed = [f"printed: {line}" for line in trial.printed]
         likeness = _without_numbers(trial.ended) if printed else ""
         return Verdict.failure(
@@ -332,7 +425,7 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"\b\w*\d\w*\b", "…", text)
 
 
-def _has_lost_its_lease(trial: Trial) -> bool:
+def has_lost_its_lease(trial: Trial) -> bool:
     """Reports whether the client was a leader that ended because it had not renewed its lease for too long.
 
     The answer of the last renewal may have come too late, and the last write may release the lease, so that the pauses before
@@ -347,7 +440,7 @@ def _has_lost_its_lease(trial: Trial) -> bool:
         return False
     answer = renewed[-1].answer
     duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
-    times = [call.at for call in renewed[-3:]] + [trial.ended_at]
+    times = [call.at for call in renewed[-3:]] + [trial.time_ended()]
     return max(after - before for before, after in pairwise(times)) > _LATE_RENEWAL * (duration or _USUAL_DURATION)
 
 

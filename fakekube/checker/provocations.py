@@ -16,6 +16,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
+from fakekube.net.streams import BrokenStreamError
 from fakekube.powers.actions import End
 from fakekube.powers.fault import Action, Frequency
 
@@ -120,6 +121,35 @@ class RefuseEach(Action):
         _, body = answer_with(status.too_many_requests("too many requests", self.retry_after))
         headers = [("Content-Type", "application/json"), ("Retry-After", str(self.retry_after))]
         return Response(429, headers, json.dumps(body) + b"\n")
+
+
+@dataclass(slots=True, frozen=True)
+class BreakUnanswered(Action):
+    """Does not answer a request while the fault is armed, and then drops its connection; the request is not performed."""
+
+    name = "break unanswered"
+
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        context.wait_until(lambda: fault.removed, fault.until)
+        raise BrokenStreamError("the request was not answered")
+
+
+@dataclass(slots=True, frozen=True)
+class IgnoreInitialEvents(Action):
+    """Serves a watch with initial events as a server that does not know sendInitialEvents: no bookmark ends its first events."""
+
+    name = "ignore initial events"
+    on_others = False
+    combines = True
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "watch" and exchange.query.get("sendInitialEvents") in ("true", "1")
+
+    def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
+        unknown = {"sendInitialEvents", "resourceVersionMatch"}
+        pairs = [(name, value) for name, value in parse_qsl(request.query.raw, keep_blank_values=True) if name not in unknown]
+        request.query = Query(urlencode(pairs))
+        return None
 
 
 @dataclass(slots=True, frozen=True)

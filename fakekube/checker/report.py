@@ -45,6 +45,7 @@ class Report(CheckResult):
         return {
             "client": self.client,
             "version": __version__,
+            "kubernetes": self.kubernetes,
             "seed": self.seed,
             "profile": self.profile,
             "seconds": round(self.seconds, 1),

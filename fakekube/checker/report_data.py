@@ -94,6 +94,8 @@ class CheckResult:
     """How long the check took."""
     profile: str = "full"
     """fast or full."""
+    kubernetes: str = ""
+    """The minor of Kubernetes that the clusters emulated."""
     remarks: Sequence[str] = field(default=())
     """What to know beside the verdicts, such as accepted failures that passed."""
     code: int | None = None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import learn
 from fakekube.checker.execution import Inspections, Run, judge_safely, keep_run, run_rule, unmet_requirement
+from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report
 from fakekube.checker.report_data import rows_of
 from fakekube.checker.rules import in_order, step_rule
@@ -85,12 +86,14 @@ def _run_rules(
     runs |= {rule: Run(inspections.verdict(rule), 0.0) for rule in rules if rule.in_every_run}
     for rule, reason in skipped:
         runs[rule] = Run(Verdict.not_exercised(reason), 0.0)
-    if baseline.trial.has_ended():
+    if baseline.trial.has_ended() and not has_lost_its_lease(baseline.trial):
         calm = baseline.trial.calm()
         runs = {rule: Run(_excuse(one.verdict, calm), one.seconds) for rule, one in runs.items()}
     rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs)
     name = f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name
-    return Report(name, rows, seed=session.seed, seconds=time.monotonic() - begun, profile=session.depth)
+    return Report(
+        name, rows, seed=session.seed, seconds=time.monotonic() - begun, profile=session.depth, kubernetes=session.version
+    )
 
 
 def confirm(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import yaml
 from fakekube.base.private_files import write_private
 from fakekube.checker.reaction import Expectations
@@ -42,6 +43,7 @@ class Session:
         starter: starts the client.
         sample: if it is empty, the baseline run creates one from the resources that the client watches.
         profile: the profile of the clusters.
+        version: the minor of Kubernetes that they emulate.
         seed: the seed of all random choices.
         idle: seconds without data after which the client closes a watch; None if unknown.
         seconds: how long repeated failures are provoked.
@@ -60,6 +62,7 @@ class Session:
     starter: Starter
     sample: Sample
     profile: str = "cluster"
+    version: str = data.DEFAULT
     seed: int = 0
     idle: float | None = None
     seconds: float = 10.0

@@ -60,6 +60,8 @@ class Event:
     """0 if it has none."""
     name: str
     namespace: str
+    at: float
+    """When it was sent, in seconds of the trial."""
 
 
 class Call:
@@ -219,8 +221,10 @@ class Call:
     def events(self) -> Sequence[Event]:
         """The events that a watch has delivered."""
         frames = self.exchange.frames or ()
-        while len(self._events) < len(frames):
-            self._events.append(_event(frames[len(self._events)], self.exchange.answer_type))
+        times = self.exchange.frame_times or ()
+        while len(self._events) < min(len(frames), len(times)):
+            number = len(self._events)
+            self._events.append(_event(frames[number], self.exchange.answer_type, times[number] - self._zero))
         return self._events
 
     def newest_delivered(self, *, bookmarks: bool = True) -> int:
@@ -246,11 +250,12 @@ class Call:
         return f"{self.at:7.2f} s  {self.verb} {self.path}{'?' + query if query else ''}: {self.code}{fault}"
 
 
-def _event(frame: bytes, content_type: str) -> Event:
+def _event(frame: bytes, content_type: str, at: float) -> Event:
     type_, obj = decoded_event(frame, content_type)
     metadata = (obj.get("metadata") or {}) if isinstance(obj, dict) else {}
     revision = str(metadata.get("resourceVersion") or "")
-    return Event(type_, int(revision) if revision.isdigit() else 0, metadata.get("name") or "", metadata.get("namespace") or "")
+    number = int(revision) if revision.isdigit() else 0
+    return Event(type_, number, metadata.get("name") or "", metadata.get("namespace") or "", at)
 
 
 @dataclass(slots=True, frozen=True)

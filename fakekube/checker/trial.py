@@ -358,9 +358,13 @@ class Trial(ClientRun):
         if self.missing or self.not_received or self.unmet is not None:
             raise Decided("no reaction")
 
-    def find_unwatched(self) -> list[StreamKey]:
-        """Returns the streams that the client watches from its start on, and does not watch now."""
+    def find_unwatched(self, mark: int) -> list[StreamKey]:
+        """Returns the streams that the client watches from its start on, and neither watches now nor has watched after a mark.
+
+        A client with an idle timeout closes quiet watches now and then, and may pause before it opens them again.
+        """
         opened = {call.stream for call in self.trace.open_watches()}
+        opened |= {call.stream for call in self.trace.since(mark) if call.is_watch}
         usual = self.baseline.lasting_streams()
         return [key for key in self.baseline.first_streams if key in usual and key not in opened]
 
@@ -390,11 +394,15 @@ class Trial(ClientRun):
         begins = self.provoked_at if self.provoked and self.rule is not None else None
         return lines_of(self.trace.since(), begins)
 
+    def time_ended(self) -> float:
+        """Returns when the client ended, in seconds of the trial: when this was noticed, or else when its last watches broke."""
+        closed = [call.end for call in self.trace if call.is_watch and call.end is not None and call.ended == CLOSED]
+        return self.ended_at or max(closed, default=self.now)
+
     def calm(self) -> float:
         """Returns for how many seconds nothing had happened before the client ended: no request, and no change or fault."""
         watches = [call for call in self.trace.since() if call.is_watch]
-        closed = [call.end for call in watches if call.end is not None and call.ended == CLOSED]
-        ended = self.ended_at or max(closed, default=self.now)
+        ended = self.time_ended()
         times = [call.at for call in self.trace.since()]
         times += [call.end for call in watches if call.end is not None and call.ended != CLOSED]
         times += [copy.created_at for copy in self.copies]

@@ -375,6 +375,13 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--seed", type=int, metavar="N", help="the seed of random choices (0)")
     check.add_argument(
+        "--kubernetes-version",
+        type=_minor,
+        dest="version",
+        metavar="1.35",
+        help=f"the Kubernetes minor of the clusters, one of {', '.join(RELEASES)} ({DEFAULT})",
+    )
+    check.add_argument(
         "--profile",
         metavar="fast|full",
         help="fast: the provocations that find most, in less than a minute; full: all (fast if CI is set, else full). "

@@ -48,6 +48,7 @@ def check(options: Options) -> int:
             expect=options.expect,
             seed=options.seed,
             profile=_profile(options),
+            version=options.version or None,
             timeout=options.timeout,
             accept=options.accept,
             require=options.require,

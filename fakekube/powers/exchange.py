@@ -113,6 +113,8 @@ class Exchange:
     """While it is in progress: the exchange in the same thread within which it was sent, such as by a fault."""
     frames: list[bytes] | None = None
     """Of a watch: all delivered frames, if the recorder keeps them (`Recorder.keep_frames`)."""
+    frame_times: list[float] | None = None
+    """The times of `time.monotonic()` at which `frames` were delivered."""
     _created_name: str | None = None
 
     def __init__(self, number: int, environ: Mapping[str, Any], path: str, clock: Clock) -> None:

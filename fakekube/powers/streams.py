@@ -5,6 +5,7 @@ Invariant: without faults the frames pass unchanged and in the same portions.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +167,7 @@ class ObservedStream:
         self.exchange.last_frame = frames[-1]
         if self.exchange.frames is not None:
             self.exchange.frames.extend(frames)
+            self.exchange.frame_times = [*(self.exchange.frame_times or ()), *[time.monotonic()] * len(frames)]
 
     def _next_piece(self) -> bytes:
         """Returns the next piece of the pending frames."""

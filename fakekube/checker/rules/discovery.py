@@ -6,6 +6,7 @@ import copy
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery import data
 from fakekube.checker.edits import remove
 from fakekube.checker.judges import judge_process
 from fakekube.checker.rule import Rule
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fakekube.checker.trial import Baseline, Trial
+    from fakekube.controllers.objects import Object
 
 #: How many seconds a client runs without the definitions at least.
 _WITHOUT = 4.0
@@ -112,12 +114,10 @@ class ReinstalledDefinitions(Definitions):
         return any(not call.resource or (call.collection in names and (call.is_list or call.is_watch)) for call in calls)
 
 
-class ChangedScope(ReinstalledDefinitions):
-    """The definitions of the sample are installed again with another scope."""
+class ChangedDefinitions(ReinstalledDefinitions):
+    """The base class of provocations in which the definitions of the sample are installed again, and differ."""
 
-    name = "scope"
     decisive = False
-    provocation = "the definitions come back with another scope"
     steps = ("W5",)
     expected_seconds = Definitions.expected_seconds
     converges = False
@@ -128,18 +128,51 @@ class ChangedScope(ReinstalledDefinitions):
         trial.faults.on("watch").end(label="ended").remove()
         changed = [copy.deepcopy(definition) for definition in trial.sample.definitions]
         for definition in changed:
-            definition["spec"]["scope"] = "Cluster" if definition["spec"].get("scope") == "Namespaced" else "Namespaced"
+            self.change(definition)
         trial.load_prerequisites(changed)
         for obj in trial.sample.copies(new_token(trial.random)):
-            if obj["metadata"].pop("namespace", None) is None:
-                obj["metadata"]["namespace"] = "default"
+            self.change_copy(obj)
             with suppress(ApiError, UnknownResource):
                 trial.cluster.create(obj)
         trial.wait(_WITHOUT)
 
+    def change(self, definition: Object) -> None:
+        """Changes a definition before it is installed again."""
+        raise NotImplementedError
+
+    def change_copy(self, obj: Object) -> None:
+        """Changes an object of a copy so that it fits the new definition."""
+
     def judge(self, trial: Trial) -> Verdict:
-        """Judges the process only: how an operator handles objects with another scope is not specified."""
+        """Judges the process only: how an operator handles such objects is not specified."""
         return judge_process(trial) or Verdict.success()
+
+
+class ChangedScope(ChangedDefinitions):
+    """The definitions of the sample are installed again with another scope."""
+
+    name = "scope"
+    provocation = "the definitions come back with another scope"
+
+    def change(self, definition: Object) -> None:
+        definition["spec"]["scope"] = "Cluster" if definition["spec"].get("scope") == "Namespaced" else "Namespaced"
+
+    def change_copy(self, obj: Object) -> None:
+        if obj["metadata"].pop("namespace", None) is None:
+            obj["metadata"]["namespace"] = "default"
+
+
+class ChangedPlural(ChangedDefinitions):
+    """The kinds of the sample are installed again under other plural names."""
+
+    name = "plural"
+    provocation = "the kinds come back under another plural"
+
+    def change(self, definition: Object) -> None:
+        names = definition["spec"]["names"]
+        names["plural"] = f"other{names['plural']}"
+        names["shortNames"] = []
+        definition["metadata"]["name"] = f"{names['plural']}.{definition['spec']['group']}"
 
 
 def remove_definitions(trial: Trial) -> None:
@@ -217,18 +250,19 @@ class Upgrade(Rule):
     watches = True
     expected_seconds = 15.0
 
-    #: The minors before and after.
-    FROM, TO = "1.36", "1.37"
-
     def cluster_arguments(self) -> Mapping[str, Any]:
-        return {"version": self.FROM}
+        return {"version": _SECOND_NEWEST}
 
     def provoke(self, trial: Trial) -> None:
-        trial.upgrade(self.TO)
+        trial.upgrade(data.NEWEST)
         trial.await_until(lambda: bool(trial.trace.open_watches()), trial.reaction_timeout)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.success(f"from {self.FROM} to {self.TO}")
+        return Verdict.success(f"from {_SECOND_NEWEST} to {data.NEWEST}")
 
 
-RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, UnavailableGroup, Upgrade)
+#: The minor before the newest one.
+_SECOND_NEWEST = list(data.RELEASES)[-2]
+
+
+RULES = (LateDefinitions, ReinstalledDefinitions, ChangedScope, ChangedPlural, UnavailableGroup, Upgrade)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_writes import (
+    creating_writes,
     generated_children,
     learned_writes,
     named_children,
@@ -304,25 +305,21 @@ class AlreadyThere(Rule):
     expected_seconds = 6.0
 
     def require(self, baseline: Baseline) -> None:
-        if not self._resources(baseline):
-            raise NotExercised("the client creates no named objects with POST")
+        if not self._writes(baseline):
+            raise NotExercised("the client creates no named objects")
 
     @staticmethod
-    def _resources(baseline: Baseline) -> list[str]:
-        created = {resource for _, resource in learned_writes(baseline, "create")}
-        return [one for one in named_children(baseline) if one in created]
+    def _writes(baseline: Baseline) -> list[tuple[str, str]]:
+        named = named_children(baseline)
+        return [pair for pair in creating_writes(baseline) if pair[1] in named]
 
     def provoke(self, trial: Trial) -> None:
-        resources = self._resources(trial.baseline)
-
         def create(exchange: Exchange) -> None:
-            try:
+            with suppress(ApiError):
                 trial.cluster.create(exchange.body, namespace=exchange.namespace or None)
-            except ApiError:
-                return
 
-        for resource in resources:
-            trial.faults.on("create", resource).intercept(create, times=1, label="there already")
+        for verb, resource in self._writes(trial.baseline):
+            trial.faults.on(verb, resource).intercept(create, times=1, label="there already")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_loop(trial, 409)

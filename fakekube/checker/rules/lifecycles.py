@@ -61,7 +61,27 @@ class FirstSeenDeleting(Rule):
         obj["metadata"].setdefault("finalizers", []).append(self.FINALIZER)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_loop(trial, 422) or judge_loop(trial, 403)
+        return self._judge_added(trial) or judge_loop(trial, 422) or judge_loop(trial, 403)
+
+    def _judge_added(self, trial: Trial) -> Verdict | None:
+        """Judges whether the client adds its finalizer again although the server refuses it: the object was never without its
+        deletionTimestamp."""
+        names = self.copy.names() if self.copy is not None else ()
+        refused = [
+            call
+            for call in trial.trace.since(trial.provoked_at)
+            if call.is_write and call.status == 422 and call.name in names and _NO_NEW_FINALIZERS in str(call.answer)
+        ]
+        if len(refused) < _ADDED_AGAIN:
+            return None
+        return Verdict.failure(
+            f"adds a finalizer to {refused[0].name}, which is being deleted: refused {len(refused)} times",
+            *trial.excerpt(refused),
+        )
+
+
+#: A part of the refusal of a finalizer, and how many of them show that the client does not look at the deletionTimestamp.
+_NO_NEW_FINALIZERS, _ADDED_AGAIN = "no new finalizers can be added if the object is being deleted", 2
 
 
 class RecreatedObject(Rule):

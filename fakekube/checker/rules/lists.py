@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors.status import StatusError
-from fakekube.checker.provocations import ExpireContinue, PlainBookmarkFirst, ShortPages, answer_with, arm
+from fakekube.checker.provocations import ExpireContinue, IgnoreInitialEvents, PlainBookmarkFirst, ShortPages, answer_with, arm
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.trace import excerpt
@@ -349,6 +349,18 @@ class EarlyBookmark(RefusedInitialEvents):
         return bool(ended >= max(self.fault.hits, self.times))
 
 
+class IgnoredInitialEvents(EarlyBookmark):
+    """A server that does not know sendInitialEvents sends all objects and no bookmark with the annotation, and ends the watch."""
+
+    name = "ignored"
+    provocation = "sendInitialEvents is ignored by a server that does not know it, and the watch ends"
+    LABEL = "initial events ignored"
+
+    def disturb(self, trial: Trial, times: int) -> None:
+        self.times = times
+        self.fault = arm(trial.faults.on("watch"), IgnoreInitialEvents(), label=self.LABEL, times=times)
+
+
 class EarlyEnd(EarlyBookmark):
     """The watch ends between initial events."""
 
@@ -366,4 +378,14 @@ class EarlyEnd(EarlyBookmark):
         trial.faults.on("watch").end(after_events=1, times=times, label="ended early")
 
 
-RULES = (RefusedInitialEvents, BadInitialEvents, EarlyBookmark, EarlyEnd, StaleList, ExpiredContinue, ShortPagesOfList, EmptyPage)
+RULES = (
+    RefusedInitialEvents,
+    BadInitialEvents,
+    EarlyBookmark,
+    IgnoredInitialEvents,
+    EarlyEnd,
+    StaleList,
+    ExpiredContinue,
+    ShortPagesOfList,
+    EmptyPage,
+)

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
-from fakekube.checker.client_writes import generated_children, require_writes, writes_of
-from fakekube.checker.judges import judge_backoff, judge_extra_children
+from fakekube.checker.client_writes import creating_writes, generated_children, require_writes, writes_of
+from fakekube.checker.judges import judge_backoff, judge_extra_children, judge_jitter
 from fakekube.checker.provocations import EachWrite, RefuseEach, RefuseInText, answer_with, arm
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import judge_only_failures
@@ -240,7 +240,8 @@ class ServerErrors(Rule):
             yield
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return judge_backoff(list(trial.streams_since().values())) or super().judge_trace(trial)
+        streams = list(trial.streams_since().values())
+        return judge_backoff(streams) or judge_jitter(streams) or super().judge_trace(trial)
 
 
 #: How many attempts the client makes while everything fails, if there is time.
@@ -308,8 +309,8 @@ class LostAnswer(Rule):
         _require_creates(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        for resource in _require_creates(trial.baseline):
-            trial.faults.on("create", resource).lose(times=self.TIMES, label="answer lost")
+        for verb, resource in _require_creates(trial.baseline):
+            trial.faults.on(verb, resource).lose(times=self.TIMES, label="answer lost")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_extra_children(trial, generated_children(trial.baseline))
@@ -328,22 +329,24 @@ class TimedOutCreate(LostAnswer):
     fast = False
 
     def provoke(self, trial: Trial) -> None:
-        for resource in _require_creates(trial.baseline):
+        def perform(exchange: Exchange) -> tuple[int, Any] | None:
+            """Performs the same request as another one; the client gets a 504."""
+            try:
+                if exchange.verb == "create":
+                    trial.cluster.create(exchange.body, namespace=exchange.namespace or None)
+                else:
+                    trial.cluster.apply(exchange.body, field_manager=exchange.query.get("fieldManager", ""))
+            except ApiError:
+                return None
+            return answer_with(_TIMEOUT)
 
-            def perform(exchange: Exchange) -> tuple[int, Any] | None:
-                body = exchange.body
-                try:
-                    trial.cluster.create(body, namespace=exchange.namespace or None)
-                except ApiError:
-                    return None
-                return answer_with(_TIMEOUT)
-
-            trial.faults.on("create", resource).intercept(perform, times=self.TIMES, label="timed out")
+        for verb, resource in _require_creates(trial.baseline):
+            trial.faults.on(verb, resource).intercept(perform, times=self.TIMES, label="timed out")
 
 
-def _require_creates(baseline: Baseline) -> list[str]:
-    found = [resource for _, resource in require_writes(baseline, "create")]
-    found = [resource for resource in found if "/" not in resource]
+def _require_creates(baseline: Baseline) -> list[tuple[str, str]]:
+    """Returns `creating_writes`. Raises NotExercised if there are none."""
+    found = creating_writes(baseline)
     if not found:
         raise NotExercised("the client creates nothing")
     return found

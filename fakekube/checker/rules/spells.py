@@ -14,7 +14,7 @@ from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.client_writes import learned_writes, require_writes
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
-from fakekube.checker.provocations import answer_with
+from fakekube.checker.provocations import BreakUnanswered, answer_with, arm
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts
 from fakekube.checker.rules.credentials import RotatedToken
@@ -91,6 +91,18 @@ class FailingWrites(WriteSpell):
     obligation = ServerErrors.obligation
     advice = "keep the object in the queue, and double the pause before each attempt"
     source = "client-go util/workqueue (ItemExponentialFailureRateLimiter)"
+
+
+class UnansweredWrites(FailingWrites):
+    """Writes are not answered for some seconds, and then their connections break."""
+
+    name = "writes-hang"
+    provocation = "writes are not answered, and their connections break after some seconds"
+    legality = "C"
+    fast = False
+
+    def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
+        return arm(trial.faults.on(verb, resource), BreakUnanswered(), label="not answered")
 
 
 class ConflictSpell(WriteSpell):
@@ -264,6 +276,7 @@ class StartsInOutage(Rule):
 
 RULES = (
     FailingWrites,
+    UnansweredWrites,
     ConflictSpell,
     RefusedAgainAndAgain,
     ChangedUnderFault,

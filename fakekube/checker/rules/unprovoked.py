@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import writes_of
 from fakekube.checker.judges import (
+    judge_late_reaction,
+    judge_lists_beside_watch,
     judge_resumption,
     judge_start_of_watch,
     judge_stuck_revision,
@@ -20,7 +22,7 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
 )
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.watch_ends import ResumedWatch
+from fakekube.checker.rules.watch_ends import ResumedWatch, WholeEvents
 from fakekube.checker.rules.watch_events import WatchAfterList
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import Verdict
@@ -100,6 +102,26 @@ class UnfollowedLists(InEveryRun, RequestEconomy):
 
     def inspect(self, trial: Trial) -> Verdict | None:
         return judge_unfollowed_lists(trial)
+
+
+class ListsBesideWatch(InEveryRun, RequestEconomy):
+    """The client lists what it watches, in any run."""
+
+    name = "beside"
+    provocation = "in every run: what is watched is listed again and again, and nothing has changed"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        return judge_lists_beside_watch(trial)
+
+
+class LateReaction(InEveryRun, WholeEvents):
+    """An open watch delivers a copy, in any run."""
+
+    name = "late"
+    provocation = "in every run: the reaction to an event comes only after another list or watch"
+
+    def inspect(self, trial: Trial) -> Verdict | None:
+        return judge_late_reaction(trial)
 
 
 class IdleRequests(RequestEconomy):
@@ -293,4 +315,14 @@ def _product(agent: str) -> str:
     return re.split(r"[/ ;(]", agent.strip().lower(), maxsplit=1)[0]
 
 
-RULES = (IdleRequests, UserAgent, Resumption, StuckRevision, KnownRevisions, StartOfWatch, UnfollowedLists)
+RULES = (
+    IdleRequests,
+    UserAgent,
+    Resumption,
+    StuckRevision,
+    KnownRevisions,
+    StartOfWatch,
+    UnfollowedLists,
+    ListsBesideWatch,
+    LateReaction,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.edits import own_objects, touch_objects
-from fakekube.checker.judges import judge_backoff, judge_resumption, judge_unknown_revision
+from fakekube.checker.judges import LOST_ITS_LEASE, has_lost_its_lease, judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule
@@ -99,6 +99,8 @@ class Calm(ResumedWatch):
     def judge(self, trial: Trial) -> Verdict:
         if not trial.has_ended():
             return Verdict.success()
+        if has_lost_its_lease(trial):
+            return Verdict.not_exercised(LOST_ITS_LEASE)
         assert trial.process is not None
         code, calm = trial.process.exit_code(), trial.calm()
         said = f"; it printed: {fatal_line(trial.output())}" if trial.output() else ""
@@ -154,6 +156,7 @@ class HalfOpenPlain(Rule):
     converges = False
 
     silenced: Sequence[Call] = ()
+    silenced_at: float = 0.0
     back: bool = False
 
     def require(self, baseline: Baseline) -> None:
@@ -165,6 +168,7 @@ class HalfOpenPlain(Rule):
 
     def provoke(self, trial: Trial) -> None:
         self.silenced = trial.require_watch()
+        self.silenced_at = trial.now
         trial.faults.on("watch").silence(connection=True, label="silent").remove()
         trial.stimulate()
         limit = self._limit(trial)
@@ -182,7 +186,9 @@ class HalfOpenPlain(Rule):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if self.back:
-            return Verdict.success()
+            again = trial.trace.streams(self.silenced[-1].number) if self.silenced else {}
+            noticed = [stream.calls[0].at - self.silenced_at for stream in again.values()]
+            return Verdict.success(f"noticed the silence after {min(noticed):.0f} s" if noticed else "")
         idle, asked = trial.session.idle, [timeout_of(call) for call in self.silenced]
         if idle is None and not min(asked, default=0):
             return Verdict.warning(
@@ -218,19 +224,24 @@ class HalfOpen(HalfOpenPlain):
         return {"tls": True}
 
 
-class BrokenFrames(Rule):
-    """The connection is cut within an event and within a character, and later events arrive in small slices."""
+class WholeEvents(Rule):
+    """The base class of the provocations of W8."""
 
     id = "W8"
+    obligation = "an event is complete at the end of its line, however the bytes arrive; a cut watch is resumed"
+    advice = "buffer bytes up to the newline (only \\n), decode the whole line as UTF-8, drop what is incomplete"
+    source = "RFC 9112 (chunked transfer coding); kubernetes-client/python#1325 and #2087"
+
+
+class BrokenFrames(WholeEvents):
+    """The connection is cut within an event and within a character, and later events arrive in small slices."""
+
     name = "slices"
     decisive = True
     provocation = "watches arrive in slices and are cut in mid-event"
     is_step = True
     watches = True
     fast = True
-    obligation = "an event is complete at the end of its line, however the bytes arrive; a cut watch is resumed"
-    advice = "buffer bytes up to the newline (only \\n), decode the whole line as UTF-8, drop what is incomplete"
-    source = "RFC 9112 (chunked transfer coding); kubernetes-client/python#1325 and #2087"
     legality = "C"
 
     def provoke(self, trial: Trial) -> None:

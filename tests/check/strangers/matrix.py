@@ -1,6 +1,6 @@
 """Runs `fakekube check` on the programs of this folder, with each defect and without.
 
-    python tests/check/strangers/matrix.py [--correct] [--only NAME,…] [--times 1] [--at-once 2] [--profile full]
+    python tests/check/strangers/matrix.py [--correct] [--only NAME,…] [--times 1] [--at-once 2] [--keep FOLDER] [--options …]
 
 One of the rules of a defect has to fail. A correct program must have no failure and no warning in any rule, with all classes.
 Prints a line for each run and a summary; exits with 1 if a run was wrong.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,8 +42,11 @@ def check(program: str, defect: str, options: list[str]) -> tuple[dict[str, tupl
     return {row["id"]: (row["verdict"], (row["evidence"] or [""])[0]) for row in rows}, time.monotonic() - begun
 
 
-def run(program: str, defect: str, seed: int, options: list[str]) -> bool:
-    """Runs a check and prints a line; returns whether the verdicts are right."""
+def run(program: str, defect: str, seed: int, options: list[str], kept: Path | None) -> bool:
+    """Runs a check and prints a line; returns whether the verdicts are right. The traces of wrong runs are kept in a folder."""
+    place = kept / f"{program}-{defect or 'correct'}-{seed}" if kept is not None else None
+    if place is not None:
+        options = [*options, "--keep", str(place)]
     wanted = DEFECTS[defect][1].split() if defect else []
     which = ["--rules", ",".join(wanted)] if defect else ["--all"]
     found, seconds = check(program, defect, [*which, "--seed", str(seed), *options])
@@ -50,6 +54,8 @@ def run(program: str, defect: str, seed: int, options: list[str]) -> bool:
     right = any(found.get(rule, ("", ""))[0] == "fail" for rule in wanted) if defect else not blamed
     load = os.getloadavg()[0]
     shown = "" if right and not defect else "; ".join(f"{k} {v[0]}: {v[1][:180]}" for k, v in (blamed or found).items())
+    if right and place is not None:
+        shutil.rmtree(place, ignore_errors=True)
     print(f"{'right' if right else 'WRONG'} {program} {defect or 'correct'} {seconds:.0f} s, load {load:.0f} {shown}", flush=True)
     return right
 
@@ -60,14 +66,20 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="a folder for the traces of wrong runs")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--options", default="", help="of the check")
     options = parser.parse_args()
     only = [part for part in options.only.split(",") if part]
     names = [(program, "") for program in PROGRAMS] if options.correct else [(one[0], name) for name, one in DEFECTS.items()]
     chosen = [pair for pair in names if not only or pair[0 if options.correct else 1] in only]
-    runs = [(program, defect, seed) for seed in range(options.times) for program, defect in chosen]
+    runs = [
+        (program, defect, seed)
+        for seed in range(options.first_seed, options.first_seed + options.times)
+        for program, defect in chosen
+    ]
     with ThreadPoolExecutor(options.at_once) as pool:
-        results = list(pool.map(lambda one: run(*one, options.options.split()), runs))
+        results = list(pool.map(lambda one: run(*one, options.options.split(), options.keep), runs))
     print(f"{sum(results)} of {len(results)} right")
     sys.exit(not all(results))
 

@@ -241,12 +241,12 @@ class Applier:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._manager = f"stranger-{random.random()}" if bad("c7-random") else "stranger"
+        self._done: dict[str, str] = {}
         self._queue = Queue(self._work)
         self._widgets = Reflector(api, WIDGETS, lambda key, obj, old: self._queue.add(key))
         self._configs = Reflector(api, f"{CONFIGS}", self._child, main=False)
         self._widgets.start()
         self._configs.start()
-        self._done: dict[str, str] = {}
 
     def _child(self, key: str, obj: Object | None, old: Object | None) -> None:
         for owner in ((obj or old) or {"metadata": {}})["metadata"].get("ownerReferences") or ():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -87,6 +89,24 @@ def test_a_coroutine_function_is_cancelled_at_the_end(fakekube_check: Any) -> No
 def test_a_client_that_does_not_come_has_no_verdicts() -> None:
     with pytest.raises(BaselineFailed, match="exit code 0"):
         fakekube.check(lambda kubeconfig: None, rules="W1", **FAST)
+
+
+def test_the_clusters_emulate_the_minor_that_is_asked_for() -> None:
+    minors: list[str] = []
+
+    def ask(kubeconfig: Path, stopped: threading.Event) -> None:
+        host = kubeconfig.read_text().partition("http://")[2].partition("\n")[0].strip('"')
+        connection = http.client.HTTPConnection(host)
+        connection.request("GET", "/version", headers={"User-Agent": "asks/1"})
+        minors.append(json.loads(connection.getresponse().read())["minor"])
+        connection.close()
+        reflector()(kubeconfig, stopped)
+
+    report = fakekube.check(ask, rules="N2", version="1.35", **FAST)
+    assert minors == ["35"]
+    assert report.as_json()["kubernetes"] == "1.35"
+    with pytest.raises(ValueError, match=r"Kubernetes 1\.20 is not known"):
+        fakekube.check(ask, version="1.20")
 
 
 def test_rules_that_do_not_exist_are_an_error() -> None:

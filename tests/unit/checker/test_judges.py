@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakekube.checker import judges
-from fakekube.checker.judges import judge_backoff, judge_process, judge_resumption
+from fakekube.checker.judges import (
+    judge_backoff,
+    judge_jitter,
+    judge_late_reaction,
+    judge_lists_beside_watch,
+    judge_process,
+    judge_resumption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +28,7 @@ def ended(*renewed_before: float) -> Any:
     renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
     renewals = [SimpleNamespace(**renewal, at=100.0 - before) for before in renewed_before]
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": []}
-    return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm=lambda: 0.0)
+    return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm=lambda: 0.0, time_ended=lambda: 100.0)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +98,78 @@ def test_the_pauses_between_failures_grow_and_what_follows_them_does_not_count(
     monkeypatch.setattr(judges, "excerpt", list)
     found = judge_backoff([stream])
     assert (None if found is None else str(found.outcome)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("stream", "broken"),
+    [
+        (attempts(0.0, 1.0, 3.0, 7.0, 15.0), True),
+        (attempts(0.0, 1.0, 3.3, 7.0, 15.0), False),
+        (attempts(0.0, 1.0, 3.0, 7.0), False),
+        (attempts(0.0, 1.0, 2.0, 3.0, 4.0), False),
+    ],
+)
+def test_pauses_that_grow_by_the_same_factor_have_no_jitter(stream: Any, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges, "is_failure", lambda call: call.fails)
+    monkeypatch.setattr(judges, "excerpt", list)
+    found = judge_jitter([stream])
+    assert (found is not None) is broken
+    assert found is None or found.by_chance
+
+
+def listed(*revisions: int, watched: bool = True, write_at: float | None = None) -> Any:
+    """A run whose client lists a stream once a second."""
+    lists = [SimpleNamespace(at=float(at), status=200, query={}, revision=one) for at, one in enumerate(revisions)]
+    stream = SimpleNamespace(lists=lists, is_watched_at=lambda at: watched)
+    writes = [] if write_at is None else [SimpleNamespace(is_write=True, at=write_at)]
+    calls = [*writes, *(SimpleNamespace(is_write=False, at=one.at) for one in lists)]
+
+    class Calls(list):  # type: ignore[type-arg]
+        def streams(self) -> Any:
+            return {"configmaps": stream}
+
+    baseline = SimpleNamespace(streams={"configmaps": "configmaps"}, is_shared=lambda key: False)
+    return SimpleNamespace(trace=Calls(calls), baseline=baseline, excerpt=list)
+
+
+@pytest.mark.parametrize(
+    ("run", "suspected"),
+    [
+        (listed(7, 7, 7, 7, 7), True),
+        (listed(7, 7, 7, 8, 8), False),
+        (listed(7, 7, 7, 7, 7, watched=False), False),
+        (listed(7, 7, 7, 7, 7, write_at=2.5), False),
+    ],
+)
+def test_lists_beside_an_open_watch_are_suspicious_if_nothing_changes(run: Any, suspected: bool) -> None:
+    assert (judge_lists_beside_watch(run) is not None) is suspected
+
+
+def reacted(*, after: float, again: bool = True, refused: bool = False) -> Any:
+    """A run whose client is told of a copy at 1.0, asks again if `again`, and reacts some seconds later."""
+    copy = SimpleNamespace(mark=1, judged=True, created_at=1.0, token="abc", names=lambda: ["sample-abc"])
+    plain = {"dropped": False, "status": 200, "exchange": SimpleNamespace(fault="")}
+    events = [SimpleNamespace(name="sample-abc", at=1.0)]
+    watch = SimpleNamespace(number=1, at=0.0, events=events, is_write=False, **plain)
+    relist = SimpleNamespace(number=2, at=0.5 + after, events=[], is_write=False, **plain)
+    problem = SimpleNamespace(**{**plain, "status": 500}, number=3, at=0.8, events=[], is_write=False)
+    reaction = SimpleNamespace(number=4, at=1.0 + after, is_write=True, mentions=lambda token: token == "abc", **plain)
+    calls = [watch, *([relist] if again else []), *([problem] if refused else []), reaction]
+    stream = SimpleNamespace(key="configmaps", watches=[watch], calls=[one for one in calls if one in (watch, relist)])
+    trace = SimpleNamespace(since=lambda: calls, streams=lambda: {"configmaps": stream})
+    reaction_ = SimpleNamespace(visible=True)
+    baseline = SimpleNamespace(reaction=reaction_, reaction_seconds=0.02, delivering={"configmaps": frozenset({"configmaps"})})
+    return SimpleNamespace(trace=trace, copies=[copy], baseline=baseline, started_at=0.0, excerpt=list)
+
+
+@pytest.mark.parametrize(
+    ("run", "suspected"),
+    [
+        (reacted(after=12.0), True),
+        (reacted(after=1.0), False),
+        (reacted(after=12.0, again=False), False),
+        (reacted(after=12.0, refused=True), False),
+    ],
+)
+def test_a_reaction_is_late_if_it_comes_only_after_another_list(run: Any, suspected: bool) -> None:
+    assert (judge_late_reaction(run) is not None) is suspected
