@@ -16,8 +16,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.net.streams import BrokenStreamError
-from fakekube.powers.actions import End
+from fakekube.powers.actions import End, Refuse
 from fakekube.powers.fault import Action, Frequency
 
 if TYPE_CHECKING:
@@ -124,14 +123,14 @@ class RefuseEach(Action):
 
 
 @dataclass(slots=True, frozen=True)
-class BreakUnanswered(Action):
+class BreakUnanswered(Refuse):
     """Does not answer a request while the fault is armed, and then drops its connection; the request is not performed."""
 
     name = "break unanswered"
 
     def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.wait_until(lambda: fault.removed, fault.until)
-        raise BrokenStreamError("the request was not answered")
+        return Refuse.before_request(self, fault, exchange, request, context)
 
 
 @dataclass(slots=True, frozen=True)
