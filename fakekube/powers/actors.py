@@ -34,7 +34,7 @@ class Actors:
         """Name of an agent → its first user."""
         self._names: dict[tuple[str, str, bool, str], tuple[str, str]] = {}
 
-    def of(self, agent: str, user: str, own: bool, fault: str = "") -> tuple[str, str]:
+    def name_actor(self, agent: str, user: str, own: bool, fault: str = "") -> tuple[str, str]:
         """Returns the name of an actor, and its side: `client`, `cluster` or `fault`.
 
         Args:

@@ -61,7 +61,7 @@ class Evidence:
         known = self._asked.get(one.number)
         if known is not None:
             return known
-        actor, side = self._observer.actors.of(one.agent, one.user, one.own)
+        actor, side = self._observer.actors.name_actor(one.agent, one.user, one.own)
         resource = f"{one.resource}.{one.group}" if one.group else one.resource
         started = self._observer.epoch + one.arrived
         ended_at = started if one.ended_at is None else started + (one.ended_at - one.began)

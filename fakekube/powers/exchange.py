@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -28,7 +29,6 @@ from fakekube.net.wsgi import Headers
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
-    from fakekube.powers.cause import Cause
 
 
 #: The length of an event precedes it in Protobuf, in this number of bytes.
@@ -327,3 +327,24 @@ def exchange_data(one: Exchange) -> dict[str, Any]:
 
 def _printable(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+@dataclass(slots=True, eq=False)  # not frozen: it is made for every write
+class Cause:
+    """The cause of a change: what remains known of a request after it was dropped, or the reason of a change without one.
+
+    It is immutable, and refers to no body.
+    """
+
+    number: int
+    """Of the request; -1 if there is none."""
+    info: RequestInfo | None = None
+    agent: str = ""
+    user: str = ""
+    own: bool = False
+    key: str = ""
+    """The bucket and the key of the first change: `pods default/web`."""
+    fault: str = ""
+    """The label or id of the fault that sent the request."""
+    reason: str = ""
+    """Why there was a change without a request: `load`, `replay`, `cluster` …"""

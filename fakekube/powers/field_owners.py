@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.powers.field_paths import item_names, member
+from fakekube.powers.differences import item_names, member
 
 Object = Mapping[str, Any]
 Owners = dict[str, list[dict[str, str]]]

@@ -4,7 +4,12 @@ From the beginning of a cluster only the causes are noted; changes are read from
 that of a real cluster. From `open` on, which the page, a trace file and `fakekube serve` call, the journal also keeps the changes
 themselves: the latest with their objects, and rows of older ones. So it reaches further back than the compaction.
 
+The cause of a change is the request that is in progress in the thread, which `Observer` sets for the time of its processing;
+requests nest, as that of a fault within the request to which it happens. Work that changes the store directly (a load, a replay)
+names its reason by `because`.
+
 Invariants: changes are in the order of their revisions. Memory is bounded by the numbers of `KEPT_ROWS` and `KEPT_EVENTS`.
+Setting and reading a cause takes no lock.
 """
 
 from __future__ import annotations
@@ -12,18 +17,56 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from fakekube.powers.cause import Cause
-from fakekube.powers.causes import current_cause
+from fakekube.powers.exchange import Cause, Exchange
 from fakekube.store.values import Event
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
-    from fakekube.powers.exchange import Exchange
     from fakekube.store import Store
+
+
+#: The request in progress in this thread, or the reason of changes without one.
+CURRENT: ContextVar[Exchange | Cause | None] = ContextVar("fakekube-cause", default=None)
+
+_CLUSTER = Cause(-1, reason="cluster")
+
+
+@contextmanager
+def because(reason: str) -> Iterator[None]:
+    """Gives the changes of a block, in this thread, a reason."""
+    token = CURRENT.set(Cause(-1, reason=reason))
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
+
+
+def current_cause(bucket: str, key: str, revision: int) -> Cause:
+    """Returns the cause of a change that this thread makes, and notes the revision in its request."""
+    current = CURRENT.get()
+    if current is None:
+        return _CLUSTER
+    if isinstance(current, Cause):
+        return current
+    cause = current.cause
+    if cause is None:
+        current.wrote = [revision]
+        current.cause = cause = cause_of(current, f"{bucket} {key}")
+    else:
+        current.wrote.append(revision)
+    return cause
+
+
+def cause_of(exchange: Exchange, key: str = "") -> Cause:
+    """Returns what is kept of a request."""
+    outer = exchange.within
+    fault = (outer.fault or "") if outer is not None and exchange.of_fault else ""
+    return Cause(exchange.number, exchange.info, exchange.agent, exchange.user, exchange.own, key, fault)
 
 
 Object = dict[str, Any]
@@ -135,7 +178,7 @@ class Journal:
                 return
             self.is_open = True
             self.floor = max(self.floor, store.compacted)
-            self._merge(self._past(store))
+            self._merge(self._read_history(store))
             self._noted.clear()
 
     def resume(self, store: Store[Document], reason: str) -> None:
@@ -150,9 +193,9 @@ class Journal:
             if self.is_open:
                 cause = Cause(-1, reason=reason)
                 newest = max((change.revision for change in self.changes()), default=0)
-                self._merge([change._replace(cause=cause) for change in self._past(store) if change.revision > newest])
+                self._merge([change._replace(cause=cause) for change in self._read_history(store) if change.revision > newest])
 
-    def _past(self, store: Store[Document]) -> list[Change]:
+    def _read_history(self, store: Store[Document]) -> list[Change]:
         events = [(bucket.name, event) for bucket in store.buckets() for event in bucket.past()[0]]
         noted = {revision: (after, cause) for revision, after, cause in _snapshot(self._noted)}
         found = []

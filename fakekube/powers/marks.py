@@ -83,14 +83,14 @@ class Marks:
         )
 
 
-def described_move(before: Reading, after: Reading) -> str:
+def describe_move(before: Reading, after: Reading) -> str:
     """Returns what was done to a clock, from its readings; "" if nothing was."""
     if before.held is not after.held:
         return "held" if after.held else "released"
     if before.factor != after.factor:
         return f"runs {after.factor:g} times as fast"
     moved = (after.now - before.now if after.held else after.offset - before.offset).total_seconds()
-    return f"advanced by {duration(moved)}" if abs(moved) >= _LEAST else ""
+    return f"advanced by {format_duration(moved)}" if abs(moved) >= _LEAST else ""
 
 
 #: Seconds; a smaller difference is one of the arithmetic of floats.
@@ -98,7 +98,7 @@ _LEAST: Final = 0.0005
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Returns a duration as people read it: `1h 30m`, `12.5s`."""
     parts, rest = [], round(seconds, 3)
     for size, unit in _UNITS:

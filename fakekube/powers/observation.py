@@ -23,13 +23,11 @@ from fakekube.controllers.client import Client
 from fakekube.net.streams import subscribe_weakly
 from fakekube.powers.action_context import ActionContext
 from fakekube.powers.actors import Actors
-from fakekube.powers.cause import Cause
-from fakekube.powers.causes import CURRENT
-from fakekube.powers.exchange import KEPT_BYTES, Exchange
+from fakekube.powers.exchange import KEPT_BYTES, Cause, Exchange
 from fakekube.powers.fault import Action, Fault, Frequency
 from fakekube.powers.faults import Faults
-from fakekube.powers.journal import Journal
-from fakekube.powers.marks import Marks, described_move
+from fakekube.powers.journal import CURRENT, Journal
+from fakekube.powers.marks import Marks, describe_move
 from fakekube.powers.matching import Criteria, ResourceName
 from fakekube.powers.requests import Recorder, Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
@@ -90,7 +88,7 @@ class Observer:
 
     def _clock_moved(self) -> None:
         before, self._reading = self._reading, self.clock.reading
-        text = described_move(before, self._reading)
+        text = describe_move(before, self._reading)
         if text:
             self.marks.add("clock", text)
 

@@ -40,6 +40,7 @@ NANOSECONDS = 1_000_000_000
 
 _SEPARATOR = re.compile(rb"^---[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
 
+
 Object = dict[str, Any]
 
 

@@ -12,6 +12,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fakekube.apis.well_known import LAST_APPLIED_CONFIG_ANNOTATION
+
 #: The text in place of a removed value.
 REDACTED: Final = "REDACTED"
 
@@ -20,11 +22,11 @@ _HEADERS: Final = frozenset(
 )
 _PARAMETERS: Final = frozenset({"token", "access_token", "id_token", "authorization"})
 _SECRET_FIELDS: Final = ("data", "stringData")
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
 _TOKEN_KINDS: Final = frozenset({"TokenRequest", "TokenReview"})
 
 
-def redacted(exchange: Mapping[str, Any]) -> dict[str, Any]:
+def redact_exchange(exchange: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an exchange (`exchange_data`) without credentials and data of Secrets."""
     resource, subresource = exchange["resource"], exchange["subresource"]
     is_secret = (exchange["group"], resource) == ("", "secrets")
@@ -62,8 +64,8 @@ def _without_values(row: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(obj.get(name), dict):
             obj[name] = {key: _count_bytes(value) for key, value in obj[name].items()}
     metadata = obj["metadata"]
-    if _LAST_APPLIED in (metadata.get("annotations") or {}):
-        obj["metadata"] = {**metadata, "annotations": {**metadata["annotations"], _LAST_APPLIED: REDACTED}}
+    if LAST_APPLIED_CONFIG_ANNOTATION in (metadata.get("annotations") or {}):
+        obj["metadata"] = {**metadata, "annotations": {**metadata["annotations"], LAST_APPLIED_CONFIG_ANNOTATION: REDACTED}}
     return {**row, "object": obj}
 
 
@@ -98,8 +100,8 @@ def _value(value: Any, is_secret: bool, has_token: bool) -> Any:
         for field in _SECRET_FIELDS:
             if field in copy:
                 copy[field] = _values(copy[field])
-        if _LAST_APPLIED in copy:
-            copy[_LAST_APPLIED] = REDACTED
+        if LAST_APPLIED_CONFIG_ANNOTATION in copy:
+            copy[LAST_APPLIED_CONFIG_ANNOTATION] = REDACTED
     return copy
 
 

@@ -25,7 +25,7 @@ from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.writes import stamped
 from fakekube.base.golang.timestamps import print_time
-from fakekube.powers.causes import because
+from fakekube.powers.journal import because
 from fakekube.powers.recording import Contents, ResourcePatch
 
 if TYPE_CHECKING:

@@ -224,10 +224,10 @@ class Requests(Sequence[Exchange]):
         Raises OSError.
         """
         from fakekube.powers.exchange import exchange_data, json_line
-        from fakekube.powers.redaction import redacted
+        from fakekube.powers.redaction import redact_exchange
 
         found = map(exchange_data, self._found())
-        write_private(path, b"".join(map(json_line, map(redacted, found) if redact else found)))
+        write_private(path, b"".join(map(json_line, map(redact_exchange, found) if redact else found)))
 
     # ------------------------------------------------------------ waiting
 

@@ -105,7 +105,7 @@ class Rows:
     def request_table(self, exchanges: Iterable[Exchange]) -> Table:
         """Returns the rows of some requests."""
         table = Table(REQUESTS)
-        actor_of, start, epoch = self._observer.actors.of, self._observer.began, self._observer.epoch
+        actor_of, start, epoch = self._observer.actors.name_actor, self._observer.began, self._observer.epoch
         for one in exchanges:
             info = one.info
             resource = name = path = namespace = ""
@@ -203,7 +203,7 @@ class Rows:
     def actor(self, change: Change) -> tuple[str, str]:
         """Returns the actor of a change and its side; ("", "") if no request made it."""
         cause = change.cause
-        return ("", "") if cause.number < 0 else self._observer.actors.of(cause.agent, cause.user, cause.own, cause.fault)
+        return ("", "") if cause.number < 0 else self._observer.actors.name_actor(cause.agent, cause.user, cause.own, cause.fault)
 
     def change_table(self, changes: Iterable[Change], *, with_states: bool = False) -> Table:
         """Returns the rows of some changes; `with_states` with the columns of `objects` about the object after the change."""
@@ -357,7 +357,7 @@ class Rows:
         """Returns one request with its bodies, and the revisions of its changes; None if it is not kept."""
         for one in self._observer.recorder.list_exchanges():
             if one.number == number:
-                actor, side = self._observer.actors.of(one.agent, one.user, one.own)
+                actor, side = self._observer.actors.name_actor(one.agent, one.user, one.own)
                 began = round((one.began - self._observer.began) * 1000, 1)
                 wrote = [revision_value(revision) for revision in one.wrote]
                 return {**exchange_data(one), "actor": actor, "side": side, "began": began, "wrote": wrote, "own": one.own}

@@ -25,7 +25,7 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.powers.columns import revision_value
 from fakekube.powers.differences import ABSENT, Difference, differences, is_assigned
 from fakekube.powers.exchange import exchange_data, json_line
-from fakekube.powers.redaction import REDACTED, redacted, without_secrets
+from fakekube.powers.redaction import REDACTED, redact_exchange, without_secrets
 from fakekube.powers.sentences import sentence
 from fakekube.powers.state import StateError, past_of, state_of, write_state
 
@@ -185,7 +185,7 @@ class TraceMaker:
         parts = (
             [] if before is None or after is None else [one for one in differences(before, after) if not is_assigned(one.path)]
         )
-        shown = [_without_values(one) for one in parts] if redact and change.bucket == "secrets" else parts
+        shown = [_hide_values(one) for one in parts] if redact and change.bucket == "secrets" else parts
         info = change.cause.info
         told = sentence(
             actor=self._rows.actor(change)[0],
@@ -227,19 +227,19 @@ class TraceMaker:
             dropped["versions"] = True
 
 
-def _without_values(one: Difference) -> Difference:
+def _hide_values(one: Difference) -> Difference:
     return Difference(one.path, *(value if value is ABSENT else REDACTED for value in (one.old, one.new)))
 
 
 def _bodies(one: Exchange, *, redact: bool) -> Object:
     data = exchange_data(one)
-    shown = redacted(data) if redact else _without_credentials(data)
+    shown = redact_exchange(data) if redact else _without_credentials(data)
     return {name: shown[name] for name in ("method", "path", "query", "headers", "body", "answer")}
 
 
 def _without_credentials(data: Object) -> Object:
     """Removes only headers with credentials, which no trace has."""
-    return {**data, "headers": redacted(data)["headers"]}
+    return {**data, "headers": redact_exchange(data)["headers"]}
 
 
 # ---------------------------------------------------------------- reading

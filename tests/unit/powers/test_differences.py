@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.powers.differences import ABSENT, Difference, differences, paths
+from fakekube.powers.differences import ABSENT, Difference, differences, item_names, member, paths
 from fakekube.powers.field_owners import field_owners
-from fakekube.powers.field_paths import item_names, member
 
 
 def found(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
