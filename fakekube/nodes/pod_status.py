@@ -40,12 +40,16 @@ def image_id(image: str) -> str:
 def resources_of(container: StoredObject) -> dict[str, Any]:
     """Returns the fields of a container status about resources."""
     resources = container.get("resources") or {}
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"resources": {side: resources[side] for side in ("limits", "requests") if resources.get(side)}}
     if resources.get("requests"):
         fields["allocatedResources"] = dict(resources["requests"])
-    if resources:
-        fields["resources"] = {side: resources[side] for side in ("limits", "requests") if resources.get(side)}
     return fields
+
+
+def mount_statuses(container: StoredObject) -> dict[str, Any]:
+    """Returns the field of a container status about its mounts (RecursiveReadOnlyMounts)."""
+    mounts = [_mount_status(one) for one in container.get("volumeMounts") or ()]
+    return {"volumeMounts": mounts} if mounts else {}
 
 
 def linux_user(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
@@ -142,11 +146,13 @@ def _common(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
         "lastState": {},
         "containerID": container_id(pod["metadata"]["uid"], name),
         **resources_of(container),
+        **mount_statuses(container),
     }
 
 
 def _running_container(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
-    return _common(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": now}}}
+    running = {"ready": True, "started": True, "state": {"running": {"startedAt": now}}}
+    return _common(pod, container) | running | {"user": {"linux": linux_user(pod, container)}}
 
 
 def _completed_container(pod: StoredObject, container: StoredObject, now: str, *, ready: bool) -> dict[str, Any]:
@@ -217,13 +223,11 @@ def _status(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dic
         "started": one.started,
         "state": _state(pod, one, full, at),
         "lastState": {"terminated": _terminated_state(pod, one, one.last, at)} if one.last is not None else {},
-        "resources": {},
         **resources_of(one.spec),
+        **mount_statuses(one.spec),
     }
     if one.state is State.RUNNING:
         status["user"] = {"linux": linux_user(pod, one.spec)}
-    if one.spec.get("volumeMounts"):
-        status["volumeMounts"] = [_mount_status(mount) for mount in one.spec["volumeMounts"]]
     if has_run:
         status["containerID"] = container_id(pod["metadata"]["uid"], one.name, attempt)
     return status

@@ -95,13 +95,17 @@ def is_resized(pod: StoredObject) -> bool:
     """Reports whether the spec of a running pod requests other resources than are allocated."""
     status = pod.get("status") or {}
     for kind, statuses in _STATUSES.items():
-        requested = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
+        requested = {one["name"]: _set_resources(resources_of(one)) for one in pod["spec"].get(kind) or ()}
         for one in status.get(statuses) or ():
-            allocated = {name: one[name] for name in ("allocatedResources", "resources") if one.get(name)}
             running = "running" in (one.get("state") or {})
-            if running and one["name"] in requested and allocated != requested[one["name"]]:
+            if running and one["name"] in requested and _set_resources(one) != requested[one["name"]]:
                 return True
     return False
+
+
+def _set_resources(status: StoredObject) -> dict[str, Any]:
+    """Returns the fields of a container status about resources that are not empty."""
+    return {name: status[name] for name in ("allocatedResources", "resources") if status.get(name)}
 
 
 def with_allocated(pod: StoredObject) -> StoredObject:

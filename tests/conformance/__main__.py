@@ -3,6 +3,7 @@
     python -m tests.conformance                 # all [Conformance] specs, those marked [Serial] alone at the end
     python -m tests.conformance --small         # a choice that takes a minute
     python -m tests.conformance --focus 'Job .*' --procs 4
+    python -m tests.conformance --focus 'Job .*' --all      # also specs that are not marked [Conformance]
 
 e2e.test and ginkgo are built once from Go modules, in a folder outside of the tree (about 15 CPU minutes; needs Go). The server
 has no preparation but three nodes and one image that does not exist, which the suite asks for. Results: a table on stdout, and
@@ -134,7 +135,7 @@ def server(out: Path, minor: str) -> Iterator[Server]:
 
 def run(tools: Tools, kubeconfig: Path, out: Path, options: argparse.Namespace) -> None:
     """Runs the suite; its results are in files of `out`."""
-    focus = rf"(?:{SMALL}).*\[Conformance\]" if options.small else rf"(?:{options.focus}).*\[Conformance\]"
+    focus = rf"(?:{SMALL if options.small else options.focus})" + ("" if options.all else r".*\[Conformance\]")
     words = [str(tools.ginkgo), f"--procs={options.procs}", f"--focus={focus}", f"--timeout={options.timeout}", "--no-color"]
     words += ["--keep-going", "--silence-skips", f"--output-dir={out}", "--json-report=report.json", "--junit-report=junit.xml"]
     words += [f"--skip={options.skip}"] if options.skip else []
@@ -184,6 +185,7 @@ def main() -> int:
     parser.add_argument("--focus", default="", help="a regular expression for the names of specs")
     parser.add_argument("--skip", default="", help="a regular expression for the names of specs that are left out")
     parser.add_argument("--small", action="store_true", help="run a choice that takes a minute")
+    parser.add_argument("--all", action="store_true", help="run specs that are not marked [Conformance] as well")
     parser.add_argument("--timeout", default="90m", help="of the whole run")
     parser.add_argument("--kubectl", default="kubectl", help="the kubectl that the suite calls")
     parser.add_argument("--if-built", action="store_true", help="do nothing if the programs are not built")

@@ -32,7 +32,7 @@ from fakekube.controllers.daemon.utils import (
     is_pod_updated,
     node_should_run_daemon_pod,
 )
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch
 
@@ -63,6 +63,8 @@ class DaemonSetController(Reconciler):
             return self._keys_of_node(obj) if changed else ()
         if resource == "daemonsets.apps":
             return (Key(metadata["namespace"], metadata["name"]),)
+        if resource == "controllerrevisions.apps" and event_type == "ADDED" and get_controller_of(obj) is not None:
+            return ()  # addHistory only logs it: two equal revisions are merged by the next sync
         return keys_of_controllers(self.cache, obj, old, kind="DaemonSet", resource="daemonsets.apps")
 
     def _keys_of_node(self, node: StoredObject) -> Iterable[Key]:

@@ -164,3 +164,15 @@ def test_recreation_of_failed_pods_backs_off() -> None:
         waits.append(backoff.remaining(key, now))
         now += timedelta(seconds=waits[-1])
     assert waits == [1, 2, 4, 8]
+
+
+def test_an_equal_revision_of_a_client_is_merged_by_the_next_sync_and_not_before(cluster: Cluster) -> None:
+    make(cluster)
+    (first,) = cluster.list("controllerrevisions", namespace="default")
+    metadata = {name: first["metadata"][name] for name in ("namespace", "labels", "ownerReferences")}
+    cluster.create(first | {"metadata": metadata | {"name": "copy"}, "revision": 2})
+    cluster.settle()
+    assert [one["revision"] for one in cluster.list("controllerrevisions", namespace="default")] == [1, 2]
+    cluster.patch("daemonsets", "agent", {"metadata": {"annotations": {"a": "b"}}}, namespace="default")
+    cluster.settle()
+    assert [one["revision"] for one in cluster.list("controllerrevisions", namespace="default")] == [2]

@@ -88,6 +88,6 @@ def test_a_program_that_needs_too_much_memory_is_killed(pod: PodInside, script: 
 
 
 def test_files_have_a_bounded_space(pod: PodInside) -> None:
-    assert "No space left on device" in pod.exec("dd if=/dev/zero of=/tmp/a bs=1M").stderr
+    assert "No space left on device" in pod.exec("dd if=/dev/zero of=/tmp/a bs=1M", timeout=60).stderr
     assert pod.exec("echo x > /tmp/b; rm /tmp/a; echo y > /tmp/b; cat /tmp/b").stdout == "y\n"
     assert "No space left on device" in pod.exec("truncate -s 100G /tmp/c").stderr
