@@ -153,7 +153,10 @@ class Commands:
     # ------------------------------------------------------------ stop
 
     def stop(self, pod: Object) -> dict[str, float]:
-        """Runs the preStop hooks of a deleted pod, once. Returns by container how many seconds its hook takes."""
+        """Runs the preStop hooks of a deleted pod, once, and then sends SIGTERM to the programs that handle it.
+
+        Returns by container how many seconds it takes at least to stop: infinitely many if its program decides.
+        """
         uid = pod["metadata"]["uid"]
         if uid in self._stopped or (pod.get("status") or {}).get("phase") != "Running":
             return {}
@@ -161,19 +164,27 @@ class Commands:
         for field, spec in self._containers_with_command(pod):
             self._stopped.add(uid)
             hook = (spec.get("lifecycle") or {}).get("preStop")
-            if not hook or field != "containers":
-                continue
-            from fakekube.nodes.runtime.probing import Caller, run_handler
-
-            grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-            result = run_handler(
-                self.container(pod, spec["name"]), hook, grace, Caller(_LIFECYCLE, self._kubelet.context.version)
-            )
-            took[spec["name"]] = result.seconds
-            if result.failure is not None:
-                path = f"spec.containers{{{spec['name']}}}"
-                self._kubelet.record(pod, "Warning", "FailedPreStopHook", "PreStopHook failed", path)
+            if hook and field == "containers":
+                took[spec["name"]] = self._run_pre_stop(pod, spec, hook)
+            if spec["name"] in self._started.get(uid, {}) and (main := self.container(pod, spec["name"]).main).catches_term:
+                if wait := took.get(spec["name"], 0.0):
+                    self._kubelet.clock.call_at(self._kubelet.clock.monotonic() + wait, main.terminate)
+                else:
+                    main.terminate()
+                took[spec["name"]] = math.inf
         return took
+
+    def _run_pre_stop(self, pod: Object, spec: Object, hook: Object) -> float:
+        """Runs a preStop hook. Returns how many seconds it takes."""
+        from fakekube.nodes.runtime.probing import Caller, run_handler
+
+        grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+        caller = Caller(_LIFECYCLE, self._kubelet.context.version)
+        result = run_handler(self.container(pod, spec["name"]), hook, grace, caller)
+        if result.failure is not None:
+            path = f"spec.containers{{{spec['name']}}}"
+            self._kubelet.record(pod, "Warning", "FailedPreStopHook", "PreStopHook failed", path)
+        return result.seconds
 
     def forget(self, uid: str) -> None:
         """Removes the state of a deleted pod."""
@@ -214,13 +225,16 @@ class Probes:
         self._probes.pop(uid, None)
 
     def sync(self, pod: Object, addresses: Addresses) -> float | None:
-        """Runs the probes that are due. Returns the seconds until the next one; None if there is none. Raises ApiError."""
+        """Runs the probes that are due; while a pod terminates those of readiness only.
+
+        Returns the seconds until the next one; None if there is none. Raises ApiError.
+        """
         followed = self._commands.containers_with_command(pod)
         times = [
             due
             for container in self._workers.running(pod["metadata"]["uid"])
             if container.name in followed and self._commands.is_started(pod, container.name, container.attempt)
-            for kind in PROBES
+            for kind in (PROBES if "deletionTimestamp" not in pod["metadata"] else ("readinessProbe",))
             if container.spec.get(kind) and (due := self._sync(pod, container, kind, addresses)) is not None
         ]
         return max(min(times) - self._kubelet.clock.monotonic(), 0.0) if times else None

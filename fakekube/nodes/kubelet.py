@@ -380,7 +380,7 @@ class Kubelet(StatusManager):
         found = self._addresses_for(pod, node)
         if found is None:
             return
-        waits = [self._workers.sync(pod, plan, found, exits), None if deleted else self._probes.sync(pod, found)]
+        waits = [self._workers.sync(pod, plan, found, exits), self._probes.sync(pod, found)]
         if deleted and self._workers.is_done(uid):
             self._remove(pod)
         elif any(wait is not None for wait in waits):

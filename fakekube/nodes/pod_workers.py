@@ -89,6 +89,8 @@ class PodWorkers:
         if worker.seen != pod["metadata"].get("resourceVersion"):
             worker.seen = pod["metadata"].get("resourceVersion")
             state.retry(now)
+            if pod["spec"].get("readinessGates") and not state.terminating:
+                pod = self._write_state(pod, state, addresses, now)  # another component sets the conditions of the gates
         if "deletionTimestamp" in pod["metadata"] and not state.terminating:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._record_events(pod, state)
@@ -103,7 +105,7 @@ class PodWorkers:
     def running(self, uid: str) -> Iterator[Container]:
         """Yields the containers of a pod that are running."""
         worker = self._workers.get(uid)
-        if worker is not None and not worker.state.terminating:
+        if worker is not None:
             yield from (one for one in worker.state.containers if one.state is State.RUNNING)
 
     def probe(self, pod: Object, container: Container, kind: str, succeeded: bool, addresses: Addresses) -> bool:

@@ -36,7 +36,7 @@ from fakekube.nodes.runtime.filesystem import File, FileSystem
 from fakekube.nodes.runtime.images import APPLET, PROGRAM, START_LINES, base_name, hostname_of
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
-from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, Scheduler, Task, running, sleep, until
+from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, SIGTERM, Scheduler, Task, running, sleep, until
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.state import ProgramNotFound, find_program, shebang
 
@@ -546,6 +546,16 @@ class MainProgram:
         self._task.kill(SIGKILL)
         self.scheduler.catch_up(until_then)
         self.container.log.close(run.finished)
+
+    @property
+    def catches_term(self) -> bool:
+        """Reports whether the program handles SIGTERM."""
+        return self._task is not None and self._task.exit_code is None and self._task.catches_term
+
+    def terminate(self) -> None:
+        """Sends SIGTERM to the program, and to no other process of the container."""
+        if self._task is not None:
+            self._task.deliver(SIGTERM)
 
     def follow(self) -> None:
         """Called when a client starts to follow: the program runs as time passes."""

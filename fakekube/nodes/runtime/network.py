@@ -28,6 +28,10 @@ from fakekube.nodes.runtime.listeners import Listeners, Peer
 _FIRST_PORT: Final = 32_768
 
 
+#: Labels of Services that kube-proxy ignores (LabelServiceProxyName, IsHeadlessService).
+_NOT_PROXIED: Final = frozenset({"service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"})
+
+
 class PodNetworks(Protocol):
     """What the network uses of the container runtime."""
 
@@ -103,7 +107,7 @@ class Routes:
         """
         if client is not None and (address.startswith("127.") or address in ("::1", address_of(client))):
             return self._local(client, address, port, protocol)
-        for service in self._cluster.list("", "services"):
+        for service in self._proxied_services():
             if address in _addresses_of(service):
                 return self._behind(service, client, port, protocol, "port")
         node = self._node_at(address)
@@ -124,6 +128,12 @@ class Routes:
         return self._at_node(node, client, address, port, protocol)
 
     # ------------------------------------------------------------ Services
+
+    def _proxied_services(self) -> Iterator[StoredObject]:
+        """Yields the Services that kube-proxy implements: those without labels that leave them to others."""
+        for service in self._cluster.list("", "services"):
+            if _NOT_PROXIED.isdisjoint(service["metadata"].get("labels") or ()):
+                yield service
 
     def _behind(self, service: StoredObject, client: StoredObject | None, port: int, protocol: str, field: str) -> Target | None:
         """Returns an endpoint of a port of a Service.
@@ -237,7 +247,7 @@ class Routes:
                     same = one.get("hostPort") == port and one.get("protocol", "TCP") == protocol
                     if same and one.get("hostIP") in (None, "", "0.0.0.0", "::", address):
                         return Target(pod, one["containerPort"])
-        for service in self._cluster.list("", "services"):
+        for service in self._proxied_services():
             for one in service["spec"].get("ports") or ():
                 if one.get("nodePort") == port and one.get("protocol", "TCP") == protocol:
                     return self._behind(service, client, port, protocol, "nodePort")

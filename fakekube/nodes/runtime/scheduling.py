@@ -127,7 +127,19 @@ async def sleep(seconds: float) -> None:
 class Task:
     """A process: a program in execution."""
 
-    __slots__ = ("_notifier", "children", "coroutine", "exit_code", "name", "parked", "pid", "scheduler", "signal", "woken")
+    __slots__ = (
+        "_notifier",
+        "catches_term",
+        "children",
+        "coroutine",
+        "exit_code",
+        "name",
+        "parked",
+        "pid",
+        "scheduler",
+        "signal",
+        "woken",
+    )
 
     def __init__(self, scheduler: Scheduler, coroutine: Coroutine[Any, Any, int], name: str, pid: int) -> None:
         self.scheduler = scheduler
@@ -143,6 +155,8 @@ class Task:
         """Whether the task waits to be woken."""
         self.woken = False
         """Whether the task was woken since the beginning of its last step."""
+        self.catches_term = False
+        """Whether the program handles SIGTERM, so that its end is waited for."""
         self._notifier = Notifier()
 
     def wake(self) -> None:
@@ -153,6 +167,10 @@ class Task:
         """Sends a signal to the task and its children; from any thread."""
         for child in self.children:
             child.kill(signal)
+        self.deliver(signal)
+
+    def deliver(self, signal: int) -> None:
+        """Sends a signal to the task alone; from any thread."""
         if self.exit_code is None:
             self.signal = signal
             self.wake()

@@ -16,6 +16,7 @@ from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch,
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program
+from fakekube.nodes.runtime.scheduling import SIGTERM, Killed, sleep
 
 _DEFAULTS: Final = {
     "http-port": "8080",
@@ -231,8 +232,20 @@ async def _netexec(program: Program) -> int:
                 stack.enter_context(program.host.network.listeners.udp(udp_port, server.receive))
                 log(program, f"Started UDP server on port  {udp_port}")
                 server.is_ready = True
-        code: int = await server.end.wait()
-    return code
+        return await _serve_until_end(program, server, float(given["delay-shutdown"]))
+
+
+async def _serve_until_end(program: Program, server: _NetExec, delay: float) -> int:
+    """Waits for a request that ends the program, or for SIGTERM, after which it serves for some seconds if there is a delay."""
+    program.task.catches_term = delay > 0
+    try:
+        return await server.end.wait()
+    except Killed as killed:
+        if killed.signal != SIGTERM or not delay:
+            raise
+    server.is_stopping = True
+    await sleep(delay)
+    return 0
 
 
 COMMANDS: Final[dict[str, Command]] = {"netexec": _netexec}
