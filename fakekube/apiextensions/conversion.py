@@ -16,13 +16,11 @@ from uuid import uuid4
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import aggregate
+from fakekube.apis.rest.cluster_access import Call, CallError
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import Call, CallError
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.base.golang.fmt import go_type
 from fakekube.base.golang.strconv import go_quote, json_kind
-
-__all__ = ["Convert", "converter"]
 
 Convert = Callable[[Object, str], Object]
 """(object, desired apiVersion) → the object in that version, which may share parts. Raises StatusError 500."""

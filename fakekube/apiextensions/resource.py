@@ -19,15 +19,12 @@ from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compil
 from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
-from fakekube.apis.rest.selectable_fields import path as field_reader
-from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.subresource import Subresource
-from fakekube.apis.rest.webhook_calls import Call
-from fakekube.apis.validation.ca_bundles import has_usable_ca_bundle
-from fakekube.apis.validation.kube_aware_version import preference
-
-__all__ = ["resources_of"]
+from fakekube.apis.rest.resource import path as field_reader
+from fakekube.apis.rest.strategy import Object, Subresource
+from fakekube.apis.validation.names import preference
+from fakekube.apis.validation.webhooks import has_usable_ca_bundle
 
 _VERBS = frozenset({"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
 #: The verbs that a terminating definition no longer supports.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.apimachinery import data
-from fakekube.apis.rest.service_ranges import ServiceRanges, parse_networks, parse_ports
+from fakekube.apis.rest.cluster_access import ServiceRanges, parse_networks, parse_ports
 from fakekube.apiserver.admission.options import AdmissionOptions
 from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.audit.options import AuditOptions

@@ -23,11 +23,9 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.apis.rest.cluster_access import Call, ClusterAccess, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.service_ranges import ServiceRanges
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import Call
 from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, configured
 from fakekube.apiserver.admission.options import AdmissionOptions
 from fakekube.apiserver.aggregator.aggregator import Aggregator
@@ -218,7 +216,7 @@ def _own_authority() -> str:
 
 
 class _Webhooks:
-    """Calls webhooks; the module for it is imported for the first call. See `apis.rest.webhook_calls.Call`."""
+    """Calls webhooks; the module for it is imported for the first call. See `apis.rest.cluster_access.Call`."""
 
     def __init__(self, resolver: ServiceResolver) -> None:
         self._resolver = resolver

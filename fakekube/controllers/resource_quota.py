@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
-from fakekube.apis.core.pods.resource_requests import Amounts, amounts
+from fakekube.apis.core.pods.resources import Amounts, amounts
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.quota.evaluators import NONE, Evaluator, evaluator_for, matches
 from fakekube.controllers.informers import ADDED, DELETED

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from fakekube.apis.core.pods.references import secret_names
+from fakekube.apis.core.pods.visitor import secret_names
 from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY, SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
+from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.base.golang.strconv import go_quote

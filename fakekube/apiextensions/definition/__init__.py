@@ -1,7 +1,7 @@
 """The kind CustomResourceDefinition: its strategy, its validation and the states of its conditions.
 
 `strategy` is what a write of a definition does. `validation` checks the definition, `schema_validation`,
-`structural_validation`, `keyword_validation`, `default_validation`, `rule_validation` and `rule_compilation` its schemas;
+`structural_validation`, `keyword_validation`, and `rule_compilation` its schemas;
 `schema_fast_check` accepts most schemas in one walk. `to_internal` is the form that is validated, `conditions` the state
 machine behind the status.
 

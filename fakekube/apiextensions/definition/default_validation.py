@@ -14,19 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 from fakekube.apiextensions.definition.to_internal import Schema
-from fakekube.apiextensions.instances.embedded import embedded_errors
-from fakekube.apiextensions.instances.objects import MetadataError, metadata_of, prune
+from fakekube.apiextensions.instances.objects import MetadataError, embedded_errors, metadata_of, prune
 from fakekube.apiextensions.instances.validation import value_errors
-from fakekube.apiextensions.schema.structural import schema_type
-from fakekube.apiextensions.schema.visitor import has_rules
+from fakekube.apiextensions.schema import has_rules, schema_type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, invalid
 from fakekube.apimachinery.schema.model import Shape, Type
 
-__all__ = ["default_errors", "default_value_errors"]
-
 _EMBEDDED, _INT_OR_STRING = "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+
 
 Surround = Callable[[Any], dict[str, Any]]
 """Returns the surrounding object of a value at the position of its schema."""

@@ -2,6 +2,8 @@
 
 Properties are visited in sorted order (the real server: in random order).
 
+The fields of x-kubernetes-validations are keywords as well; `rule_compilation` compiles the rules.
+
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 (ValidateCustomResourceDefinitionOpenAPISchema).
 """
@@ -12,12 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fakekube.apiextensions.definition.rule_validation import rule_errors
+from fakekube.apiextensions.definition.structural_validation import structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-
-__all__ = ["TYPES", "extension_errors", "keyword_errors"]
+from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 
 
 def keyword_errors(schema: Schema, path: str, *, root: bool = False) -> list[FieldError]:
@@ -220,3 +221,49 @@ def _absent_key_errors(key: Schema, path: str, *, is_required: bool) -> Iterator
         yield required(f"{path}.default", text)
     if key.get("nullable"):
         yield forbidden(f"{path}.nullable", "this property is in x-kubernetes-list-map-keys, so it cannot be nullable")
+
+
+_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_NOT_EMPTY, _ONE_LINE = "must be non-empty if specified", "must not contain line breaks"
+
+
+def rule_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    """Validates the rules of one node of a schema."""
+    for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
+        place = f"{path}.x-kubernetes-validations[{index}]"
+        yield from _text_errors(rule, place)
+        expression, reason = rule.get("messageExpression", ""), rule.get("reason")
+        if expression and not expression.strip():
+            yield required(f"{place}.messageExpression", "messageExpression must be non-empty if specified")
+        if reason is not None and reason not in _REASONS:
+            yield not_supported(f"{place}.reason", reason, _REASONS)
+        yield from _field_path_errors(rule.get("fieldPath", ""), schema, f"{place}.fieldPath")
+
+
+def _breaks(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def _text_errors(rule: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Returns the first error of rule and message."""
+    text, message = rule.get("rule", "").strip(), rule.get("message", "")
+    if not text:
+        yield required(f"{path}.rule", "rule is not specified")
+    elif message and not message.strip():
+        yield invalid(f"{path}.message", message, _NOT_EMPTY)
+    elif _breaks(message.strip()):
+        yield invalid(f"{path}.message", message, _ONE_LINE)
+    elif _breaks(text) and not message:
+        yield required(f"{path}.message", "message must be specified if rule contains line breaks")
+
+
+def _field_path_errors(field_path: str, schema: Schema, path: str) -> Iterator[FieldError]:
+    if field_path and not field_path.strip():
+        yield invalid(path, field_path, _NOT_EMPTY)
+    if _breaks(field_path):
+        yield invalid(path, field_path, _ONE_LINE)
+    if field_path and not structural_problem(schema):
+        try:
+            place_at(field_path, schema)
+        except SchemaPathError:
+            yield invalid(path, field_path, "must be a valid path")

@@ -22,8 +22,6 @@ from fakekube.apimachinery.cel.syntax import escape
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, internal, invalid
 
-__all__ = ["compilation_errors"]
-
 _VALIDATIONS: Final = "x-kubernetes-validations"
 _RULE_LIMIT: Final = 10_000_000
 _SCHEMA_LIMIT: Final = 100_000_000

@@ -14,12 +14,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from fakekube.apiextensions.definition.default_validation import default_value_errors
-from fakekube.apiextensions.definition.keyword_validation import TYPES, extension_errors, keyword_errors
-from fakekube.apiextensions.definition.rule_validation import rule_errors
+from fakekube.apiextensions.definition.keyword_validation import TYPES, extension_errors, keyword_errors, rule_errors
 from fakekube.apiextensions.definition.structural_validation import joined, logic_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema
-
-__all__ = ["ValidSchema", "check_schema"]
 
 
 class ValidSchema(NamedTuple):

@@ -18,11 +18,9 @@ from fakekube.apiextensions.definition.schema_fast_check import check_schema
 from fakekube.apiextensions.definition.structural_validation import structural_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema, set_fields
 from fakekube.apiextensions.instances.schema_cache import cached
-from fakekube.apiextensions.schema.visitor import has_rules
+from fakekube.apiextensions.schema import has_rules
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
-
-__all__ = ["schema_errors"]
 
 
 def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:

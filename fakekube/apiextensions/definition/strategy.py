@@ -13,24 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fakekube.apiextensions.definition.approval import approval_errors
-from fakekube.apiextensions.definition.conditions import FINALIZER, is_true
+from fakekube.apiextensions.definition.conditions import FINALIZER, approval_errors, is_true
 from fakekube.apiextensions.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
 from fakekube.apiextensions.instances.schema_cache import cached
-from fakekube.apiextensions.instances.value_types import unrecognized_formats
-from fakekube.apiextensions.schema.visitor import schemas_in
+from fakekube.apiextensions.instances.validation import unrecognized_formats
+from fakekube.apiextensions.schema import schemas_in
 from fakekube.apimachinery.codecs.json import untyped
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but
 from fakekube.apis.validation import names
-from fakekube.apis.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.conditions import with_condition
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
+from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
-
-__all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
 
 #: The finalizers of propagation policies of other kinds; here the policy of the first deletion is ignored.
 _PROPAGATION = frozenset({ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})

@@ -17,8 +17,6 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.base.golang.regexp import PatternError, compiled
 
-__all__ = ["joined", "logic_errors", "structural_errors", "structural_problem"]
-
 
 class _Level(Enum):
     """The kind of location of a schema; the value is the suffix of the error for a missing type."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "set_fields"]
-
 Schema = Mapping[str, Any]
 Spec = Mapping[str, Any]
 S = TypeVar("S", bound=Schema)

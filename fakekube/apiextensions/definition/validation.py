@@ -13,16 +13,13 @@ from typing import Any
 from fakekube.apiextensions.definition.schema_validation import schema_errors
 from fakekube.apiextensions.definition.structural_validation import structural_problem
 from fakekube.apiextensions.definition.to_internal import Spec, internal_spec, internal_versions
-from fakekube.apiextensions.schema.visitor import schemas_in
+from fakekube.apiextensions.schema import schemas_in
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_many
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.apis.validation import names
-from fakekube.apis.validation.ca_bundles import ca_bundle_errors
 from fakekube.apis.validation.checks import required_one_of
-from fakekube.apis.validation.webhooks import service_errors, url_errors
-
-__all__ = ["preserve_errors", "spec_errors", "status_errors", "stored_version_errors"]
+from fakekube.apis.validation.webhooks import ca_bundle_errors, service_errors, url_errors
 
 Part = Mapping[str, Any]
 

@@ -12,11 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fakekube.apiextensions.instances.formats import FORMATS
-from fakekube.apiextensions.instances.number_validation import integer_limits, number_errors
-from fakekube.apiextensions.instances.validation import becomes
-from fakekube.apiextensions.instances.value_types import type_errors, types_of
-
-__all__ = ["Fits", "fits"]
+from fakekube.apiextensions.instances.validation import becomes, integer_limits, number_errors, type_errors, types_of
 
 Schema = Mapping[str, Any]
 Fits = Callable[[Any], bool]

@@ -16,8 +16,6 @@ from fakekube.base.golang.net import is_address, is_mail_address
 from fakekube.base.golang.timestamps import parse_spelled_duration
 from fakekube.base.golang.urls import parse_request_uri
 
-__all__ = ["FORMATS"]
-
 
 def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
     compiled = re.compile(pattern, flags | re.ASCII)

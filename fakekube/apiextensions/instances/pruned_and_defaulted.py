@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakekube.apiextensions.schema.structural import has_default
+from fakekube.apiextensions.schema import has_default
 from fakekube.apimachinery.schema.model import Shape, Type
-
-__all__ = ["is_pruned_and_defaulted"]
 
 Check = Callable[[Any], bool]
 """Reports whether an object or a list is pruned and defaulted."""

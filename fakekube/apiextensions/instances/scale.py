@@ -1,20 +1,18 @@
-"""The scale subresource of custom resources: replicas at the paths that the definition names.
+"""The scale subresource of custom resources: replicas at the dotted paths that the definition names.
 
-Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (etcd.go, ScaleREST).
+Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (etcd.go, ScaleREST);
+k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go (NestedInt64, NestedString).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
-from fakekube.apiextensions.instances.paths import PathError, integer_at, segments, string_at, with_value
 from fakekube.apimachinery.errors import FieldError, field, status
-from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.subresource import Projection
+from fakekube.apis.rest.strategy import Object, Projection
+from fakekube.base.golang.fmt import go_type, plain
 from fakekube.base.golang.strconv import go_quote
-
-__all__ = ["projection", "scale_errors", "scale_status_errors"]
 
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _MAXIMUM = 2**31 - 1
@@ -95,3 +93,61 @@ def _replicas_errors(path: str, obj: Any) -> Iterator[FieldError]:
         yield field.invalid(path, replicas, "should be a non-negative integer")
     elif replicas > _MAXIMUM:
         yield field.invalid(path, replicas, f"should be less than or equal to {_MAXIMUM}")
+
+
+class PathError(ValueError):
+    """The value at a path has the wrong type; has the error message of the real server."""
+
+
+def segments(path: str) -> tuple[str, ...]:
+    """Returns the field names of a path."""
+    return tuple(path.removeprefix(".").split("."))
+
+
+#: Marks an absent value, as opposed to null.
+_NOTHING: Final = object()
+
+
+def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
+    value = obj
+    for depth, name in enumerate(path):
+        if value is None or value is _NOTHING:
+            return _NOTHING
+        if not isinstance(value, Mapping):
+            raise _misfit(path[: depth + 1], value, "map[string]interface{}")
+        value = value.get(name, _NOTHING)
+    return value
+
+
+def _misfit(path: tuple[str, ...], value: Any, wanted: str) -> PathError:
+    shown = f".{'.'.join(path)}"
+    return PathError(f"{shown} accessor error: {plain(value)} is of the type {go_type(value)}, expected {wanted}")
+
+
+def integer_at(obj: Any, path: str) -> int | None:
+    """Returns the integer at a path, None if it is absent. Raises PathError."""
+    value = _value_at(obj, segments(path))
+    if value is _NOTHING:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _misfit(segments(path), value, "int64")
+    return value
+
+
+def string_at(obj: Any, path: str) -> str | None:
+    """Returns the string at a path, None if it is absent. Raises PathError."""
+    value = _value_at(obj, segments(path))
+    if value is _NOTHING:
+        return None
+    if not isinstance(value, str):
+        raise _misfit(segments(path), value, "string")
+    return value
+
+
+def with_value(obj: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """Returns the object with a value set at a path; everything beside the path is shared."""
+    first, rest = path[0], path[1:]
+    if not rest:
+        return {**obj, first: value}
+    below = obj.get(first)
+    return {**obj, first: with_value(below if isinstance(below, Mapping) else {}, rest, value)}

@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apiextensions.instances.compiled_validator import Fits, fits
-from fakekube.apiextensions.instances.value_types import supported_formats, unrecognized_formats
-from fakekube.apiextensions.schema.structural import schema_type
-from fakekube.apiextensions.schema.visitor import has_rules
+from fakekube.apiextensions.instances.validation import supported_formats, unrecognized_formats
+from fakekube.apiextensions.schema import has_rules, schema_type
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.model import Type
@@ -25,7 +24,6 @@ from fakekube.apimachinery.schema.model import Type
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel import Rules
 
-__all__ = ["CompiledSchema", "cached", "compiled"]
 
 Schema = Mapping[str, Any]
 

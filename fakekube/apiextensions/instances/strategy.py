@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from fakekube.apiextensions.instances import objects
-from fakekube.apiextensions.instances.embedded import embedded_errors
+from fakekube.apiextensions.instances.objects import embedded_errors
 from fakekube.apiextensions.instances.scale import scale_errors, scale_status_errors
 from fakekube.apiextensions.instances.schema_cache import CompiledSchema
 from fakekube.apiextensions.instances.validation import NONE_BEFORE, list_errors, value_errors
-from fakekube.apiextensions.schema.structural import schema_type
+from fakekube.apiextensions.schema import schema_type
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.errors.field import FieldErrorType
@@ -25,8 +25,6 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.apis.validation.objectmeta import standard_finalizer_warnings, validate_object_meta
-
-__all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
 
 #: Types of errors after which the real server does not evaluate rules.
 _BLOCKING = frozenset(

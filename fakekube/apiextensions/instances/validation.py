@@ -3,27 +3,38 @@
 The order: type, then `allOf`, `anyOf`, `oneOf` and `not`, then the keywords of strings, formats, numbers, arrays, enums,
 objects. Structural rules that are not OpenAPI keywords (list types, embedded resources) follow.
 
-Specified by: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation
-(conversion to field errors), schema/listtype, schema/objectmeta.
+A schema has one type, two (x-kubernetes-int-or-string) or none. Values are validated by `supported_formats` of a schema,
+defaults by the original schema. Whole numbers are integers; floats that are close enough to an integer are integers, too.
+
+Numbers are compared as in Go: an integer is compared with the integer part of a bound.
+
+If all schemas of a junctor reject a value, the errors are those of the one with the highest match count. The real server
+counts the validators that it runs, whatever their result, and the types that match, recursively. So the branch that has most
+of the value's properties wins; of equal ones, the first.
+
+Specified by: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation (conversion
+to field errors), schema/listtype, schema/objectmeta; k8s.io/kube-openapi/pkg/validation/validate/type.go, formats.go;
+k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go (which formats count); github.com/go-openapi/swag
+(IsFloat64AJSONInteger); k8s.io/kube-openapi/pkg/validation/validate (validator.go: numberValidator; values.go);
+k8s.io/kube-openapi/pkg/validation/validate (Result.MatchCount, schema_props.go).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
-from fakekube.apiextensions.instances.best_match import best_match
-from fakekube.apiextensions.instances.number_validation import number_errors
-from fakekube.apiextensions.instances.objects import is_same
-from fakekube.apiextensions.instances.value_types import format_errors, type_errors
-from fakekube.apiextensions.schema.structural import holds
+from fakekube.apiextensions.instances.formats import FORMATS
+from fakekube.apiextensions.instances.objects import is_same, sorted_tree
+from fakekube.apiextensions.schema import holds, schemas_in
+from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.schema.model import ListType, Shape, Type
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.base.golang.strconv import go_integer
-
-__all__ = ["becomes", "list_errors", "value_errors"]
+from fakekube.base.golang.fmt import plain
+from fakekube.base.golang.strconv import go_integer, go_quote
 
 Schema = Mapping[str, Any]
 
@@ -246,3 +257,249 @@ def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
 def _known_as(identity: Any) -> Any:
     """Returns a hashable value that only equal items share; 1, 1.0 and true are different."""
     return repr(in_order(identity)) if isinstance(identity, dict | list) else (type(identity), identity)
+
+
+_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null", float: "number"}
+
+#: JSON type → format of the value; other types have none.
+_INFERRED = {"integer": "int64", "number": "float64"}
+
+_FORMATS_OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
+
+#: The range in which a float can be an integer.
+_SAFE = float(2**53 - 1)
+_CLOSE = 1e-9
+
+
+def types_of(schema: Schema) -> tuple[str, ...]:
+    """Returns the types that a schema allows; empty means any."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return ("integer", "string")
+    type_ = schema.get("type")
+    return (type_,) if type_ else ()
+
+
+def supported_formats(schema: Schema) -> Schema:
+    """Returns a copy of the schema without the formats that its types do not support, recursively.
+
+    Whole numbers in enums are integers, as they are read from the storage.
+    """
+    found = {name: _nested_types(name, value) for name, value in schema.items()}
+    if "format" in found and not _is_supported(found["format"], types_of(schema)):
+        del found["format"]
+    return found
+
+
+def _nested_types(keyword: str, value: Any) -> Any:
+    if keyword == "properties":
+        return {name: supported_formats(schema) for name, schema in value.items()}
+    if keyword == "enum":
+        return sorted_tree(value)
+    if keyword in ("allOf", "anyOf", "oneOf"):
+        return [supported_formats(schema) for schema in value]
+    return supported_formats(value) if keyword in ("items", "additionalProperties", "not") and isinstance(value, dict) else value
+
+
+def _is_supported(format_: str, types: tuple[str, ...]) -> bool:
+    type_ = types[0] if len(types) == 1 else ""
+    if type_ in ("", "string"):
+        return format_.replace("-", "") in FORMATS or format_ == "password"
+    return format_ in _FORMATS_OF_NUMBERS.get(type_, ())
+
+
+def unrecognized_formats(schema: Schema) -> list[str]:
+    """Returns the unrecognized formats anywhere in a schema."""
+    parts = (part for part in schemas_in(schema) if part.get("format"))
+    return [part["format"] for part in parts if not _is_supported(part["format"], (part["type"],) if part.get("type") else ())]
+
+
+def is_near_integer(value: float) -> bool:
+    """Reports whether a float is an integer, or close enough to one."""
+    if abs(value) > _SAFE:
+        return False
+    if value.is_integer():
+        return True
+    below = float(int(value))
+    return below > 0 and (value - below) / (value + below) < _CLOSE
+
+
+def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
+    """Returns at most one error."""
+    types = types_of(schema)
+    kind = _KINDS[type(value)]
+    if kind in types or (not types and "format" not in schema):
+        return []
+    if value is None:
+        return [_misfit(path, ",".join(types), "null")] if types else []
+    if kind == "integer" and "number" in types:
+        return []
+    if kind == "number" and "integer" in types and is_near_integer(value):
+        return []
+    format_ = schema.get("format", "")
+    if format_ and kind in ("string", "array"):
+        if not {"integer", "number"}.intersection(types):
+            return []
+    elif format_ and format_ != _INFERRED.get(kind):
+        return [_misfit(path, format_, _INFERRED.get(kind, ""))]
+    return [_misfit(path, ",".join(types), kind)] if types else []
+
+
+def format_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
+    """Returns one error if a string does not have the format, or none."""
+    format_ = schema.get("format", "")
+    check = FORMATS.get(format_.replace("-", ""))
+    if check is None or check(value):
+        return []
+    return [field.type_invalid(path, value, f"{path} in body must be of type {format_}: {go_quote(value)}")]
+
+
+def _misfit(path: str, wanted: str, found: str) -> FieldError:
+    return field.type_invalid(path, found, f'{path} in body must be of type {wanted}: "{found}"')
+
+
+_INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+
+#: The number of the first minor that validates the range of a number's type and format.
+_RANGES_SINCE = 36
+
+#: The largest 32-bit float.
+_LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
+
+_BOUNDS = (("maximum", "exclusiveMaximum", "less"), ("minimum", "exclusiveMinimum", "greater"))
+
+
+def number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
+    """Validates a number. The bounds themselves must fit the type, too."""
+    problem = _range_problem(schema, value, "Checked", path)
+    if problem:
+        yield field.invalid("", "", problem)
+    step = schema.get("multipleOf")
+    if step is not None:
+        step = float(step)
+        problem = _range_problem(schema, step, "MultipleOf", path)
+        if problem:
+            yield field.invalid("", "", problem)
+        yield from _multiple_errors(float(value) if problem else value, step, path)
+    for name, exclusive_name, word in _BOUNDS:
+        bound = schema.get(name)
+        if bound is None:
+            continue
+        problem = _range_problem(schema, float(bound), f"{name.capitalize()} boundary", path)
+        if problem:
+            yield field.invalid("", "", problem)
+        yield from _bound_errors(float(value) if problem else value, float(bound), path, word, bool(schema.get(exclusive_name)))
+
+
+def integer_limits(schema: Schema) -> tuple[int, int] | None:
+    """Returns the minimum and maximum valid integer; None if `number_errors` has other checks for the schema."""
+    bounds = {name: float(schema[name]) for name, _, _ in _BOUNDS if schema.get(name) is not None}
+    if schema.get("multipleOf") is not None or any(_range_problem(schema, bound, "", "") for bound in bounds.values()):
+        return None
+    is_integer = types_of(schema) == ("integer",)
+    if not is_integer and schema.get("format") == "float":
+        return None
+    if features.current().minor < _RANGES_SINCE:
+        is_integer = False
+    allowed = _INTEGERS.get(schema.get("format", "") if is_integer else "", _INTEGERS["int64"])
+    low, high = allowed[0], allowed[-1]
+    if "minimum" in bounds:
+        low = max(low, go_integer(bounds["minimum"]) + bool(schema.get("exclusiveMinimum")))
+    if "maximum" in bounds:
+        high = min(high, go_integer(bounds["maximum"]) - bool(schema.get("exclusiveMaximum")))
+    return low, high
+
+
+def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
+    """Returns the error for a number that does not fit the type or format."""
+    if features.current().minor < _RANGES_SINCE:
+        return ""
+    types, format_ = types_of(schema), schema.get("format", "")
+    if types == ("integer",):
+        format_ = format_ if format_ in _INTEGERS else ""
+        fits = not (isinstance(value, float) and not value.is_integer()) and _written(value) in _INTEGERS[format_ or "int64"]
+    elif types == ("number",) and format_ == "float":
+        fits = abs(value) <= _LARGEST_FLOAT
+    else:
+        return ""
+    if fits:
+        return ""
+    named = f"with format {format_}" if format_ else "(default format)"
+    return f"{what} value must be of type {types[0]} {named} in {path}"
+
+
+def _written(value: float) -> int:
+    """Returns the integer as Go prints a whole number: digits of a large float beyond its precision are zero."""
+    return int(Decimal(repr(value)))
+
+
+def _multiple_errors(value: float, step: float, path: str) -> Iterator[FieldError]:
+    if isinstance(value, int):
+        factor: float = go_integer(step)
+        if factor > 0:
+            fits = not value % factor
+    else:
+        factor = step
+        if factor > 0:
+            fits = is_near_integer(1 / factor * value if factor < 1 else value / factor)
+    if factor <= 0:
+        yield field.invalid(path, factor, f"factor MultipleOf declared for {path} must be positive: {plain(factor)}")
+    elif not fits:
+        yield field.invalid(path, value, f"{path} in body should be a multiple of {plain(factor)}")
+
+
+def _bound_errors(value: float, bound: float, path: str, word: str, exclusive: bool) -> Iterator[FieldError]:
+    limit = go_integer(bound) if isinstance(value, int) else bound
+    beyond = value > limit if word == "less" else value < limit
+    if beyond or (exclusive and value == limit):
+        suffix = "" if exclusive else " or equal to"
+        yield field.invalid(path, value, f"{path} in body should be {word} than{suffix} {plain(limit)}")
+
+
+IsValid = Callable[[Schema, Any], bool]
+
+#: Validators that run for every value: combinations, enum, and the schema itself.
+_ALWAYS = 3
+
+
+def best_match(schemas: Sequence[Schema], value: Any, is_valid: IsValid) -> int:
+    """Returns the index of the best match among schemas that all reject the value."""
+    counts = [_count(schema, value, is_valid) for schema in schemas]
+    return counts.index(max(counts))
+
+
+def _count(schema: Schema, value: Any, is_valid: IsValid) -> int:
+    types = types_of(schema)
+    if value is None:
+        return 1 if schema.get("nullable") or not types else 0
+    count = _ALWAYS + 1  # combinations add their own counts
+    if types or schema.get("format"):
+        count += 1 if type_errors(schema, value, "") else 2
+    count += sum(_count(branch, value, is_valid) for branch in schema.get("allOf") or ())
+    for name in ("anyOf", "oneOf"):
+        branches = schema.get(name)
+        if branches:
+            count += _of_branches(branches, value, is_valid, one=name == "oneOf")
+    if isinstance(value, str):
+        count += 2 if schema.get("format") else 1
+    elif isinstance(value, list):
+        items = schema.get("items")
+        count += 2 + (sum(_count(items, item, is_valid) for item in value) if items else 0)
+    elif isinstance(value, dict):
+        count += 1 + _of_members(schema, value, is_valid)
+    elif not isinstance(value, bool):
+        count += 2
+    return count
+
+
+def _of_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, one: bool) -> int:
+    """Returns the count of the first valid branch, or else of the best match; 0 if too many are valid."""
+    valid = [branch for branch in branches if is_valid(branch, value)]
+    if one and len(valid) > 1:
+        return 0
+    return _count(valid[0] if valid else branches[best_match(branches, value, is_valid)], value, is_valid)
+
+
+def _of_members(schema: Schema, value: Mapping[str, Any], is_valid: IsValid) -> int:
+    properties, values = schema.get("properties") or {}, schema.get("additionalProperties")
+    schemas = ((properties.get(name, values), item) for name, item in value.items())
+    return sum(_count(schema_of, item, is_valid) for schema_of, item in schemas if isinstance(schema_of, Mapping))

@@ -16,7 +16,7 @@ from fakekube.apimachinery.cel.compilation import JSON_PATCH, NULL, OBJECT, Envi
 from fakekube.apimachinery.cel.types import BOOL, STRING
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
-from fakekube.apis.admissionregistration.rules import (
+from fakekube.apis.admissionregistration.webhookconfigurations import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
     AdmissionStrategy,
@@ -31,16 +31,7 @@ from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.expressions import expression, expression_error
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.semantic_equality import same
-from fakekube.apis.validation.to_internal import to_internal
-
-__all__ = [
-    "STATUS",
-    "MutatingPolicyBindingStrategy",
-    "MutatingPolicyStrategy",
-    "ValidatingPolicyBindingStrategy",
-    "ValidatingPolicyStrategy",
-]
+from fakekube.apis.validation.to_internal import same, to_internal
 
 REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 ACTIONS = ("Audit", "Deny", "Warn")

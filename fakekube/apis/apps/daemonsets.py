@@ -9,14 +9,20 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
-from fakekube.apis.apps.conversion import cannot_be_handled
-from fakekube.apis.core import pod_template_spec
+from fakekube.apis.apps.deployments import cannot_be_handled
+from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import selectors
-from fakekube.apis.validation.checks import all_non_negative, at_most_one_hundred_percent, immutable_field, int_or_percent
-from fakekube.apis.validation.counts import StatusNumbers, number_of
+from fakekube.apis.validation.checks import (
+    StatusNumbers,
+    all_non_negative,
+    at_most_one_hundred_percent,
+    immutable_field,
+    int_or_percent,
+    number_of,
+)
 from fakekube.apis.validation.to_internal import printed, to_internal
 from fakekube.apis.well_known import DEPRECATED_TEMPLATE_GENERATION
 from fakekube.base.golang.strconv import parse_int
@@ -39,7 +45,7 @@ class DaemonSetStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
-        pod_template_spec.default_template(spec["template"])
+        podtemplates.default_template(spec["template"])
         annotations = obj["metadata"].setdefault("annotations", {})
         annotations[DEPRECATED_TEMPLATE_GENERATION] = str(template_generation(obj))
         strategy = spec["updateStrategy"]
@@ -51,22 +57,22 @@ class DaemonSetStrategy(Strategy):
             strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0, **strategy["rollingUpdate"]}
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"])
         obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
         generation = template_generation(old)
         if spec_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
             generation += 1
         obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(generation)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj, pod_template_spec.validation_options(None))
+        return _validate_spec(obj, podtemplates.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        options = pod_template_spec.validation_options(before["template"], before.get("selector"))
+        options = podtemplates.validation_options(before["template"], before.get("selector"))
         errors = immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
         return errors + _validate_spec(obj, options)
 
@@ -94,14 +100,14 @@ def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
     spec = obj["spec"]
     selector, template = spec.get("selector"), spec["template"]
     errors = selectors.label_selector(selector, "spec.selector", allow_invalid_values=options.selector_values)
-    parsed, labels = pod_template_spec.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
+    parsed, labels = podtemplates.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
         text = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels, text))
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         errors.append(invalid("spec.selector", printed(selector), "empty selector is invalid for daemonset"))
-    errors += pod_template_spec.validate_template(template, "spec.template", options)
-    errors += pod_template_spec.validate_always_restarts(template, "spec.template", "DaemonSet")
+    errors += podtemplates.validate_template(template, "spec.template", options)
+    errors += podtemplates.validate_always_restarts(template, "spec.template", "DaemonSet")
     errors += all_non_negative(spec, ("minReadySeconds",), "spec")
     generation = template_generation(obj)
     errors += all_non_negative({"templateGeneration": generation}, ("templateGeneration",), "spec")

@@ -1,20 +1,26 @@
-"""deployments.apps.
+"""deployments.apps, and the annotations of old versions that become fields of the internal types.
 
-Specified by: pkg/registry/apps/deployment/strategy.go; ValidateDeployment… of pkg/apis/apps/validation.
+Specified by: pkg/registry/apps/deployment/strategy.go; ValidateDeployment… of pkg/apis/apps/validation;
+pkg/apis/apps/v1/conversion.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-from fakekube.apis.apps.conversion import cannot_be_handled
-from fakekube.apis.core import pod_template_spec
+from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore
-from fakekube.apis.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
-from fakekube.apis.validation.counts import StatusNumbers, number_of
+from fakekube.apis.validation.checks import (
+    StatusNumbers,
+    at_most_one_hundred_percent,
+    immutable_field,
+    int_or_percent,
+    non_negative,
+    number_of,
+)
 from fakekube.apis.validation.to_internal import printed, to_internal
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.strconv import parse_int
@@ -37,7 +43,7 @@ class DeploymentStrategy(Strategy):
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
         _normalize_rollback(obj["metadata"].get("annotations") or {})
-        pod_template_spec.default_template(spec["template"])
+        podtemplates.default_template(spec["template"])
         strategy = spec["strategy"]
         if strategy.get("type") == "RollingUpdate":
             rolling = strategy.setdefault("rollingUpdate", {})
@@ -45,26 +51,26 @@ class DeploymentStrategy(Strategy):
             rolling.setdefault("maxSurge", "25%")
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
         meta, before = obj["metadata"], old["metadata"]
         if (meta.get("annotations") or {}) != (before.get("annotations") or {}):
             meta["generation"] = before.get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj, pod_template_spec.validation_options(None))
+        return _validate_spec(obj, podtemplates.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_spec(obj, pod_template_spec.validation_options(before["template"]))
+        errors = _validate_spec(obj, podtemplates.validation_options(before["template"]))
         return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        found = pod_template_spec.name_warnings(obj["metadata"]["name"]) if old is None else []
+        found = podtemplates.name_warnings(obj["metadata"]["name"]) if old is None else []
         template = obj["spec"]["template"]
-        return found + pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
+        return found + podtemplates.changed_template_warnings(template, obj, old, "spec.template")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -113,14 +119,14 @@ def validate_replicated(spec: Object, options: ValidationOptions) -> list[FieldE
     if selector is None:
         errors = [required("spec.selector")]
     else:
-        errors = pod_template_spec.validate_selector(selector, "spec.selector", "deployment")
-    parsed = pod_template_spec.parsed_selector(selector)
+        errors = podtemplates.validate_selector(selector, "spec.selector", "deployment")
+    parsed = podtemplates.parsed_selector(selector)
     if parsed is None:
         return [*errors, invalid("spec.selector", printed(selector), "invalid label selector")]
     template, path = spec["template"], "spec.template"
-    errors += pod_template_spec.validate_selector_matches(parsed, template, path)
-    errors += pod_template_spec.validate_template(template, path, options)
-    return errors + pod_template_spec.validate_always_restarts(template, path, "ReplicaSet")
+    errors += podtemplates.validate_selector_matches(parsed, template, path)
+    errors += podtemplates.validate_template(template, path, options)
+    return errors + podtemplates.validate_always_restarts(template, path, "ReplicaSet")
 
 
 def _validate_strategy(strategy: Object, path: str) -> list[FieldError]:
@@ -155,3 +161,8 @@ class DeploymentStatusStrategy(StatusStrategy):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("spec",), ("metadata", "labels")]
+
+
+def cannot_be_handled(kind: str, problem: str) -> StatusError:
+    """Returns the 400 for an object of apps/v1 that cannot be converted to the internal type."""
+    return status.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')

@@ -12,12 +12,11 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, invalid, required
 from fakekube.apimachinery.selectors import LabelRequirement, LabelSelector, Operator
 from fakekube.apis.apps.deployments import validate_replicated
-from fakekube.apis.core import pod_template_spec
+from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import immutable_field, non_negative
-from fakekube.apis.validation.counts import StatusNumbers
+from fakekube.apis.validation.checks import StatusNumbers, immutable_field, non_negative
 
 _WITHIN = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
@@ -38,15 +37,15 @@ class _Replicated(Strategy):
     generation = True
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"].get("template"))
+        podtemplates.drop_disabled(context.emulation, obj["spec"].get("template"))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"].get("template"), old["spec"].get("template"))
+        podtemplates.drop_disabled(context.emulation, obj["spec"].get("template"), old["spec"].get("template"))
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        found = pod_template_spec.name_warnings(obj["metadata"]["name"]) if old is None else []
+        found = podtemplates.name_warnings(obj["metadata"]["name"]) if old is None else []
         template = obj["spec"].get("template") or {}
-        return found + pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
+        return found + podtemplates.changed_template_warnings(template, obj, old, "spec.template")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -56,14 +55,14 @@ class ReplicaSetStrategy(_Replicated):
     """The strategy of replicasets."""
 
     def default(self, obj: Object) -> None:
-        pod_template_spec.default_template(obj["spec"].setdefault("template", {}))
+        podtemplates.default_template(obj["spec"].setdefault("template", {}))
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_replica_set(obj["spec"], pod_template_spec.validation_options(None))
+        return _validate_replica_set(obj["spec"], podtemplates.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_replica_set(spec, pod_template_spec.validation_options(before.get("template")))
+        errors = _validate_replica_set(spec, podtemplates.validation_options(before.get("template")))
         return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
 
 
@@ -95,21 +94,21 @@ class ReplicationControllerStrategy(_Replicated):
     def default(self, obj: Object) -> None:
         template = obj["spec"].get("template")
         if template is not None:
-            pod_template_spec.default_template(template)
+            podtemplates.default_template(template)
             _default_from_labels_of_template(obj)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if old is None:
             return super().warnings(context, obj, None)
         template = old["spec"].get("template") or {}  # the real server uses the wrong one of the two
-        return pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
+        return podtemplates.changed_template_warnings(template, obj, old, "spec.template")
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_controller(obj["spec"], pod_template_spec.validation_options(None))
+        return _validate_controller(obj["spec"], podtemplates.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_controller(spec, pod_template_spec.validation_options(before.get("template")))
+        errors = _validate_controller(spec, podtemplates.validation_options(before.get("template")))
         for key, value in (old["metadata"].get("annotations") or {}).items():
             if key.startswith(_NON_CONVERTIBLE) and key.count("/") == 1:
                 errors += _non_convertible(key.partition("/")[2], value, spec, before)
@@ -143,9 +142,9 @@ def _validate_controller(spec: Object, options: ValidationOptions) -> list[Field
     if template is None:
         return [*errors, required(path)]
     parsed = LabelSelector(tuple(LabelRequirement(key, Operator.EQUALS, (selector[key],)) for key in sorted(selector)))
-    errors += pod_template_spec.validate_selector_matches(parsed, template, path)  # labels of a selector are not validated here
-    errors += pod_template_spec.validate_template(template, path, options)
-    return errors + pod_template_spec.validate_always_restarts(template, path, "ReplicationController")
+    errors += podtemplates.validate_selector_matches(parsed, template, path)  # labels of a selector are not validated here
+    errors += podtemplates.validate_template(template, path, options)
+    return errors + podtemplates.validate_always_restarts(template, path, "ReplicationController")
 
 
 class ReplicationControllerStatusStrategy(StatusStrategy):

@@ -1,6 +1,7 @@
-"""statefulsets.apps.
+"""statefulsets.apps, and controllerrevisions.apps, the immutable snapshots of their templates and those of daemon sets.
 
-Specified by: pkg/registry/apps/statefulset/strategy.go; ValidateStatefulSet… of pkg/apis/apps/validation.
+Specified by: pkg/registry/apps/statefulset/strategy.go; ValidateStatefulSet… of pkg/apis/apps/validation;
+pkg/registry/apps/controllerrevision; ValidateControllerRevision… of pkg/apis/apps/validation.
 """
 
 from __future__ import annotations
@@ -8,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-from fakekube.apis.core import pod_template_spec
+from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.annotations import pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import fractional_bytes
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
-from fakekube.apis.validation.counts import StatusNumbers, number_of
+from fakekube.apis.validation.checks import (
+    StatusNumbers,
+    at_most_one_hundred_percent,
+    int_or_percent,
+    invalid_each,
+    non_negative,
+    number_of,
+)
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
 from fakekube.apis.validation.rules import Change, changes, from_minor, immutable
 from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.base.golang.json_writer import RawObject
+from fakekube.base.golang.strings import json_text
 
 _WITHIN = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 
@@ -56,7 +65,7 @@ class StatefulSetStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
-        pod_template_spec.default_template(spec["template"])
+        podtemplates.default_template(spec["template"])
         strategy = spec.setdefault("updateStrategy", {})
         if not strategy.get("type"):
             strategy["type"] = "RollingUpdate"
@@ -69,17 +78,17 @@ class StatefulSetStrategy(Strategy):
             claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # the value that the client sends is ignored
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj["spec"], pod_template_spec.validation_options(None), new=True)
+        return _validate_spec(obj["spec"], podtemplates.validation_options(None), new=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        options = pod_template_spec.validation_options(before["template"])
+        options = podtemplates.validation_options(before["template"])
         skip = bool(_validate_spec(before, options))
         errors = _validate_spec(spec, options, skip_template=skip)
         stored = spec_as_stored(context, obj, old)
@@ -91,7 +100,7 @@ class StatefulSetStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         spec = obj["spec"]
-        found = pod_template_spec.changed_template_warnings(spec["template"], obj, old, "spec.template")
+        found = podtemplates.changed_template_warnings(spec["template"], obj, old, "spec.template")
         suffix = "" if old is None else ".Spec"
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             resources = (claim.get("spec") or {}).get("resources") or {}
@@ -126,15 +135,15 @@ def _validate_spec(
     if selector is None:
         errors.append(required("spec.selector"))
     else:
-        errors += pod_template_spec.validate_selector(selector, "spec.selector", "statefulset")
-    parsed = pod_template_spec.parsed_selector(selector)
+        errors += podtemplates.validate_selector(selector, "spec.selector", "statefulset")
+    parsed = podtemplates.parsed_selector(selector)
     if parsed is None:
         errors.append(invalid("spec.selector", printed(selector), ""))
     else:
         template = _with_pod_fields(spec)
-        errors += pod_template_spec.validate_selector_matches(parsed, template, "spec.template")
+        errors += podtemplates.validate_selector_matches(parsed, template, "spec.template")
         errors += _validate_template(template, options, skip_template)
-    return errors + pod_template_spec.validate_always_restarts(spec["template"], "spec.template", "StatefulSet")
+    return errors + podtemplates.validate_always_restarts(spec["template"], "spec.template", "StatefulSet")
 
 
 def _policy(policy: str) -> list[FieldError]:
@@ -207,7 +216,7 @@ def _validate_template(template: Object, options: ValidationOptions, skip: bool)
     """Validates the template (ValidatePodTemplateSpecForStatefulSet, which validates the metadata twice)."""
     path, meta = "spec.template", template.get("metadata") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
-    errors = [] if skip else pod_template_spec.validate_template(template, path, options)
+    errors = [] if skip else podtemplates.validate_template(template, path, options)
     errors += validate_labels(labels, f"{path}.labels")
     errors += validate_annotations(annotations, f"{path}.annotations")
     return errors + pod_annotations(annotations, template["spec"], f"{path}.annotations", options)
@@ -236,3 +245,29 @@ STATEFUL_SET_SPEC_CHANGES = changes(
     Change("serviceName", immutable()),
     Change("volumeClaimTemplates", immutable(_shown_claims)),
 )
+
+
+class ControllerRevisionStrategy(Strategy):
+    """The strategy of controllerrevisions."""
+
+    checks_metadata_again = True
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = non_negative(obj.get("revision", 0), "revision")
+        data = obj.get("data")
+        if data is None:
+            errors.append(required("data", "data is mandatory"))
+        elif not isinstance(data, dict):
+            errors.append(required("data", "data must be a valid JSON object"))
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = non_negative(obj.get("revision", 0), "revision")
+        if _bytes(obj.get("data")) != _bytes(old.get("data")):
+            errors.append(field.immutable("data", obj.get("data")))
+        return errors
+
+
+def _bytes(data: Any) -> bytes:
+    """Returns the bytes of a RawExtension, in which the order of members, spaces and the forms of numbers count."""
+    return data.text if isinstance(data, RawObject) else json_text(data).encode()

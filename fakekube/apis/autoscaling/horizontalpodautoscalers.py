@@ -1,7 +1,6 @@
 """HorizontalPodAutoscalers, in the form of autoscaling/v2.
 
-Specified by: pkg/apis/autoscaling (validation, v2/defaults.go),
-pkg/registry/autoscaling/horizontalpodautoscaler.
+Specified by: pkg/apis/autoscaling (validation, v2/defaults.go), pkg/registry/autoscaling/horizontalpodautoscaler.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION, default_behavior
-from fakekube.apis.autoscaling.v1_conversion import default_target, drop_annotations
+from fakekube.apis.autoscaling.v1_conversion import DEFAULT_CPU_UTILIZATION, default_behavior, default_target, drop_annotations
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, non_negative, one_of
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
-
-__all__ = ["STATUS", "HorizontalPodAutoscalerStrategy", "HorizontalPodAutoscalerV1Strategy"]
 
 SCALE_TO_ZERO_GATE = "HPAScaleToZero"
 MAX_PERIOD = 1800

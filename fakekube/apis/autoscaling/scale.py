@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
-from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.subresource import Projection
+from fakekube.apis.rest.strategy import Object, Projection
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import non_negative
 from fakekube.apis.validation.objectmeta import validate_object_meta

@@ -4,7 +4,7 @@ Fields that v1 does not have are converted to annotations with JSON: the other m
 v1, conditions, and the behavior in the form of the internal types (with Go's names). The conversion to v2 removes the
 annotations.
 
-Specified by: pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/helpers.go.
+Specified by: pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/helpers.go; pkg/apis/autoscaling/v2/defaults.go.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION
 from fakekube.apis.rest.strategy import Object
 from fakekube.base.golang.strings import json_text
-
-__all__ = ["default_target", "drop_annotations", "from_storage", "to_storage"]
 
 METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -355,3 +352,28 @@ def _lowered(found: Any) -> Object:
 
 def _conditions(found: Any) -> list[Object]:
     return [{key: value for key, value in item.items() if value is not None} for item in _items(found)]
+
+
+DEFAULT_CPU_UTILIZATION = 80
+
+
+_PERIOD = {"periodSeconds": 15}
+
+
+_SCALING_RULES: Mapping[str, Object] = {
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [{"type": "Pods", "value": 4, **_PERIOD}, {"type": "Percent", "value": 100, **_PERIOD}],
+    },
+    "scaleDown": {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, **_PERIOD}]},
+}
+
+
+def default_behavior(behavior: Object) -> Object:
+    """Returns the behavior with the default rules of both directions."""
+    specified = {
+        direction: {key: value for key, value in (behavior.get(direction) or {}).items() if value is not None}
+        for direction in _SCALING_RULES
+    }
+    return {direction: {**rules, **specified[direction]} for direction, rules in _SCALING_RULES.items()}

@@ -11,9 +11,8 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, invalid, required
-from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
-from fakekube.apis.batch.job_status_validation import validate_status_update
-from fakekube.apis.core import pod_template_spec
+from fakekube.apis.batch.job_validation import job_spec_warnings, validate_job_spec, validate_status_update
+from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import names, selectors
@@ -48,7 +47,7 @@ class JobStrategy(Strategy):
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
         template = spec.setdefault("template", {})
-        pod_template_spec.default_template(template)
+        podtemplates.default_template(template)
         if "completions" not in spec and "parallelism" not in spec:
             spec["completions"] = 1
         spec.setdefault("parallelism", 1)
@@ -61,13 +60,13 @@ class JobStrategy(Strategy):
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
+        podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate(obj, pod_template_spec.validation_options(None), with_domain=True)
+        return _validate(obj, podtemplates.validation_options(None), with_domain=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before, options = obj["spec"], old["spec"], _validation_options(old)
@@ -82,7 +81,7 @@ class JobStrategy(Strategy):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta = obj["metadata"]
         if old is None:
-            return pod_template_spec.name_warnings(meta["name"]) + job_spec_warnings(obj["spec"], "spec")
+            return podtemplates.name_warnings(meta["name"]) + job_spec_warnings(obj["spec"], "spec")
         if meta.get("generation") == old["metadata"].get("generation"):
             return []
         return job_spec_warnings(obj["spec"], "spec")
@@ -126,7 +125,7 @@ def _default_labels(obj: Object) -> None:
 
 
 def _validation_options(old: Object) -> ValidationOptions:
-    return pod_template_spec.validation_options(old["spec"]["template"], old["spec"].get("selector"))
+    return podtemplates.validation_options(old["spec"]["template"], old["spec"].get("selector"))
 
 
 def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
@@ -163,7 +162,7 @@ def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
             errors.append(required(path, f"must be '{value}'"))
         elif labels[key] != value:
             errors.append(invalid(path, labels, f"must be '{value}'"))
-    parsed = pod_template_spec.parsed_selector(spec["selector"])
+    parsed = podtemplates.parsed_selector(spec["selector"])
     if parsed is not None and not parsed.matches(dict(wanted)):
         errors.append(invalid("spec.selector", printed(spec["selector"]), "`selector` not auto-generated"))
     return errors
@@ -176,7 +175,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
     if selector is None:
         errors.append(required("spec.selector"))
     errors += selectors.label_selector(selector, "spec.selector", allow_invalid_values=options.selector_values)
-    parsed = pod_template_spec.parsed_selector(selector)
+    parsed = podtemplates.parsed_selector(selector)
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
         text = "`selector` does not match template `labels`"

@@ -24,8 +24,6 @@ from fakekube.apis.validation.checks import one_of
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import go_quote
 
-__all__ = ["CSRApprovalStrategy", "CSRStatusStrategy", "CertificateSigningRequestStrategy", "signer_name"]
-
 DECISIONS = ("Approved", "Denied")
 FINAL = (*DECISIONS, "Failed")
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"

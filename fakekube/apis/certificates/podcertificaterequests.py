@@ -23,7 +23,7 @@ from fakekube.apis.certificates.certificatesigningrequests import pem_blocks, si
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each
-from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import same
 from fakekube.base.golang.strconv import go_quote
 
 MIN_SECONDS: Final = 3600

@@ -2,26 +2,24 @@
 
 Invalid addresses of a stored object stay valid as long as an update does not change them.
 
-Specified by: pkg/registry/core/endpoint, pkg/registry/discovery/endpointslice; ValidateEndpoints in
-pkg/apis/core/validation, pkg/apis/discovery/validation.
+Specified by: pkg/registry/core/endpoint, pkg/registry/discovery/endpointslice; ValidateEndpoints in pkg/apis/core/validation,
+pkg/apis/discovery/validation; pkg/apis/core/validation/validation.go (ValidateEndpointIP).
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
-from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
-from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import fully_qualified_domain, invalid_each, label_name, one_of, port, required_one_of
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable, needed, rules
-from fakekube.apis.validation.semantic_equality import same, same_as
-
-__all__ = ["EndpointSliceStrategy", "EndpointsStrategy"]
+from fakekube.apis.validation.to_internal import same, same_as
 
 _SLICE = "k8s.io/api/discovery/v1.EndpointSlice"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -230,3 +228,32 @@ def _hints(hints: Object, path: str) -> list[FieldError]:
             seen.add(name)
             errors += invalid_each(where, name, check(name))
     return errors
+
+
+_LOOPBACK = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+_LINK_LOCAL = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+_LINK_LOCAL_MULTICAST = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+_MULTICAST_V4 = ipaddress.ip_network("224.0.0.0/24")
+
+
+def endpoint_ip(text: str, path: str) -> list[FieldError]:
+    """Validates that an address is not unspecified, loopback or link-local (ValidateEndpointIP)."""
+    address = ip.parse_ip(text)
+    if address is None:
+        return [invalid(path, text, "must be a valid IP address")]
+    errors = []
+    if address.is_unspecified:
+        errors.append(invalid(path, text, f"may not be unspecified ({text})"))
+    if address.is_loopback:
+        errors.append(invalid(path, text, _LOOPBACK))
+    if address.is_link_local:
+        errors.append(invalid(path, text, _LINK_LOCAL))
+    if _is_link_local_multicast(address):
+        errors.append(invalid(path, text, _LINK_LOCAL_MULTICAST))
+    return errors
+
+
+def _is_link_local_multicast(address: ip.Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address in _MULTICAST_V4
+    return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02

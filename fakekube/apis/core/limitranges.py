@@ -18,8 +18,6 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
 
-__all__ = ["LimitRangeStrategy"]
-
 TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
 #: Quantities above this are compared as whole numbers.

@@ -17,8 +17,6 @@ from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, 
 from fakekube.apis.validation import names
 from fakekube.apis.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 
-__all__ = ["FINALIZER", "NamespaceFinalizeStrategy", "NamespaceStatusStrategy", "NamespaceStrategy"]
-
 NAME_LABEL = "kubernetes.io/metadata.name"
 #: v1.FinalizerKubernetes.
 FINALIZER = "kubernetes"

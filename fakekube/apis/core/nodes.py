@@ -1,30 +1,34 @@
-"""Nodes: taints, pod CIDRs, and a status that a client may set on create.
+"""Nodes (taints, pod CIDRs, a status that a client may set on create), deprecated labels of nodes, and component statuses.
 
 The paths of errors of taints are below metadata, as in the real server.
 
-Specified by: pkg/registry/core/node, ValidateNode and ValidateNodeUpdate in pkg/apis/core/validation,
-pkg/apis/core/v1 (defaults.go, conversion.go).
+Selectors of other kinds that use deprecated labels of nodes get warnings. Component statuses are not stored: the real server
+asks the components on every request. There are no components here, so the responses are those of a server that runs alone
+with its etcd.
+
+Specified by: pkg/registry/core/node, ValidateNode and ValidateNodeUpdate in pkg/apis/core/validation, pkg/apis/core/v1
+(defaults.go, conversion.go); pkg/api/node/util.go; pkg/registry/core/componentstatus.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from fakekube.apimachinery import data
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, WriteContext, restore
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.annotation_values import read_avoid_pods, read_taints
 from fakekube.apis.validation.checks import label_name, positive
+from fakekube.apis.validation.objectmeta import read_avoid_pods, read_taints
 from fakekube.apis.validation.resource_lists import quantity_value
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed_once_set, kept_once_set
+from fakekube.apis.validation.selectors import taint_effect
 from fakekube.apis.validation.to_internal import to_internal
-from fakekube.apis.validation.tolerations import taint_effect
 from fakekube.base.golang.json_reader import JSONError
 from fakekube.base.golang.strconv import go_quote
-
-__all__ = ["STATUS", "NodeStrategy"]
 
 TAINTS = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
@@ -252,3 +256,56 @@ NODE_SPEC_CHANGES = changes(
         (fixed_once_set(), 37, NEVER),
     ),
 )
+
+
+#: The label → the version since which it is deprecated, and the label to use instead.
+_RENAMED = {
+    "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
+    "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
+    "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
+    "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
+    "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
+}
+
+#: The label → the text of the warning.
+DEPRECATED: Mapping[str, str] = {
+    **{label: f'deprecated since {version}; use "{successor}" instead' for label, (version, successor) in _RENAMED.items()},
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": ("deprecated since v1.22; use Taints and Tolerations instead"),
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+
+
+def node_selector_term_warnings(term: Mapping[str, Any], path: str, *, check_values: bool = False) -> list[str]:
+    """Returns the warnings about a core NodeSelectorTerm; `check_values` where validation accepts invalid label
+    values.
+    """
+    warnings = []
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        key = expression.get("key", "")
+        if key in DEPRECATED:
+            warnings.append(f"{path}.matchExpressions[{index}].key: {key} is {DEPRECATED[key]}")
+        if check_values:
+            warnings += [
+                f"{path}.matchExpressions[{index}].values[{position}]: {value} is invalid, {detail}"
+                for position, value in enumerate(expression.get("values") or ())
+                for detail in names.label_value(value)
+            ]
+    return warnings
+
+
+def node_label_selector_warnings(selector: Mapping[str, Any] | None, path: str) -> list[str]:
+    """Returns the warnings about a metav1.LabelSelector that selects nodes."""
+    if not selector:
+        return []
+    warnings = node_selector_term_warnings(selector, path)
+    labels = selector.get("matchLabels") or ()
+    return warnings + [f"{path}.matchLabels.{key}: {DEPRECATED[key]}" for key in labels if key in DEPRECATED]
+
+
+PATH = "/api/v1/componentstatuses"
+
+
+def statuses(facts: data.Facts) -> Sequence[Object]:
+    """Returns all component statuses of a minor."""
+    return [dict(row) for row in facts.bootstrap[PATH]]

@@ -32,17 +32,6 @@ from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.golang.strconv import go_quote
 
-__all__ = [
-    "ACCESS_MODES",
-    "STATUS",
-    "VOLUME_MODES",
-    "PersistentVolumeClaimStrategy",
-    "access_modes",
-    "basic_resource",
-    "validate_claim_spec",
-    "validate_claim_template",
-]
-
 CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

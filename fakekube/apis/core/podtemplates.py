@@ -1,13 +1,28 @@
-"""podtemplates: stored pod templates.
+"""podtemplates, and the pod templates of all kinds: defaults, validation, warnings, the selector that must match the labels.
 
-Specified by: pkg/registry/core/podtemplate; ValidatePodTemplate… of pkg/apis/core/validation.
+Specified by: pkg/registry/core/podtemplate; ValidatePodTemplate… of pkg/apis/core/validation;
+pkg/apis/core/validation/validation.go, pkg/api/pod/util.go, pkg/api/pod/warnings.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apis.core import pod_template_spec
+from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
+from fakekube.apimachinery.features import Emulation
+from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
+from fakekube.apis.core.pods.annotations import pod_annotations, validate_profiles_match
+from fakekube.apis.core.pods.defaults import default_pod_spec, drop_old_annotations
+from fakekube.apis.core.pods.spec import validate_pod_spec
+from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
+from fakekube.apis.core.pods.warnings import template_warnings
+from fakekube.apis.disabled_fields import drop_disabled_pod_fields
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.validation import names, selectors
+from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.apis.validation.to_internal import printed
 
 
 class PodTemplateStrategy(Strategy):
@@ -17,20 +32,120 @@ class PodTemplateStrategy(Strategy):
     delete_returns_object = True
 
     def default(self, obj: Object) -> None:
-        pod_template_spec.default_template(obj.setdefault("template", {}))
+        default_template(obj.setdefault("template", {}))
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["template"])
+        drop_disabled(context.emulation, obj["template"])
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        pod_template_spec.drop_disabled(context.emulation, obj["template"], old["template"])
+        drop_disabled(context.emulation, obj["template"], old["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return pod_template_spec.validate_template(obj["template"], "template", pod_template_spec.validation_options(None))
+        return validate_template(obj["template"], "template", validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        options = pod_template_spec.validation_options(old["template"])
-        return pod_template_spec.validate_template(obj["template"], "template", options)
+        options = validation_options(old["template"])
+        return validate_template(obj["template"], "template", options)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        return pod_template_spec.changed_template_warnings(obj["template"], obj, old, "template")
+        return changed_template_warnings(obj["template"], obj, old, "template")
+
+
+Part = Mapping[str, Any]
+
+
+def template_spec(template: Object) -> Object:
+    """Returns the spec of a template; an empty one if it is absent."""
+    spec: Object = template.setdefault("spec", {})
+    return spec
+
+
+def default_template(template: Object) -> None:
+    default_pod_spec(template_spec(template))
+    if "metadata" in template:
+        drop_old_annotations(template["metadata"])
+
+
+def drop_disabled(emulation: Emulation, template: Object | None, old: Object | None = None) -> None:
+    """Drops fields whose feature gates are disabled."""
+    if template is not None:
+        drop_disabled_pod_fields(emulation, template.get("spec") or {}, (old or {}).get("spec"))
+
+
+def validation_options(old: Object | None, selector: Part | None = None) -> ValidationOptions:
+    """Returns the validation options of an update of this template (and of the selector, if given); for None, those of
+    a new template.
+    """
+    if old is None:
+        return NEW_TEMPLATE
+    return ValidationOptions(old.get("spec") or {}, old.get("metadata") or {}, of_pod=False, selector=selector)
+
+
+def validate_template(template: Object, path: str, options: ValidationOptions) -> list[FieldError]:
+    """Validates a template (ValidatePodTemplateSpec)."""
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    errors = validate_labels(labels, f"{path}.labels") if labels else []
+    if annotations:
+        errors += validate_annotations(annotations, f"{path}.annotations")
+        errors += pod_annotations(annotations, spec, f"{path}.annotations", options)
+    errors += validate_pod_spec(spec, f"{path}.spec", options)
+    errors += validate_profiles_match(annotations, spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        where = f"{path}.spec.ephemeralContainers"
+        errors.append(forbidden(where, "ephemeral containers not allowed in pod template"))
+    return errors
+
+
+def validate_always_restarts(template: Object, path: str, kind: str) -> list[FieldError]:
+    """Validates that pods always restart and have no active deadline."""
+    spec = template.get("spec") or {}
+    errors: list[FieldError] = []
+    policy = spec.get("restartPolicy", "")
+    if policy != "Always":
+        errors.append(not_supported(f"{path}.spec.restartPolicy", policy, ["Always"]))
+    if spec.get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(forbidden(f"{path}.spec.activeDeadlineSeconds", text))
+    return errors
+
+
+def validate_selector_matches(selector: LabelSelector, template: Object, path: str) -> list[FieldError]:
+    """Validates that the selector matches the labels of the template."""
+    labels = (template.get("metadata") or {}).get("labels")
+    if selector.empty or selector.matches(labels):
+        return []
+    return [invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")]
+
+
+def validate_selector(selector: Part | None, path: str, empty: str) -> list[FieldError]:
+    """Validates a label selector that must not be empty; `empty` is the kind in the message."""
+    errors = selectors.label_selector(selector, path)
+    if not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions"):
+        errors.append(invalid(path, printed(selector), f"empty selector is invalid for {empty}"))
+    return errors
+
+
+def parsed_selector(selector: Part | None) -> LabelSelector | None:
+    """Compiles the selector; returns None if it is invalid."""
+    try:
+        return from_label_selector(selector)
+    except SelectorError:
+        return None
+
+
+def name_warnings(name: str) -> list[str]:
+    """Returns warnings about a name that is too long as the start of pod names."""
+    wrong = names.dns_label(name)
+    if not wrong:
+        return []
+    surprise = "this is used in Pod names and hostnames, which can result in surprising behavior"
+    return [f"metadata.name: {surprise}; a DNS label is recommended: [{' '.join(wrong)}]"]
+
+
+def changed_template_warnings(template: Object, obj: Object, old: Object | None, path: str) -> list[str]:
+    """Returns warnings about the template of a new object, or of one with a new generation."""
+    generation = obj["metadata"].get("generation")
+    if old is not None and generation == old["metadata"].get("generation"):
+        return []
+    return template_warnings(template, path)

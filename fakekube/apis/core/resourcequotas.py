@@ -20,8 +20,6 @@ from fakekube.apis.validation.resource_lists import (
 )
 from fakekube.apis.validation.to_internal import to_internal
 
-__all__ = ["ResourceQuotaStatusStrategy", "ResourceQuotaStrategy"]
-
 _PODS = frozenset({"pods"})
 _COMPUTE = frozenset({"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
 

@@ -19,8 +19,6 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
 from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
 
-__all__ = ["STATUS", "IngressClassStrategy", "IngressStrategy"]
-
 PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
 BAD_ENDINGS = ("/..", "/.")

@@ -15,9 +15,7 @@ from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, port
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.semantic_equality import contains_empty
-
-__all__ = ["NetworkPolicyStrategy"]
+from fakekube.apis.validation.to_internal import contains_empty
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 POLICY_TYPES = ("Ingress", "Egress")

@@ -1,45 +1,27 @@
-"""Checks that the kinds of dynamic resource allocation share.
+"""Checks that the kinds of dynamic resource allocation share, and DeviceTaintRules.
 
-Specified by: pkg/apis/resource/validation/validation.go; k8s.io/api/resource/v1/types.go (limits).
+Specified by: pkg/apis/resource/validation/validation.go; k8s.io/api/resource/v1/types.go (limits);
+pkg/apis/resource/validation (ValidateDeviceTaintRule), pkg/registry/resource/devicetaintrule,
+pkg/apis/resource/v1/defaults.go.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.cel.compilation import devices
 from fakekube.apimachinery.cel.types import ANY, BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
-from fakekube.apis.core.pods.volumes import csi_driver_name as driver_name
-from fakekube.apis.rest.strategy import Object
+from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strings import json_text
-
-__all__ = [
-    "MAX_ITEMS",
-    "UNLIMITED",
-    "Check",
-    "binding_conditions",
-    "configuration",
-    "device_name",
-    "driver_name",
-    "each",
-    "each_of_map",
-    "each_of_set",
-    "effect",
-    "fully_qualified_name",
-    "pool_name",
-    "qualified_name",
-    "raw",
-    "selectors",
-    "uid",
-]
 
 Check = Callable[[Any, str], list[FieldError]]
 
@@ -142,7 +124,7 @@ def declared_pool_name(value: str, path: str) -> list[FieldError]:
 def declared_driver_name(value: str, path: str) -> list[FieldError]:
     """Validates a driver in a result or configuration: by the declared rule from 1.37 on (k8s-long-name-caseless)."""
     if not value or not from_minor(37):
-        return driver_name(value, path)
+        return csi_driver_name(value, path)
     errors = [] if names.fits(value, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH, "characters")]
     for text in names.dns_subdomain(value.lower()):
         told = text.replace("a lowercase RFC", "an RFC").replace("lower case ", "").replace("'example.com'", "'Example.com'")
@@ -170,7 +152,7 @@ def qualified_name(value: str, path: str) -> list[FieldError]:
     if len(parts) > 2:
         return []
     domain, name = parts
-    errors = driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
+    errors = csi_driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
     return errors + (_identifier(name, path) if name else [invalid(path, "", "the name must not be empty")])
 
 
@@ -255,3 +237,82 @@ def binding_conditions(item: Object, path: str) -> list[FieldError]:
             )
         )
     return errors
+
+
+MAX_CONDITIONS: Final = 8
+
+
+class DeviceTaintRuleStrategy(Strategy):
+    """The strategy of devicetaintrules."""
+
+    has_status = True
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        _taint_of(obj).setdefault("timeAdded", _TO_BE_DATED)
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+        _set_date(context, obj)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        taint, before = _taint_of(obj), (old.get("spec") or {}).get("taint") or {}
+        _set_date(context, obj)
+        if taint.get("effect") != before.get("effect") and taint["timeAdded"] == before.get("timeAdded"):
+            taint["timeAdded"] = context.now()
+        if spec_as_stored(context, obj, old) != old.get("spec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_spec(obj.get("spec") or {}, None)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _validate_spec(obj.get("spec") or {}, old.get("spec") or {})
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+#: What the default of timeAdded is until the clock of the cluster is at hand.
+_TO_BE_DATED: Final = "0001-01-01T00:00:00Z"
+
+
+def _set_date(context: WriteContext, obj: Object) -> None:
+    taint = _taint_of(obj)
+    if taint.get("timeAdded") in (None, _TO_BE_DATED):
+        taint["timeAdded"] = context.now()
+
+
+def _taint_of(obj: Object) -> Object:
+    taint: Object = obj.setdefault("spec", {}).setdefault("taint", {})
+    return taint
+
+
+def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
+    selector, taint = spec.get("deviceSelector") or {}, spec.get("taint") or {}
+    errors: list[FieldError] = []
+    for field, check in (("driver", csi_driver_name), ("pool", pool_name), ("device", device_name)):
+        if selector.get(field) is not None:
+            errors += check(selector[field], f"spec.deviceSelector.{field}")
+    errors += label_name(taint.get("key", ""), "spec.taint.key")
+    if taint.get("value"):
+        errors += invalid_each("spec.taint.value", taint["value"], names.label_value(taint["value"]))
+    kind = taint.get("effect", "")
+    if old is None or (old.get("taint") or {}).get("effect", "") != kind:
+        errors += effect(kind, "spec.taint.effect") if kind else [required("spec.taint.effect")]
+    return errors
+
+
+def _validate_status(obj: Object, _old: Object) -> list[FieldError]:
+    items = (obj.get("status") or {}).get("conditions") or []
+    errors = conditions(items, "status.conditions")
+    if len(items) > MAX_CONDITIONS:
+        errors.append(too_many("status.conditions", len(items), MAX_CONDITIONS))
+    return errors
+
+
+class _StatusStrategy(StatusStrategy):
+    unconditional_update = False
+
+
+STATUS = _StatusStrategy(_validate_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))

@@ -14,6 +14,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
+from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
     UNLIMITED,
@@ -22,7 +23,6 @@ from fakekube.apis.resource.devices import (
     declared_driver_name,
     declared_pool_name,
     device_name,
-    driver_name,
     each,
     each_of_set,
     effect,
@@ -39,10 +39,7 @@ from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
-from fakekube.apis.validation.semantic_equality import same, same_as
-from fakekube.apis.validation.to_internal import to_internal
-
-__all__ = ["STATUS", "DeviceClassStrategy", "ResourceClaimStrategy", "ResourceClaimTemplateStrategy"]
+from fakekube.apis.validation.to_internal import same, same_as, to_internal
 
 OPTIONS = 8
 RESERVATIONS = 256
@@ -362,7 +359,7 @@ def _user(user: Object, path: str) -> list[FieldError]:
 
 
 def _device(allocated: frozenset[str], device: Object, path: str) -> list[FieldError]:
-    errors = driver_name(device.get("driver", ""), f"{path}.driver")
+    errors = csi_driver_name(device.get("driver", ""), f"{path}.driver")
     errors += pool_name(device.get("pool", ""), f"{path}.pool")
     errors += device_name(device.get("device", ""), f"{path}.device")
     if "shareID" in device:

@@ -13,11 +13,11 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, required, too_long
 from fakekube.apimachinery.schema.quantity import Quantity
+from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
     device_name,
-    driver_name,
     each,
     each_of_map,
     each_of_set,
@@ -31,10 +31,7 @@ from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
-from fakekube.apis.validation.semantic_equality import same
-from fakekube.apis.validation.to_internal import to_internal
-
-__all__ = ["ResourceSliceStrategy"]
+from fakekube.apis.validation.to_internal import same, to_internal
 
 DEVICES, COMPLICATED_DEVICES = 128, 64
 COUNTER_SETS = 8
@@ -104,7 +101,7 @@ def _devices(obj: Object) -> Sequence[Object]:
 
 
 def _spec(spec: Object, old: Object | None) -> list[FieldError]:
-    errors = driver_name(spec.get("driver", ""), "spec.driver") + _pool(spec.get("pool") or {}, "spec.pool")
+    errors = csi_driver_name(spec.get("driver", ""), "spec.driver") + _pool(spec.get("pool") or {}, "spec.pool")
     if old is not None:
         name = (spec.get("pool") or {}).get("name", "")
         if name != (old.get("pool") or {}).get("name", ""):

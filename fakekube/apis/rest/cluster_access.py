@@ -1,23 +1,33 @@
-"""The interface through which strategies access the cluster: other objects, and the pools of allocated values.
+"""What strategies see of the cluster: other objects, pools of allocated values, ranges of Services, webhooks.
 
 A strategy never accesses the store. It reads and writes other objects through this protocol, which
 `apiserver.registry.store_access` implements and unit tests fake.
+
+`Call` is the interface for calling webhooks; `apiserver.webhooks.caller.Caller` implements it. `ServiceRanges` are the ranges
+from which Services get addresses and node ports, the values of two flags.
+
+Invariant: a call, which takes time and may fail, is never made while a lock is held.
+
+Invariant: there are one or two networks, of different families; the first is that of the Service `kubernetes`.
+
+Specified by: cmd/kube-apiserver/app/options (completion.go: getServiceIPAndRanges, validation.go: validateClusterIPFlags),
+pkg/controlplane/services.go (ServiceIPRange) and k8s.io/apimachinery/pkg/util/net/port_range.go.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fakekube.base.golang.strconv import parse_int
+
 if TYPE_CHECKING:
     from fakekube.apimachinery.features import Emulation
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apis.rest.service_ranges import ServiceRanges
     from fakekube.apis.rest.strategy import Object
-
-__all__ = ["AdmissionSnapshot", "ClusterAccess", "Decision", "Recorded"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,3 +157,99 @@ class ClusterAccess(Protocol):
     @property
     def issuer(self) -> str:
         """The issuer URL of service account tokens."""
+
+
+class CallError(Exception):
+    """A call failed; has the error message of the real server."""
+
+
+class CallTimeoutError(CallError):
+    """The call timed out."""
+
+
+class Call(Protocol):
+    """Sends a review to a webhook and returns the review in its response."""
+
+    def __call__(self, client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0) -> dict[str, Any]:
+        """Returns the response, decoded by the type of the sent kind, with its own `kind` and `apiVersion`.
+
+        Args:
+            client_config: the clientConfig of a webhook: url or service, caBundle.
+            review: the request, with `kind` and `apiVersion`; members are encoded in the order of the dict.
+            timeout: seconds for the whole call, at most 30.
+
+        Raises:
+            CallError: the webhook could not be called, or its response is invalid.
+        """
+        ...
+
+    def begin(
+        self, client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0
+    ) -> Callable[[], dict[str, Any]]:
+        """Begins a call, so that several calls can run at the same time. Returns a function that waits for the response
+        and returns or raises like `__call__`; it must be called."""
+        ...
+
+
+_SMALLEST = 8
+"""The minimum number of addresses of a range."""
+
+
+@dataclass(slots=True, frozen=True)
+class ServiceRanges:
+    """The ranges of one cluster."""
+
+    networks: tuple[str, ...] = ("10.0.0.0/16",)
+    node_ports: range = range(30000, 32768)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The IP families of the cluster; the first is the default."""
+        return tuple("IPv6" if ":" in network else "IPv4" for network in self.networks)
+
+    @property
+    def first_address(self) -> str:
+        """The address of the Service `kubernetes`."""
+        return str(ipaddress.ip_network(self.networks[0])[1])
+
+    @property
+    def static_ports(self) -> int:
+        """The number of the lowest ports that are allocated last: a 32nd of the range, at least 16, at most 128."""
+        size = len(self.node_ports)
+        return 0 if size <= 16 else min(max(size // 32, 16), 128)
+
+
+def parse_networks(text: str) -> tuple[str, ...]:
+    """Reads --service-cluster-ip-range. Raises ValueError with the words of the real server."""
+    parts = text.split(",")
+    if len(parts) > 2:
+        raise ValueError("--service-cluster-ip-range must not contain more than two entries")
+    found = []
+    for place, part in enumerate(parts):
+        try:
+            found.append(ipaddress.ip_network(part, strict=False))
+        except ValueError:
+            what = ("a valid cidr", "an ip net")[place]
+            raise ValueError(f"service-cluster-ip-range[{place}] is not {what}") from None
+    if found[0].num_addresses < _SMALLEST:
+        reason = f"the service cluster IP range must be at least {_SMALLEST} IP addresses"
+        raise ValueError(f"error determining service IP ranges for primary service cidr: {reason}")
+    if len({network.version for network in found}) < len(found):
+        raise ValueError("--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family")
+    return tuple(map(str, found))
+
+
+def parse_ports(text: str) -> range:
+    """Reads --service-node-port-range: `30000-32767`, `30000+2767` or one port. Raises ValueError."""
+    value = text.strip()
+    if "-" in value and "+" in value:
+        raise ValueError(f"unable to parse port range: {value}")
+    first, sign, second = value.partition("+" if "+" in value else "-")
+    low = high = parse_int(first, "Atoi")
+    if sign:
+        high = parse_int(second, "Atoi") + (low if sign == "+" else 0)
+    if max(low, high) > 65535:
+        raise ValueError(f"the port range cannot be greater than 65535: {value}")
+    if high < low:
+        raise ValueError(f"end port cannot be less than start port: {value}")
+    return range(low, high + 1)

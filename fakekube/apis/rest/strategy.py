@@ -1,48 +1,52 @@
 """Strategies: the hooks of a kind in creates, updates and deletions, and those of writes through /status.
 
 Order of a create: decode by schema (unknown fields reported, constants defaulted) → `default` → mutating admission →
-`prepare_for_create` → `validate` → `canonicalize` → validating admission → `begin_create` (allocations, undone if
-the write fails) → store. An update has the same order with `prepare_for_update`, `validate_update`, `begin_update`.
+`prepare_for_create` → `validate` → `canonicalize` → validating admission → `begin_create` (allocations, undone if the write
+fails) → store. An update has the same order with `prepare_for_update`, `validate_update`, `begin_update`.
 
-Objects are plain dicts in the shape of the storage version, without kind and apiVersion. The *new* object is the
-request's own tree and may be changed in place; the *old* one belongs to the store and is never changed (the new one
-may share parts of it). A strategy has no state but the `emulation` that it is for: the `WriteContext` contains what it needs.
+Objects are plain dicts in the shape of the storage version, without kind and apiVersion. The *new* object is the request's
+own tree and may be changed in place; the *old* one belongs to the store and is never changed (the new one may share parts of
+it). A strategy has no state but the `emulation` that it is for: the `WriteContext` contains what it needs.
+
+A `Subresource` is a path below an object; every one has one of three forms:
+
+* a *view*: the object itself through another `Strategy` (status, finalize, approval, ephemeralcontainers, resize);
+* a *projection*: another kind computed from the object and written back into it (scale);
+* an *action*: a POST that does something and answers with an object (binding, eviction, token).
+
+Subresources that need a kubelet (log, exec, proxy …) have none of these forms; see `apiserver.endpoints.handlers.connect`.
+
+`check_key_name` and `unusable_name` check names with which the server itself looks up objects: the storage and the clients of the
+real server have different error messages for invalid ones.
 
 Specified by: k8s.io/apiserver/pkg/registry/rest (create.go, update.go, delete.go) and pkg/registry/**/strategy.go;
-k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (ResetObjectMetaForStatus).
+k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (ResetObjectMetaForStatus);
+k8s.io/apiserver/pkg/registry/generic/registry/store.go (NamespaceKeyFunc), k8s.io/client-go/rest/request.go (Name).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fakekube.apimachinery import features
+from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apis.validation import names, objectmeta
+from fakekube.apis.validation.names import path_segment
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.errors import FieldError, StatusError
+    from fakekube.apimachinery.schema.model import Type
     from fakekube.apis.rest.cluster_access import ClusterAccess
-    from fakekube.apis.rest.resource import Resource
+    from fakekube.apis.rest.resource import GVK, Resource
     from fakekube.base.clock import Clock
 
-__all__ = [
-    "Finish",
-    "KindStatusStrategy",
-    "Object",
-    "RevalidatingStrategy",
-    "StatusStrategy",
-    "Strategy",
-    "WriteContext",
-    "keep_all_but",
-    "keep_metadata",
-    "restore",
-    "spec_as_stored",
-]
 
 Object = dict[str, Any]
 """A Kubernetes object as a JSON object."""
@@ -337,3 +341,81 @@ class KindStatusStrategy(StatusStrategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return self._kind.validate_update(context, obj, old)
+
+
+Action = Callable[["WriteContext", str, "Object"], "Object"]
+"""(context, name of the parent, decoded body) → the answer. Raises StatusError. Honours `context.dry_run`."""
+
+
+@dataclass(slots=True, frozen=True)
+class Projection:
+    """Another kind that is computed from the object and written back into it."""
+
+    read: Callable[[Object], Object]
+    """The projected object, complete with metadata, without kind and apiVersion. May raise StatusError."""
+    write: Callable[[Object, Object], Object]
+    """(stored object, changed projection) → a new object that shares what did not change."""
+    validate: Callable[[Object], list[FieldError]]
+    """Validates the changed projection; returns field errors."""
+    replicas_path: tuple[str, ...] = ("spec", "replicas")
+    """The path of the object's field behind the projection's spec.replicas."""
+    read_for_update: Callable[[Object], Object] | None = None
+    """Computes the projection that a patch is applied to, if it differs from the one that is read."""
+    read_written: Callable[[Object], Object] | None = None
+    """Computes the projection that a write returns, if it differs from the one that is read."""
+
+
+@dataclass(eq=False)
+class Subresource:
+    """A subresource of a resource. Its implementation is imported when it is first used."""
+
+    name: str
+    gvk: GVK
+    """The kind or type of request and response bodies."""
+    verbs: frozenset[str]
+    type_factory: Callable[[], Type]
+    factory: Callable[[], Strategy | Projection | Action | None]
+    tables: bool = True
+    """Responses can be transformed to Tables."""
+
+    @cached_property
+    def type(self) -> Type:
+        """The kind or type of request and response bodies."""
+        return self.type_factory()
+
+    @cached_property
+    def _implementation(self) -> Strategy | Projection | Action | None:
+        return self.factory()
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """If it is a view."""
+        found = self._implementation
+        return found if isinstance(found, Strategy) else None
+
+    @property
+    def projection(self) -> Projection | None:
+        found = self._implementation
+        return found if isinstance(found, Projection) else None
+
+    @property
+    def action(self) -> Action | None:
+        found = self._implementation
+        return None if found is None or isinstance(found, Strategy | Projection) else found
+
+
+def check_key_name(name: str) -> None:
+    """Raises StatusError 400 for a name that cannot be part of a storage key."""
+    if not name:
+        raise status.bad_request("Name parameter required.")
+    problems = path_segment(name)
+    if problems:
+        raise status.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
+
+
+def unusable_name(name: str) -> str:
+    """Returns why a client cannot request an object of this name; "" if it can."""
+    if not name:
+        return "resource name may not be empty"
+    problems = path_segment(name)
+    return f"invalid resource name {go_quote(name)}: [{' '.join(problems)}]" if problems else ""

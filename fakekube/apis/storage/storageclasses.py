@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, too_long
-from fakekube.apis.core.node_labels import DEPRECATED
+from fakekube.apis.core.nodes import DEPRECATED
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.maps import total_size
+from fakekube.apis.validation.checks import total_size
 from fakekube.apis.validation.rules import (
     NEVER,
     Change,
@@ -33,8 +33,6 @@ from fakekube.apis.validation.rules import (
     then,
 )
 from fakekube.apis.validation.selectors import topology_selector_term
-
-__all__ = ["StorageClassStrategy", "VolumeAttributesClassStrategy"]
 
 MAX_PARAMETERS = 512
 PARAMETERS_SIZE = 256 * 1024

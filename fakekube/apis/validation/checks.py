@@ -1,46 +1,24 @@
 """Small checks that many kinds share. Each takes a value and the path of its field and returns field errors.
 
-Every check is pure, so the validation of a kind is a sum of checks. A value is what the object has
-(`spec.get("replicas")`); an absent one means Go's zero value, which the caller passes.
+Every check is pure, so the validation of a kind is a sum of checks. A value is what the object has (`spec.get("replicas")`);
+an absent one means Go's zero value, which the caller passes.
 
-Specified by: pkg/apis/core/validation/validation.go, pkg/apis/apps/validation/validation.go.
+Specified by: pkg/apis/core/validation/validation.go, pkg/apis/apps/validation/validation.go, pkg/apis/storage/validation
+(validateParameters, validateAttachmentMetadata).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
 from fakekube.apis.validation import names
-from fakekube.apis.validation.semantic_equality import same
-from fakekube.apis.validation.to_internal import printed
-
-__all__ = [
-    "IntOrString",
-    "all_non_negative",
-    "at_most_one_hundred_percent",
-    "conditions",
-    "domain_prefixed_path",
-    "fully_qualified_domain",
-    "fully_qualified_name",
-    "immutable_annotation",
-    "immutable_field",
-    "int_or_percent",
-    "invalid_each",
-    "label_name",
-    "non_negative",
-    "one_of",
-    "percentage",
-    "port",
-    "port_or_name",
-    "positive",
-    "required_one_of",
-    "secret_reference",
-    "within",
-]
+from fakekube.apis.validation.to_internal import printed, same
+from fakekube.base.golang.strings import bytes_of
 
 IntOrString = int | str
 
@@ -228,3 +206,80 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     if not names.fits(item.get("message", ""), CONDITION_MESSAGE_LENGTH):
         errors.append(too_long(f"{path}.message", CONDITION_MESSAGE_LENGTH))
     return errors
+
+
+Part = Mapping[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class StatusNumbers:
+    """The rules of the numbers of a status."""
+
+    not_negative: Sequence[str]
+    within_replicas: Sequence[str]
+    """The fields that cannot be greater than `replicas`."""
+    ready_shown: str = "readyReplicas"
+    """The name that messages use for the upper bound of availableReplicas."""
+    counts_collisions: bool = True
+    """The status has a collisionCount, which cannot be decremented."""
+
+    def validate(self, status: Part) -> list[FieldError]:
+        errors = all_non_negative(status, self.not_negative, "status")
+        replicas = status.get("replicas", 0)
+        for field in self.within_replicas:
+            value = status.get(field, 0)
+            if value > replicas:
+                errors.append(invalid(f"status.{field}", value, "cannot be greater than status.replicas"))
+        available = status.get("availableReplicas", 0)
+        if self.within_replicas and available > status.get("readyReplicas", 0):
+            text = f"cannot be greater than {self.ready_shown}"
+            errors.append(invalid("status.availableReplicas", available, text))
+        return errors
+
+    def validate_update(self, status: Part, old: Part) -> list[FieldError]:
+        """Returns the errors of the comparison with the old status only."""
+        if not self.counts_collisions or old.get("collisionCount") is None:
+            return []
+        count = status.get("collisionCount")
+        if count is not None and count >= old["collisionCount"]:
+            return []
+        return [invalid("status.collisionCount", count or 0, "cannot be decremented")]
+
+
+def number_of(value: IntOrString) -> int:
+    """Returns the number of a number or percentage; 0 for other texts."""
+    if isinstance(value, int):
+        return value
+    found = percentage(value)
+    if found is not None:
+        return found
+    try:
+        return int(value)
+    except ValueError:
+        return 0
+
+
+def no_backsteps(target: str, path: str) -> list[FieldError]:
+    """Validates that no element of the path is `..` (validatePathNoBacksteps)."""
+    return [invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
+
+
+def descending(target: str, path: str) -> list[FieldError]:
+    """Validates a relative path without `..` (validateLocalDescendingPath)."""
+    errors = [invalid(path, target, "must be a relative path")] if target.startswith("/") else []
+    return errors + no_backsteps(target, path)
+
+
+def non_reserved(target: str, path: str) -> list[FieldError]:
+    """Validates a relative path that does not start with a name that the kubelet reserves
+    (ValidateLocalNonReservedPath).
+    """
+    errors = descending(target, path)
+    if target.startswith("..") and not target.startswith("../"):
+        errors.append(invalid(path, target, "must not start with '..'"))
+    return errors
+
+
+def total_size(mapping: Mapping[str, str]) -> int:
+    """Returns the number of bytes of keys and values."""
+    return sum(len(bytes_of(key)) + len(bytes_of(value)) for key, value in mapping.items())

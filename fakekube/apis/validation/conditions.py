@@ -1,15 +1,18 @@
 """Conditions of the status of an object: at most one of each type, in the order in which they were added.
 
+`set_condition` and `is_ready` are those of pods.
+
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go (SetCRDCondition),
-k8s.io/apimachinery/pkg/api/meta/conditions.go.
+k8s.io/apimachinery/pkg/api/meta/conditions.go; pkg/api/pod/util.go (UpdatePodCondition).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-__all__ = ["condition", "find_condition", "set_status_condition", "with_condition", "with_condition_since"]
+from fakekube.base.golang.timestamps import print_time
 
 Object = dict[str, Any]
 
@@ -51,3 +54,24 @@ def with_condition_since(obj: Object, *, type_: str, status: str, reason: str, m
     else:
         found.append(new)
     return {**obj, "status": {**(obj.get("status") or {}), "conditions": found}}
+
+
+Condition = dict[str, Any]
+
+
+def set_condition(conditions: Sequence[Condition], new: Mapping[str, Any], now: datetime) -> list[Condition]:
+    """Returns the conditions with this one; lastTransitionTime stays if the status does."""
+    fresh = {**new, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
+    result = list(conditions)
+    for index, condition in enumerate(result):
+        if condition.get("type") == new["type"]:
+            if condition.get("status") == new.get("status"):
+                fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
+            result[index] = fresh
+            return result
+    return [*result, fresh]
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)

@@ -13,8 +13,6 @@ from fakekube.apimachinery.cel.types import Type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import internal, invalid
 
-__all__ = ["compiled_type", "expression", "expression_error", "type_name"]
-
 _NAMES: Mapping[str, str] = {
     "null": "null_type",
     "any": "google.protobuf.Any",

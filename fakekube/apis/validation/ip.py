@@ -19,21 +19,6 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.base.golang.strconv import go_quote
 
-__all__ = [
-    "Address",
-    "Network",
-    "cidr",
-    "cidr_warnings",
-    "interface_address",
-    "ip",
-    "ip_warnings",
-    "is_ipv6",
-    "legacy_cidr",
-    "legacy_ip",
-    "parse_cidr",
-    "parse_ip",
-]
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

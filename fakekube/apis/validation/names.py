@@ -1,10 +1,14 @@
 """The syntax of names and other short strings. Each check returns the texts of what is wrong, in order.
 
-A check takes a string and returns a list of details, empty if the string is valid; the caller makes field errors of
-them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is validated as the
-start of a name, so it may end with one dash.
+A check takes a string and returns a list of details, empty if the string is valid; the caller makes field errors of them
+(`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is validated as the start of a
+name, so it may end with one dash.
 
-Specified by: k8s.io/apimachinery/pkg/util/validation, …/api/validate/content, …/api/validation (generic.go).
+`preference` orders the versions of a custom group: GA before beta before alpha, then higher numbers first. Versions that do
+not have the form of a Kubernetes version come last, in alphabetical order.
+
+Specified by: k8s.io/apimachinery/pkg/util/validation, …/api/validate/content, …/api/validation (generic.go);
+k8s.io/apimachinery/pkg/version/helpers.go (CompareKubeAwareVersionStrings).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.schema.dns import (
@@ -51,6 +56,7 @@ __all__ = [
     "percent",
     "port_name",
     "port_number",
+    "preference",
     "regex_text",
     "relaxed_environment_name",
     "service_name",
@@ -175,3 +181,16 @@ def in_range(value: int, minimum: int, maximum: int) -> list[str]:
 
 def port_number(value: int) -> list[str]:
     return in_range(value, 1, 65535)
+
+
+_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
+
+
+def preference(version: str) -> tuple[int, int, int, int, str]:
+    """Returns a key that sorts the preferred version first."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (1, 0, 0, 0, version)
+    major, stability, minor = match.groups()
+    return (0, _STABILITY[stability], -int(major), -int(minor or 0), "")

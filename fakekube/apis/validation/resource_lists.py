@@ -20,23 +20,6 @@ from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, invalid_each
 
-__all__ = [
-    "ResourceList",
-    "container_resource_name",
-    "is_extended",
-    "is_fractional",
-    "is_huge_page",
-    "is_overcommitable",
-    "non_negative_quantity",
-    "pod_resource_name",
-    "positive_quantity",
-    "quantity",
-    "quantity_value",
-    "quota_resource_name",
-    "requirements",
-    "resource_name",
-]
-
 ResourceList = Mapping[str, str]
 ResourceNameCheck = Callable[[str, str], list[FieldError]]
 

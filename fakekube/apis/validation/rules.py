@@ -22,8 +22,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors import field as errors
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.validation import names
-from fakekube.apis.validation.semantic_equality import same
-from fakekube.apis.validation.to_internal import printed
+from fakekube.apis.validation.to_internal import printed, same
 
 Run = Callable[[Any, str], list[FieldError]]
 """(value or None, path) → errors."""

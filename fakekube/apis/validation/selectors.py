@@ -1,6 +1,7 @@
-"""Validation of selectors in objects: label selectors, node selectors, topology selectors.
+"""Validation of selectors in objects (label, node and topology selectors), and of tolerations and taint effects.
 
-Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation/validation.go.
+Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation/validation.go;
+pkg/apis/core/validation/validation.go (ValidateTolerations, validateTaintEffect).
 """
 
 from __future__ import annotations
@@ -9,22 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.checks import invalid_each, label_name, one_of, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
-
-__all__ = [
-    "has_invalid_label_value",
-    "label_keys",
-    "label_selector",
-    "label_selector_requirement",
-    "node_selector",
-    "node_selector_term",
-    "preferred_scheduling_terms",
-    "topology_selector_term",
-    "weight",
-]
+from fakekube.base.golang.strconv import parse_int
 
 NOT_AN_OPERATOR = "not a valid selector operator"
 SET_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
@@ -192,3 +182,57 @@ def _keys_beside(keys: Sequence[str], selector: Mapping[str, Any] | None, path: 
     if selector is None:
         return [forbidden(path, "must not be specified when labelSelector is not set")]
     return [error for index, key in enumerate(keys) for error in label_name(key, f"{path}[{index}]")]
+
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def taint_effect(effect: str, path: str) -> list[FieldError]:
+    """Validates the effect of a taint, which is required."""
+    return required_one_of(effect, path, EFFECTS, ordered=True)
+
+
+def tolerations(items: Sequence[Mapping[str, Any]], path: str, *, allow_comparisons: bool = False) -> list[FieldError]:
+    """Validates the tolerations of a pod or a runtime class; Lt and Gt are valid only if the old object has them."""
+    errors: list[FieldError] = []
+    for index, item in enumerate(items):
+        errors += _toleration(item, f"{path}[{index}]", allow_comparisons)
+    return errors
+
+
+def _toleration(item: Mapping[str, Any], path: str, comparisons: bool) -> list[FieldError]:
+    key, operator, effect = item.get("key", ""), item.get("operator", ""), item.get("effect", "")
+    errors: list[FieldError] = []
+    if key:
+        errors += label_name(key, f"{path}.key")
+    elif operator != "Exists":
+        text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        errors.append(invalid(f"{path}.operator", operator, text))
+    if item.get("tolerationSeconds") is not None and effect != "NoExecute":
+        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        errors.append(invalid(f"{path}.effect", effect, text))
+    errors += _operator(operator, item.get("value", ""), path, comparisons)
+    return errors + one_of(effect, f"{path}.effect", EFFECTS, ordered=True) if effect else errors
+
+
+def _operator(operator: str, value: str, path: str, comparisons: bool) -> list[FieldError]:
+    if operator in ("", "Equal"):
+        details = names.label_value(value)
+        return [invalid(f"{path}.operator", value, ";".join(details))] if details else []
+    if operator == "Exists":
+        text = "value must be empty when `operator` is 'Exists'"
+        return [invalid(f"{path}.operator", value, text)] if value else []
+    if operator in ("Lt", "Gt"):
+        if comparisons:
+            return _number(value, f"{path}.value")
+        return [not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))]
+    return [not_supported(f"{path}.operator", operator, ("Equal", "Exists"))]
+
+
+def _number(value: str, path: str) -> list[FieldError]:
+    errors = [invalid(path, value, text) for text in names.decimal_integer(value)]
+    try:
+        parse_int(value)
+    except ValueError as problem:
+        errors.append(invalid(path, value, str(problem)))
+    return errors

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.core.pods.resource_requests import Amounts, pod_limits, pod_requests
+from fakekube.apis.core.pods.resources import Amounts, pod_limits, pod_requests
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apiserver.admission.plugin import UPDATE, Attributes, Operation, Plugin, forbidden

@@ -12,7 +12,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import aggregate, invalid
 from fakekube.apimachinery.patch.errors import type_mismatch
 from fakekube.apimachinery.selectors.labels import label_key, label_value
-from fakekube.apis.core.pods.qos import qos_class
+from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.optional_plugins import PODS
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.pods import visitor
-from fakekube.apis.core.pods.references import api_object_reference, claim_names
-from fakekube.apis.validation.semantic_equality import same
-from fakekube.apis.validation.to_internal import diff
+from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
+from fakekube.apis.validation.to_internal import diff, same
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote

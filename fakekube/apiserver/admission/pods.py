@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.object_name import unusable_name
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import Object, WriteContext, unusable_name
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import same
 from fakekube.apiserver.admission.plugin import CREATE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 
@@ -288,7 +287,7 @@ class PodResizeValidator(Plugin):
 
 
 def _beyond(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
-    from fakekube.apis.core.pods.resource_requests import pod_requests
+    from fakekube.apis.core.pods.resources import pod_requests
 
     requests, problems = pod_requests(pod), []
     for name in ("cpu", "memory"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.core.pods.resource_requests import Amounts, amounts
+from fakekube.apis.core.pods.resources import Amounts, amounts
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity

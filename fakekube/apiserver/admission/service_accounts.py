@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.core.pods.references import secret_names
-from fakekube.apis.core.pods.v1_conversion import sync_service_account
-from fakekube.apis.rest.object_name import unusable_name
-from fakekube.apis.rest.strategy import Object
+from fakekube.apis.core.pods.defaults import sync_service_account
+from fakekube.apis.core.pods.visitor import secret_names
+from fakekube.apis.rest.strategy import Object, unusable_name
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.rand import random_string

@@ -10,10 +10,9 @@ from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.apis.rest.cluster_access import CallError, ClusterAccess
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import CallError
-from fakekube.apis.validation.ca_bundles import ca_bundle_errors
+from fakekube.apis.validation.webhooks import ca_bundle_errors
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.golang.strconv import go_quote
 

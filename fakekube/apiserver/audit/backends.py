@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.audit.context import Event
 from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.base.golang.strconv import go_quote

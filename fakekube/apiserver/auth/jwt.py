@@ -20,7 +20,7 @@ import orjson
 
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
-from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.auth import identities, jose
 from fakekube.apiserver.auth.identities import AuthenticatedToken, BadCredentialsError, common_audiences, go_list
 from fakekube.apiserver.auth.jose import InvalidSignatureError, Token

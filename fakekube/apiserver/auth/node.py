@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakekube.apis.core.pods.references import claim_names, config_map_names, secret_names
+from fakekube.apis.core.pods.visitor import claim_names, config_map_names, secret_names
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.auth import identities

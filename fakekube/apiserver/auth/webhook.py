@@ -19,8 +19,7 @@ import orjson
 from fakekube.apimachinery.cel.compilation import ExpressionError, access_review
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
-from fakekube.apis.rest.cluster_access import Decision
-from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apis.rest.cluster_access import CallError, Decision
 from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregated
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock

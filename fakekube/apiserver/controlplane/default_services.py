@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fakekube.apis.rest.service_ranges import ServiceRanges
+from fakekube.apis.rest.cluster_access import ServiceRanges
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 
 Object = Mapping[str, Any]

@@ -18,10 +18,9 @@ from fakekube.apiextensions.definition import conditions
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
+from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import Call
 from fakekube.apis.validation.conditions import with_condition
 from fakekube.apiserver.controlplane.control_loop import ControlLoop
 from fakekube.base.clock import Clock

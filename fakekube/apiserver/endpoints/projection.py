@@ -13,8 +13,7 @@ from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.trees import copied
-from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.subresource import Projection, Subresource
+from fakekube.apis.rest.strategy import Object, Projection, Subresource
 from fakekube.apiserver.admission.plugin import Operation
 from fakekube.apiserver.endpoints import admission, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 
-from fakekube.apis.core.pods.qos import qos_class
-from fakekube.apis.core.pods.resource_requests import Amounts, amounts, pod_limits, pod_requests, with_allocated_resources
+from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests, qos_class, with_allocated_resources
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended, is_native, quantity
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION

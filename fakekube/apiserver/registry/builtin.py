@@ -15,10 +15,8 @@ from typing import Any
 from fakekube.apimachinery import data, features
 from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
-from fakekube.apis.rest.selectable_fields import field_readers
-from fakekube.apis.rest.strategy import KindStatusStrategy, Strategy
-from fakekube.apis.rest.subresource import Action, Projection, Subresource
+from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource, field_readers
+from fakekube.apis.rest.strategy import Action, KindStatusStrategy, Projection, Strategy, Subresource
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
 
 #: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
@@ -33,13 +31,13 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("apps", "statefulsets"): "fakekube.apis.apps.statefulsets:StatefulSetStrategy",
     ("batch", "jobs"): "fakekube.apis.batch.jobs:JobStrategy",
     ("batch", "cronjobs"): "fakekube.apis.batch.cronjobs:CronJobStrategy",
-    ("apps", "controllerrevisions"): "fakekube.apis.apps.controllerrevisions:ControllerRevisionStrategy",
-    ("policy", "poddisruptionbudgets"): "fakekube.apis.policy.poddisruptionbudgets:PodDisruptionBudgetStrategy",
+    ("apps", "controllerrevisions"): "fakekube.apis.apps.statefulsets:ControllerRevisionStrategy",
+    ("policy", "poddisruptionbudgets"): "fakekube.apis.policy:PodDisruptionBudgetStrategy",
     ("", "configmaps"): "fakekube.apis.core.configmaps:ConfigMapStrategy",
-    ("", "secrets"): "fakekube.apis.core.secrets:SecretStrategy",
+    ("", "secrets"): "fakekube.apis.core.configmaps:SecretStrategy",
     ("", "serviceaccounts"): "fakekube.apis.core.serviceaccounts:ServiceAccountStrategy",
-    ("scheduling.k8s.io", "priorityclasses"): "fakekube.apis.scheduling.priorityclasses:PriorityClassStrategy",
-    ("node.k8s.io", "runtimeclasses"): "fakekube.apis.node.runtimeclasses:RuntimeClassStrategy",
+    ("scheduling.k8s.io", "priorityclasses"): "fakekube.apis.scheduling:PriorityClassStrategy",
+    ("node.k8s.io", "runtimeclasses"): "fakekube.apis.node:RuntimeClassStrategy",
     ("", "limitranges"): "fakekube.apis.core.limitranges:LimitRangeStrategy",
     ("", "resourcequotas"): "fakekube.apis.core.resourcequotas:ResourceQuotaStrategy",
     # -- the other kinds
@@ -48,15 +46,15 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("", "services"): "fakekube.apis.core.services.strategy:ServiceStrategy",
     ("", "endpoints"): "fakekube.apis.core.endpoints:EndpointsStrategy",
     ("discovery.k8s.io", "endpointslices"): "fakekube.apis.core.endpoints:EndpointSliceStrategy",
-    ("", "events"): "fakekube.apis.events.events:EventStrategy",
-    ("events.k8s.io", "events"): "fakekube.apis.events.events:EventStrategy",
-    ("networking.k8s.io", "ipaddresses"): "fakekube.apis.networking.ipaddresses:IPAddressStrategy",
+    ("", "events"): "fakekube.apis.events:EventStrategy",
+    ("events.k8s.io", "events"): "fakekube.apis.events:EventStrategy",
+    ("networking.k8s.io", "ipaddresses"): "fakekube.apis.networking.servicecidrs:IPAddressStrategy",
     ("networking.k8s.io", "servicecidrs"): "fakekube.apis.networking.servicecidrs:ServiceCIDRStrategy",
-    ("rbac.authorization.k8s.io", "roles"): "fakekube.apis.rbac.roles:RoleStrategy",
-    ("rbac.authorization.k8s.io", "rolebindings"): "fakekube.apis.rbac.roles:RoleBindingStrategy",
-    ("rbac.authorization.k8s.io", "clusterroles"): "fakekube.apis.rbac.roles:ClusterRoleStrategy",
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): "fakekube.apis.rbac.roles:ClusterRoleBindingStrategy",
-    ("coordination.k8s.io", "leases"): "fakekube.apis.coordination.leases:LeaseStrategy",
+    ("rbac.authorization.k8s.io", "roles"): "fakekube.apis.rbac:RoleStrategy",
+    ("rbac.authorization.k8s.io", "rolebindings"): "fakekube.apis.rbac:RoleBindingStrategy",
+    ("rbac.authorization.k8s.io", "clusterroles"): "fakekube.apis.rbac:ClusterRoleStrategy",
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): "fakekube.apis.rbac:ClusterRoleBindingStrategy",
+    ("coordination.k8s.io", "leases"): "fakekube.apis.coordination:LeaseStrategy",
     ("networking.k8s.io", "ingresses"): "fakekube.apis.networking.ingresses:IngressStrategy",
     ("networking.k8s.io", "ingressclasses"): "fakekube.apis.networking.ingresses:IngressClassStrategy",
     ("networking.k8s.io", "networkpolicies"): "fakekube.apis.networking.networkpolicies:NetworkPolicyStrategy",
@@ -68,7 +66,7 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("storage.k8s.io", "csinodes"): "fakekube.apis.storage.csi:CSINodeStrategy",
     ("apiextensions.k8s.io", "customresourcedefinitions"): "fakekube.apiextensions.definition.strategy:DefinitionStrategy",
     ("storage.k8s.io", "csistoragecapacities"): "fakekube.apis.storage.csi:CSIStorageCapacityStrategy",
-    ("storage.k8s.io", "volumeattachments"): "fakekube.apis.storage.volumeattachments:VolumeAttachmentStrategy",
+    ("storage.k8s.io", "volumeattachments"): "fakekube.apis.storage.csi:VolumeAttachmentStrategy",
     (
         "autoscaling",
         "horizontalpodautoscalers",
@@ -110,17 +108,14 @@ STRATEGIES: dict[tuple[str, str], str] = {
         "certificates.k8s.io",
         "podcertificaterequests",
     ): "fakekube.apis.certificates.podcertificaterequests:PodCertificateRequestStrategy",
-    ("resource.k8s.io", "devicetaintrules"): "fakekube.apis.resource.devicetaintrules:DeviceTaintRuleStrategy",
-    (
-        "storagemigration.k8s.io",
-        "storageversionmigrations",
-    ): "fakekube.apis.storagemigration.storageversionmigrations:StorageVersionMigrationStrategy",
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.apis.flowcontrol.flowschemas:FlowSchemaStrategy",
+    ("resource.k8s.io", "devicetaintrules"): "fakekube.apis.resource.devices:DeviceTaintRuleStrategy",
+    ("storagemigration.k8s.io", "storageversionmigrations"): "fakekube.apis.storagemigration:StorageVersionMigrationStrategy",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.apis.flowcontrol:FlowSchemaStrategy",
     (
         "flowcontrol.apiserver.k8s.io",
         "prioritylevelconfigurations",
-    ): "fakekube.apis.flowcontrol.flowschemas:PriorityLevelConfigurationStrategy",
-    ("apiregistration.k8s.io", "apiservices"): "fakekube.apis.apiregistration.apiservices:APIServiceStrategy",
+    ): "fakekube.apis.flowcontrol:PriorityLevelConfigurationStrategy",
+    ("apiregistration.k8s.io", "apiservices"): "fakekube.apis.apiregistration:APIServiceStrategy",
     ("resource.k8s.io", "resourceclaims"): "fakekube.apis.resource.resourceclaims:ResourceClaimStrategy",
     ("resource.k8s.io", "resourceclaimtemplates"): "fakekube.apis.resource.resourceclaims:ResourceClaimTemplateStrategy",
     ("resource.k8s.io", "deviceclasses"): "fakekube.apis.resource.resourceclaims:DeviceClassStrategy",
@@ -131,7 +126,7 @@ STRATEGIES: dict[tuple[str, str], str] = {
 #: A /status without a row is a `KindStatusStrategy`.
 SUBRESOURCES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
-    ("", "pods/binding"): "fakekube.apis.core.pods.binding:bind",
+    ("", "pods/binding"): "fakekube.apis.core.pods.strategy:bind",
     ("", "pods/eviction"): "fakekube.apis.core.pods.eviction:evict",
     ("", "pods/status"): "fakekube.apis.core.pods.strategy:PodStatusStrategy",
     ("", "pods/ephemeralcontainers"): "fakekube.apis.core.pods.strategy:EphemeralContainersStrategy",
@@ -147,8 +142,8 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("batch", "cronjobs/status"): "fakekube.apis.batch.cronjobs:CronJobStatusStrategy",
     ("apps", "statefulsets/status"): "fakekube.apis.apps.statefulsets:StatefulSetStatusStrategy",
     ("apps", "statefulsets/scale"): "fakekube.apis.autoscaling.scale:STATEFUL_SETS",
-    ("policy", "poddisruptionbudgets/status"): "fakekube.apis.policy.poddisruptionbudgets:PodDisruptionBudgetStatusStrategy",
-    ("", "serviceaccounts/token"): "fakekube.apis.core.serviceaccount_tokens:request_token",
+    ("policy", "poddisruptionbudgets/status"): "fakekube.apis.policy:PodDisruptionBudgetStatusStrategy",
+    ("", "serviceaccounts/token"): "fakekube.apis.core.serviceaccounts:request_token",
     ("", "resourcequotas/status"): "fakekube.apis.core.resourcequotas:ResourceQuotaStatusStrategy",
     # -- the other kinds
     ("", "namespaces/status"): "fakekube.apis.core.namespaces:NamespaceStatusStrategy",
@@ -159,7 +154,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("networking.k8s.io", "ingresses/status"): "fakekube.apis.networking.ingresses:STATUS",
     ("", "persistentvolumes/status"): "fakekube.apis.core.persistentvolumes:STATUS",
     ("", "persistentvolumeclaims/status"): "fakekube.apis.core.persistentvolumeclaims:STATUS",
-    ("storage.k8s.io", "volumeattachments/status"): "fakekube.apis.storage.volumeattachments:STATUS",
+    ("storage.k8s.io", "volumeattachments/status"): "fakekube.apis.storage.csi:STATUS",
     ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.apis.autoscaling.horizontalpodautoscalers:STATUS",
     (
         "certificates.k8s.io",
@@ -177,31 +172,28 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
         "certificates.k8s.io",
         "podcertificaterequests/status",
     ): "fakekube.apis.certificates.podcertificaterequests:PodCertificateRequestStatusStrategy",
-    ("resource.k8s.io", "devicetaintrules/status"): "fakekube.apis.resource.devicetaintrules:STATUS",
-    (
-        "storagemigration.k8s.io",
-        "storageversionmigrations/status",
-    ): "fakekube.apis.storagemigration.storageversionmigrations:STATUS",
+    ("resource.k8s.io", "devicetaintrules/status"): "fakekube.apis.resource.devices:STATUS",
+    ("storagemigration.k8s.io", "storageversionmigrations/status"): "fakekube.apis.storagemigration:STATUS",
     ("admissionregistration.k8s.io", "validatingadmissionpolicies/status"): "fakekube.apis.admissionregistration.policies:STATUS",
-    ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
-    ("apiregistration.k8s.io", "apiservices/status"): "fakekube.apis.apiregistration.apiservices:STATUS",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.apis.flowcontrol:STATUS",
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.apis.flowcontrol:STATUS",
+    ("apiregistration.k8s.io", "apiservices/status"): "fakekube.apis.apiregistration:STATUS",
     ("resource.k8s.io", "resourceclaims/status"): "fakekube.apis.resource.resourceclaims:STATUS",
 }
 
 #: (group, plural) → the Action of a resource that is not stored and only supports POST (reviews, bindings).
 ACTIONS: dict[tuple[str, str], str] = {
-    ("", "bindings"): "fakekube.apis.core.pods.binding:bind_named",
-    ("authorization.k8s.io", "subjectaccessreviews"): "fakekube.apis.authorization.reviews:review_access",
-    ("authorization.k8s.io", "localsubjectaccessreviews"): "fakekube.apis.authorization.reviews:review_access_in_namespace",
-    ("authorization.k8s.io", "selfsubjectaccessreviews"): "fakekube.apis.authorization.reviews:review_own_access",
-    ("authorization.k8s.io", "selfsubjectrulesreviews"): "fakekube.apis.authorization.reviews:review_own_rules",
-    ("authentication.k8s.io", "tokenreviews"): "fakekube.apis.authorization.reviews:review_token",
-    ("authentication.k8s.io", "selfsubjectreviews"): "fakekube.apis.authorization.reviews:review_self",
+    ("", "bindings"): "fakekube.apis.core.pods.strategy:bind_named",
+    ("authorization.k8s.io", "subjectaccessreviews"): "fakekube.apis.authorization:review_access",
+    ("authorization.k8s.io", "localsubjectaccessreviews"): "fakekube.apis.authorization:review_access_in_namespace",
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): "fakekube.apis.authorization:review_own_access",
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): "fakekube.apis.authorization:review_own_rules",
+    ("authentication.k8s.io", "tokenreviews"): "fakekube.apis.authorization:review_token",
+    ("authentication.k8s.io", "selfsubjectreviews"): "fakekube.apis.authorization:review_self",
 }
 
 #: (group, plural) → the function that computes the objects of a read-only resource that is not stored.
-COMPUTED: dict[tuple[str, str], str] = {("", "componentstatuses"): "fakekube.apis.core.componentstatuses:statuses"}
+COMPUTED: dict[tuple[str, str], str] = {("", "componentstatuses"): "fakekube.apis.core.nodes:statuses"}
 
 #: (group, plural) → bucket, group and version of resources that are stored under another group or version.
 STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
@@ -211,7 +203,7 @@ STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
 
 #: (group, version, plural) → ("module:to_storage", "module:from_storage") for versions that are converted.
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
-    ("events.k8s.io", "v1", "events"): ("fakekube.apis.events.events:to_storage", "fakekube.apis.events.events:from_storage"),
+    ("events.k8s.io", "v1", "events"): ("fakekube.apis.events:to_storage", "fakekube.apis.events:from_storage"),
     ("autoscaling", "v1", "horizontalpodautoscalers"): (
         "fakekube.apis.autoscaling.v1_conversion:to_storage",
         "fakekube.apis.autoscaling.v1_conversion:from_storage",

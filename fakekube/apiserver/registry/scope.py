@@ -18,10 +18,9 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.features import DEFAULT, Emulation
 from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apis.rest.cluster_access import ServiceRanges
 from fakekube.apis.rest.resource import GVK, Resource
-from fakekube.apis.rest.service_ranges import ServiceRanges
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.strategy import Object, Strategy, Subresource, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apiserver.endpoints.request import Request
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.features import Emulation
-from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recorded
+from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recorded, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.service_ranges import ServiceRanges
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import field_manager
 from fakekube.apiserver.registry.generic.writes import same_object, stamped

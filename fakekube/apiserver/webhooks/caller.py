@@ -22,7 +22,7 @@ from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins
-from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
+from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
 from fakekube.apis.validation.webhooks import SERVICE_PORT
 from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
 from fakekube.apiserver.webhooks.services import ServiceResolver
@@ -69,7 +69,7 @@ Observe = Callable[[Endpoint, bytes, Object, float], CallObservation]
 
 
 class Caller:
-    """Calls the webhooks of one cluster; implements `apis.rest.webhook_calls.Call`."""
+    """Calls the webhooks of one cluster; implements `apis.rest.cluster_access.Call`."""
 
     def __init__(self, resolver: ServiceResolver, observe: Observe | None = None) -> None:
         self._resolver = resolver
@@ -82,7 +82,7 @@ class Caller:
         self._transport.close()
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
-        """See `apis.rest.webhook_calls.Call`."""
+        """See `apis.rest.cluster_access.Call`."""
         allowed = min(timeout, _CLIENT_TIMEOUT)
         endpoint, body = self._endpoint(client_config, timeout), json.dumps(review) + b"\n"
         observed = None if self.observe is None else self.observe(endpoint, body, review, allowed)
@@ -95,7 +95,7 @@ class Caller:
     def begin(
         self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT
     ) -> Callable[[], Object]:
-        """See `apis.rest.webhook_calls.Call`."""
+        """See `apis.rest.cluster_access.Call`."""
         allowed = min(timeout, _CLIENT_TIMEOUT)
         try:
             endpoint = self._endpoint(client_config, timeout)

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apis.rest.cluster_access import CallError, ClusterAccess
 from fakekube.base.golang.strconv import go_quote
 
 _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import yaml
 
-from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
+from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
 from fakekube.apiserver.webhooks.connections import (
     MAX_RESPONSE_BYTES,
     BrokenError,

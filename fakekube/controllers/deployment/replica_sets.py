@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.apis.validation.semantic_equality import same
+from fakekube.apis.validation.to_internal import same
 from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating

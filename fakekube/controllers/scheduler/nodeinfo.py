@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
-from fakekube.apis.core.pods.resource_requests import pod_requests
+from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.objects import StoredObject
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fakekube.apis.core.pods.references import claim_names
+from fakekube.apis.core.pods.visitor import claim_names
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import DELETED

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.apis.core.pods.references import claim_names
+from fakekube.apis.core.pods.visitor import claim_names
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.well_known import ANN_MIGRATED_TO, BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.controllers.objects import Object, StoredObject

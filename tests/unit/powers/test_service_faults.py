@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.webhooks.caller import review_in
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.powers.faults import FaultSelector

@@ -12,9 +12,9 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.validation_options import ValidationOptions, is_deletion_cost
 from fakekube.apis.core.pods.visitor import containers, containers_with_paths
-from fakekube.apis.validation.annotation_values import read_tolerations
-from fakekube.apis.validation.paths import descending
-from fakekube.apis.validation.tolerations import tolerations
+from fakekube.apis.validation.checks import descending
+from fakekube.apis.validation.objectmeta import read_tolerations
+from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.well_known import (
     DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
     MIRROR_POD_ANNOTATION_KEY,

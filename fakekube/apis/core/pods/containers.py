@@ -1,11 +1,11 @@
-"""Validation of containers, init containers and ephemeral containers.
+"""Validation of containers, init containers and ephemeral containers, their probes, hooks and volume mounts.
 
 Specified by: pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,20 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
 from fakekube.apis.core.pods import environment
-from fakekube.apis.core.pods.probes import PROBES, lifecycle
 from fakekube.apis.core.pods.security_context import container_security, pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import is_sidecar
-from fakekube.apis.core.pods.volume_mounts import volume_devices, volume_mounts
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, one_of, port, required_one_of
+from fakekube.apis.validation.checks import (
+    descending,
+    invalid_each,
+    no_backsteps,
+    non_negative,
+    one_of,
+    port,
+    port_or_name,
+    required_one_of,
+)
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
 
 Container = Mapping[str, Any]
@@ -268,3 +275,240 @@ def image_without_padding(item: Container, path: str) -> list[FieldError]:
     if image == image.strip():
         return []
     return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
+
+
+Part = Mapping[str, Any]
+
+
+def liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:
+    errors = _probe(probe, path)
+    threshold = probe.get("successThreshold", 0)
+    return errors if threshold == 1 else [*errors, invalid(f"{path}.successThreshold", threshold, "must be 1")]
+
+
+def readiness_probe(probe: Part, path: str) -> list[FieldError]:
+    errors = _probe(probe, path)
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None:
+        where = f"{path}.terminationGracePeriodSeconds"
+        errors.append(invalid(where, grace, "must not be set for readinessProbes"))
+    return errors
+
+
+#: The probes of a container, in the order of validation.
+PROBES: tuple[tuple[str, Callable[[Part, str], list[FieldError]]], ...] = (
+    ("livenessProbe", liveness_or_startup_probe),
+    ("readinessProbe", readiness_probe),
+    ("startupProbe", liveness_or_startup_probe),
+)
+
+_COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+
+
+def _probe(probe: Part, path: str) -> list[FieldError]:
+    errors = handler(probe, PROBE_ACTIONS, None, path)
+    for field in _COUNTS:
+        if probe.get(field, 0) < 0:
+            errors += non_negative(probe[field], f"{path}.{field}")
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace <= 0:
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0"))
+    return errors
+
+
+def lifecycle(hooks: Part, grace: int | None, path: str) -> list[FieldError]:
+    """Validates postStart and preStop hooks; `grace` is the upper bound of sleep actions."""
+    errors: list[FieldError] = []
+    for field in ("postStart", "preStop"):
+        if field in hooks:
+            errors += handler(hooks[field], HOOK_ACTIONS, grace, f"{path}.{field}")
+    return errors
+
+
+Action = Callable[[Part, int | None, str], list[FieldError]]
+
+
+def handler(actions: Part, known: Mapping[str, Action], grace: int | None, path: str) -> list[FieldError]:
+    """Validates that there is exactly one action (validateHandler)."""
+    errors: list[FieldError] = []
+    found = False
+    for name, check in known.items():
+        if name not in actions:
+            continue
+        if found:
+            errors.append(forbidden(f"{path}.{name}", "may not specify more than 1 handler type"))
+        else:
+            found = True
+            errors += check(actions[name], grace, f"{path}.{name}")
+    return errors if found else [*errors, required(path, "must specify a handler type")]
+
+
+def _exec(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+    return [] if action.get("command") else [required(f"{path}.command")]
+
+
+def _http_get(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+    errors = [] if action.get("path") else [required(f"{path}.path")]
+    errors += port_or_name(action.get("port", 0), f"{path}.port")
+    errors += one_of(action.get("scheme", ""), f"{path}.scheme", ("HTTP", "HTTPS"))
+    for header in action.get("httpHeaders") or ():
+        name = header.get("name", "")
+        errors += invalid_each(f"{path}.httpHeaders", name, names.http_header_name(name))
+    return errors
+
+
+def _tcp_socket(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+    return port_or_name(action.get("port", 0), f"{path}.port")
+
+
+def _grpc(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+    return port(action.get("port", 0), f"{path}.port")
+
+
+def _sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
+    seconds = action.get("seconds", 0)
+    if grace is None or 0 <= seconds <= grace:
+        return []
+    return [invalid(path, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")]
+
+
+PROBE_ACTIONS: Mapping[str, Action] = {
+    "exec": _exec, "httpGet": _http_get, "tcpSocket": _tcp_socket, "grpc": _grpc,
+}  # fmt: skip
+HOOK_ACTIONS: Mapping[str, Action] = {
+    "exec": _exec, "httpGet": _http_get, "tcpSocket": _tcp_socket, "sleep": _sleep,
+}  # fmt: skip
+
+
+PROPAGATION = ("Bidirectional", "HostToContainer", "None")
+RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
+
+
+def volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
+    """Validates volume mounts (ValidateVolumeMounts); `volumes` are those of the pod."""
+    mounts = container.get("volumeMounts")
+    if not mounts:
+        return []
+    devices = {item.get("name", ""): item.get("devicePath", "") for item in container.get("volumeDevices") or ()}
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, mount in enumerate(mounts):
+        name, target = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            errors.append(required(f"{path}[{index}].name"))
+        if name not in volumes:
+            errors.append(not_found(f"{path}[{index}].name", name))
+        if not target:
+            errors.append(required(f"{path}[{index}].mountPath"))
+        if target in seen:
+            errors.append(invalid(f"{path}[{index}].mountPath", target, "must be unique"))
+        seen.add(target)
+        if name in devices:
+            errors.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeDevices"))
+        if target in devices.values():
+            text = "must not already exist as a path in volumeDevices"
+            errors.append(invalid(f"{path}[{index}].mountPath", target, text))
+        if len(mount) > 2:
+            errors += _mount_options(mount, container, path, index)
+    return errors
+
+
+def _mount_options(mount: Part, container: Part, path: str, index: int) -> list[FieldError]:
+    """Validates the other fields of a mount; most of the errors are about the list, not about the mount."""
+    errors: list[FieldError] = []
+    sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
+    if sub_path:
+        errors += descending(sub_path, f"{path}.subPath")
+    if expression:
+        if sub_path:
+            text = "subPathExpr and subPath are mutually exclusive"
+            errors.append(invalid(f"{path}[{index}].subPathExpr", expression, text))
+        errors += descending(expression, f"{path}.subPathExpr")
+    if "mountPropagation" in mount:
+        errors += _propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
+    if "recursiveReadOnly" in mount:
+        errors += _recursive_read_only(mount, f"{path}.recursiveReadOnly")
+    return errors
+
+
+def _propagation(mode: str, container: Part, path: str) -> list[FieldError]:
+    errors = one_of(mode, path, PROPAGATION)
+    if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        text = "Bidirectional mount propagation is available only to privileged containers"
+        errors.append(forbidden(path, text))
+    return errors
+
+
+def _recursive_read_only(mount: Part, path: str) -> list[FieldError]:
+    mode = mount["recursiveReadOnly"]
+    if mode not in ("Enabled", "IfPossible"):
+        return one_of(mode, path, RECURSIVE_READ_ONLY)
+    errors: list[FieldError] = []
+    if not mount.get("readOnly"):
+        errors.append(forbidden(path, "may only be specified when readOnly is true"))
+    if mount.get("mountPropagation", "None") != "None":
+        text = "may only be specified when mountPropagation is None or not specified"
+        errors.append(forbidden(path, text))
+    return errors
+
+
+def volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
+    """Validates volume devices (ValidateVolumeDevices)."""
+    mounts = {item.get("name", ""): item.get("mountPath", "") for item in container.get("volumeMounts") or ()}
+    errors: list[FieldError] = []
+    seen_names: set[str] = set()
+    seen_paths: set[str] = set()
+    for index, device in enumerate(container.get("volumeDevices") or ()):
+        name, target = device.get("name", ""), device.get("devicePath", "")
+        errors += _device_name(name, volumes, seen_names, f"{path}[{index}].name")
+        errors += _device_path(target, seen_paths, f"{path}[{index}].devicePath")
+        if name in mounts:
+            errors.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeMounts"))
+        if target in mounts.values():
+            text = "must not already exist as a path in volumeMounts"
+            errors.append(invalid(f"{path}[{index}].devicePath", target, text))
+        if name:
+            seen_names.add(name)
+    return errors
+
+
+def _device_name(name: str, volumes: Mapping[str, Part], seen: set[str], path: str) -> list[FieldError]:
+    errors = [] if name else [required(path)]
+    if name in seen:
+        errors.append(invalid(path, name, "must be unique"))
+    volume = volumes.get(name)
+    if volume is None:
+        errors.append(not_found(path, name))
+    elif "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
+        text = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+        errors.append(invalid(path, name, text))
+    return errors
+
+
+def _device_path(target: str, seen: set[str], path: str) -> list[FieldError]:
+    errors = [] if target else [required(path)]
+    if target in seen:
+        errors.append(invalid(path, target, "must be unique"))
+    if target and no_backsteps(target, path):
+        errors.append(invalid(path, target, "can not contain backsteps ('..')"))
+    else:
+        seen.add(target)
+    return errors
+
+
+def file_key_volumes(containers: Sequence[tuple[Part, str]], volumes: Sequence[Part]) -> list[FieldError]:
+    """Validates that variables from files refer to emptyDir volumes (validateFileKeyRefVolumes)."""
+    by_name = {volume.get("name", ""): volume for volume in volumes}
+    errors: list[FieldError] = []
+    for container, where in containers:
+        for index, variable in enumerate(container.get("env") or ()):
+            reference = variable.get("valueFrom", {}).get("fileKeyRef")
+            if reference is None:
+                continue
+            name = reference.get("volumeName", "")
+            path = f"{where}.env[{index}].valueFrom.fileKeyRef.volumeName"
+            if name not in by_name:
+                errors.append(not_found(path, name))
+            elif "emptyDir" not in by_name[name]:
+                errors.append(invalid(path, name, "referenced volume must be of type emptyDir"))
+    return errors

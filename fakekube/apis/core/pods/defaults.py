@@ -1,17 +1,21 @@
-"""Defaults of pods and templates that depend on other fields; `schema` applies the constant ones.
+"""Defaults and conversion of pods and templates that depend on other fields; `schema` applies the constant defaults.
 
-Specified by: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go.
+References to images are parsed as far as the default of imagePullPolicy needs it. The conversion keeps pairs of an old and a new
+field equal and drops removed fields.
+
+Specified by: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go; pkg/util/parsers; the grammar of
+github.com/distribution/reference; pkg/apis/core/v1/conversion.go.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.quantity import parse
-from fakekube.apis.core.pods.images import default_pull_policy
-from fakekube.apis.core.pods.pod_resources import container_sums
-from fakekube.apis.core.pods.v1_conversion import sync_service_account
+from fakekube.apis.core.pods.resources import container_sums
 from fakekube.apis.core.pods.visitor import containers
 from fakekube.apis.core.pods.volumes import SOURCES
 from fakekube.apis.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
@@ -126,3 +130,87 @@ def default_pod_requests(spec: Spec, resources: dict[str, Any], *, without_limit
             requests.setdefault(name, limit)
     if requests:
         resources["requests"] = requests
+
+
+_COMPONENT = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN = rf"(?:{_COMPONENT}(?:\.{_COMPONENT})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_STEP = "[a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)*"
+_DIGEST = "([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*):([0-9a-fA-F]{32,})"
+_matches = re.compile(
+    rf"(?:{_DOMAIN}/)?({_STEP}(?:/{_STEP})*)(?::([A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?:@{_DIGEST})?"
+).fullmatch
+_identifier_matches = re.compile("[a-f0-9]{64}").fullmatch
+
+#: The length of each digest algorithm's output, in hexadecimal digits.
+_DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
+
+_PATH_LENGTH = 255
+
+
+@lru_cache(maxsize=1024)
+def is_latest(image: str) -> bool:
+    """Reports whether the tag is `latest`, or both tag and digest are absent; False for an invalid reference."""
+    if _identifier_matches(image):
+        return False
+    domain, remote = _split(image)
+    repository = remote.partition(":")[0]
+    found = _matches(f"{domain}/{remote}") if repository == repository.lower() else None
+    if found is None or len(found[1]) > _PATH_LENGTH:
+        return False
+    tag, algorithm, digest = found[2], found[3], found[4]
+    if algorithm is None:
+        return tag in (None, "latest")
+    readable = _DIGEST_LENGTHS.get(algorithm) == len(digest) and digest == digest.lower()
+    return bool(readable and tag == "latest")
+
+
+def _split(image: str) -> tuple[str, str]:
+    """Returns the domain and the rest; without a domain, that of Docker Hub."""
+    domain, slash, remote = image.partition("/")
+    if not slash:
+        return "docker.io", f"library/{image}"
+    if domain == "index.docker.io":
+        domain = "docker.io"
+    elif domain != "localhost" and not set(domain) & {".", ":"} and domain == domain.lower():
+        return "docker.io", image
+    if domain == "docker.io" and "/" not in remote:
+        remote = f"library/{remote}"
+    return domain, remote
+
+
+def default_pull_policy(image: str) -> str:
+    return "Always" if is_latest(image) else "IfNotPresent"
+
+
+#: Annotations that had the init containers before there was a field for them.
+_OLD_ANNOTATIONS = frozenset(
+    f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")
+)
+
+
+def sync_service_account(spec: dict[str, Any]) -> None:
+    """Sets both serviceAccountName and serviceAccount; serviceAccountName wins."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def raise_grace_period(spec: dict[str, Any]) -> None:
+    """Sets a negative grace period to one second, in pods but not in templates."""
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+
+
+def sync_pod_ips(status: dict[str, Any]) -> None:
+    """Sets podIP and podIPs to match; if they differ, only podIP is kept."""
+    one, all_ = status.get("podIP"), status.get("podIPs")
+    if one and (not all_ or all_[0].get("ip", "") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif all_ and not one and all_[0].get("ip"):
+        status["podIP"] = all_[0]["ip"]
+
+
+def drop_old_annotations(meta: dict[str, Any]) -> None:
+    annotations = meta.get("annotations")
+    if annotations and not _OLD_ANNOTATIONS.isdisjoint(annotations):
+        meta["annotations"] = {key: value for key, value in annotations.items() if key not in _OLD_ANNOTATIONS}

@@ -11,8 +11,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each
-from fakekube.apis.validation.paths import no_backsteps
+from fakekube.apis.validation.checks import invalid_each, no_backsteps
 from fakekube.apis.validation.resource_lists import quantity
 
 Part = Mapping[str, Any]

@@ -11,10 +11,10 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
-from fakekube.apis.core.pods.binding import SUCCESS
-from fakekube.apis.core.pods.conditions import is_ready, set_condition
+from fakekube.apis.core.pods.strategy import SUCCESS
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.validation.conditions import is_ready, set_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.timestamps import print_time
 

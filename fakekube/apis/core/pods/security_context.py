@@ -16,8 +16,7 @@ from fakekube.apis.core.pods.sysctls import sysctls
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, one_of, required_one_of
-from fakekube.apis.validation.paths import descending
+from fakekube.apis.validation.checks import descending, invalid_each, one_of, required_one_of
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 

@@ -1,6 +1,6 @@
-"""Strategies of pods, and of their status, ephemeralcontainers and resize subresources.
+"""Strategies of pods and of their subresources status, ephemeralcontainers and resize, and the binding to a node.
 
-Specified by: pkg/registry/core/pod/strategy.go.
+Specified by: pkg/registry/core/pod/strategy.go; pkg/registry/core/pod/storage/storage.go (BindingREST).
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import forbidden
+from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.errors.field import aggregate, forbidden, not_supported, required
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
     changed_annotations,
@@ -24,18 +24,31 @@ from fakekube.apis.core.pods.defaults import (
     default_pod_level_resources,
     default_pod_requests,
     default_pod_spec,
+    drop_old_annotations,
+    raise_grace_period,
+    sync_pod_ips,
 )
-from fakekube.apis.core.pods.qos import qos_class
-from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
+from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.core.pods.security_context import apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
-from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, raise_grace_period, sync_pod_ips
+from fakekube.apis.core.pods.update_validation import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but, keep_metadata, restore, spec_as_stored
+from fakekube.apis.rest.strategy import (
+    Object,
+    Strategy,
+    WriteContext,
+    check_key_name,
+    keep_all_but,
+    keep_metadata,
+    restore,
+    spec_as_stored,
+)
 from fakekube.apis.validation import ip, names
+from fakekube.apis.validation.conditions import set_condition
+from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX, MIRROR_POD_ANNOTATION_KEY
 
@@ -339,3 +352,94 @@ class ResizeStrategy(Strategy):
             return [refused]
         stored = {**obj, "spec": spec_as_stored(context, obj, old)}
         return validate_whole(obj, _validation_options(old)) + validate_resize(stored, old)
+
+
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def bind_named(context: WriteContext, _name: str, body: Object) -> Object:
+    """Handles a POST to the bindings of a namespace; the body has the name of the pod, and its uid is not checked."""
+    meta = {field: value for field, value in (body.get("metadata") or {}).items() if field != "uid"}
+    return bind(context, meta.get("name", ""), {**body, "metadata": meta})
+
+
+def bind(context: WriteContext, name: str, body: Object) -> Object:
+    """Handles a POST to pods/binding. Raises StatusError."""
+    meta = body.get("metadata") or {}
+    if meta.get("name", "") != name:
+        raise status.bad_request("name in URL does not match name in Binding object")
+    errors = _target_errors(body.get("target") or {})
+    if errors:
+        raise status.generic(500, "", aggregate(errors))
+    context.check(body)
+    check_key_name(name)
+
+    def assign(pod: Object) -> Object:
+        _check_preconditions(context, pod, meta)
+        _check_unbound(pod)
+        return _assigned(context, pod, body)
+
+    if context.dry_run:
+        assign(_pod(context, name))
+    else:
+        context.services.update("", "pods", context.namespace, name, assign)
+    return SUCCESS
+
+
+def _pod(context: WriteContext, name: str) -> Object:
+    pod = context.services.get("", "pods", context.namespace, name)
+    if pod is None:
+        raise status.not_found("", "pods", name)
+    return pod
+
+
+def _target_errors(target: Object) -> list[FieldError]:
+    """Validates the binding (ValidatePodBinding)."""
+    kind = target.get("kind", "")
+    errors = [] if kind in ("", "Node") else [not_supported("target.kind", kind, ("Node", "<empty>"))]
+    name = target.get("name")
+    if not name:
+        return [*errors, required("target.name")]
+    return errors + (SUBDOMAIN.run(name, "target.name") if from_minor(37) else [])
+
+
+def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -> None:
+    meta = pod["metadata"]
+    for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        value = expected.get(field)
+        found = meta.get(field)
+        if value and value != found:
+            problem = f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
+            prefix = "" if context.dry_run else "/registry"  # only the storage layer adds it
+            key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
+            error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
+            raise status.conflict("", "pods", meta["name"], f"{error}, AdditionalErrorMsg: {problem}")
+
+
+def _check_unbound(pod: Object) -> None:
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    if "deletionTimestamp" in pod["metadata"]:
+        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _refused(name: str, problem: str) -> StatusError:
+    return status.conflict("", "pods/binding", name, problem)
+
+
+def _assigned(context: WriteContext, pod: Object, body: Object) -> Object:
+    """Returns the pod with the node, and with the labels and annotations of the binding."""
+    sent = body.get("metadata") or {}
+    meta = dict(pod["metadata"])
+    for field in ("labels", "annotations"):
+        if sent.get(field):
+            meta[field] = {**(meta.get(field) or {}), **sent[field]}
+    state = {k: v for k, v in (pod.get("status") or {}).items() if k != "nominatedNodeName"}
+    state["conditions"] = set_condition(
+        state.get("conditions") or (), {"type": "PodScheduled", "status": "True"}, context.clock.now()
+    )
+    spec = {**pod["spec"], "nodeName": body["target"]["name"]}
+    return {**pod, "metadata": meta, "spec": spec, "status": state}

@@ -17,7 +17,7 @@ from fakekube.apimachinery import features
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources
 from fakekube.apis.validation import selectors
-from fakekube.apis.validation.paths import non_reserved
+from fakekube.apis.validation.checks import non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
 from fakekube.apis.well_known import POD_DELETION_COST
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fakekube.apis.core import node_labels
+from fakekube.apis.core import nodes
 from fakekube.apis.core.pods.annotations import profile_of_annotation
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED
 from fakekube.apis.core.pods.visitor import containers_with_paths
@@ -94,7 +94,7 @@ def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
 
 
 def _nodes(spec: Spec, path: str) -> list[str]:
-    known = node_labels.DEPRECATED
+    known = nodes.DEPRECATED
     texts = [f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known]
     rules = (spec.get("affinity") or {}).get("nodeAffinity")
     if not rules:
@@ -102,9 +102,9 @@ def _nodes(spec: Spec, path: str) -> list[str]:
     where = f"{path}.affinity.nodeAffinity"
     for index, term in enumerate((rules.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
         terms = f"{where}.{REQUIRED}.nodeSelectorTerms[{index}]"
-        texts += node_labels.node_selector_term_warnings(term, terms)
+        texts += nodes.node_selector_term_warnings(term, terms)
     for index, term in enumerate(rules.get(PREFERRED) or ()):
-        texts += node_labels.node_selector_term_warnings(
+        texts += nodes.node_selector_term_warnings(
             term.get("preference") or {}, f"{where}.{PREFERRED}[{index}].preference", check_values=True
         )
     return texts
@@ -114,8 +114,8 @@ def _spread(spec: Spec, path: str) -> list[str]:
     texts = []
     for index, item in enumerate(spec.get("topologySpreadConstraints") or ()):
         where, key = f"{path}.topologySpreadConstraints[{index}]", item.get("topologyKey", "")
-        if key in node_labels.DEPRECATED:
-            texts.append(f"{where}.topologyKey: {key} is {node_labels.DEPRECATED[key]}")
+        if key in nodes.DEPRECATED:
+            texts.append(f"{where}.topologyKey: {key} is {nodes.DEPRECATED[key]}")
         if "labelSelector" not in item:
             texts.append(f"{where}.labelSelector: {NULL_SELECTOR}")
     return texts

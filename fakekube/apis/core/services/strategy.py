@@ -1,10 +1,9 @@
 """The strategy of Services: defaults, fields that the server keeps or clears on update, and their cleanup.
 
-Validation is in `validation` and `addresses`, the consequences of types are in `types`, and `allocation` allocates
-addresses and ports.
+Validation is in `validation`, the consequences of types are in `types`, and `allocation` allocates addresses and ports.
 
 Specified by: pkg/registry/core/service (strategy.go, storage/storage.go), pkg/apis/core/v1/defaults.go,
-pkg/api/service/warnings.go.
+pkg/api/service/warnings.go; pkg/api/service/util.go, pkg/registry/core/service/strategy.go.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ from fakekube.apis.rest.strategy import Finish, Object, StatusStrategy, Strategy
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
-
-__all__ = ["STATUS", "ServiceStrategy"]
 
 DEFAULT_AFFINITY_SECONDS = 10800
 
@@ -220,3 +217,6 @@ class _ServiceStatusStrategy(StatusStrategy):
 
 
 STATUS = _ServiceStatusStrategy(_validate_status)
+
+
+"""The cluster IP of a headless service."""

@@ -10,16 +10,6 @@ from typing import Any
 
 from fakekube.apis.rest.strategy import Object
 
-__all__ = [
-    "drop_type_dependent_fields",
-    "externally_accessible",
-    "is_headless",
-    "needs_cluster_ip",
-    "needs_health_check",
-    "node_ports",
-    "uses_node_ports",
-]
-
 CLUSTER_IP = "ClusterIP"
 NODE_PORT = "NodePort"
 LOAD_BALANCER = "LoadBalancer"

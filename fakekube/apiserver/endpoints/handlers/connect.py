@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.strategy import Object, Subresource
 from fakekube.apiserver.endpoints import admission
 from fakekube.apiserver.endpoints.connection_info import connect_options
 from fakekube.apiserver.endpoints.request import Response

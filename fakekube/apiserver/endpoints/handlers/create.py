@@ -11,8 +11,7 @@ from functools import partial
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
-from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.subresource import Action
+from fakekube.apis.rest.strategy import Action, Object
 from fakekube.apiserver.admission.plugin import CREATE
 from fakekube.apiserver.endpoints import admission, bodies, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType

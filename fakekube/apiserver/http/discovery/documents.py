@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.subresource import Subresource
-from fakekube.apis.validation.kube_aware_version import preference
+from fakekube.apis.rest.strategy import Subresource
+from fakekube.apis.validation.names import preference
 from fakekube.store import Bucket
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakekube.apis.rest.resource import GVK, Resource
-from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.endpoints import negotiation
 
 # ---------------------------------------------------------------------------------------------------------------------

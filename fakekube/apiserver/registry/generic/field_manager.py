@@ -20,8 +20,7 @@ from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts
 from fakekube.apimachinery.schema.unstructured import holds_any_form
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Object, Strategy
-from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.strategy import Object, Strategy, Subresource
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope

@@ -23,8 +23,7 @@ from typing import Any, TypeVar
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apis.rest.resource import Resource
-from fakekube.apis.rest.selectable_fields import FieldReader
+from fakekube.apis.rest.resource import FieldReader, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version

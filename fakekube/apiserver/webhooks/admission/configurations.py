@@ -18,9 +18,8 @@ from uuid import uuid4
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.apis.rest.cluster_access import Call, CallError, ClusterAccess
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import Call, CallError
 from fakekube.apis.validation.names import label_key
 from fakekube.apiserver.admission.matching import Criteria, Match
 from fakekube.apiserver.admission.plugin import Attributes
@@ -46,7 +45,7 @@ _STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
 
 
 Begin = Callable[..., Callable[[], Object]]
-"""The type of `apis.rest.webhook_calls.Call.begin`."""
+"""The type of `apis.rest.cluster_access.Call.begin`."""
 
 
 class CallFailedError(Exception):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import CallError
 from fakekube.apiserver.admission.options import ConfigurationError
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
 from fakekube.base.caches import BoundedCache

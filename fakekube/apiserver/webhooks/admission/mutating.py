@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.patch.json_patch import Operation as PatchOperation
 from fakekube.apimachinery.schema.trees import copied
+from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.rest.webhook_calls import Call
 from fakekube.apiserver.admission.matching import Match, is_exempt
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.versioned import VersionedAttributes

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import Resource
-from fakekube.apis.rest.webhook_calls import Call
 from fakekube.apiserver.admission.matching import is_exempt
 from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.versioned import VersionedAttributes

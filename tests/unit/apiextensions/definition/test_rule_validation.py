@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiextensions.definition.rule_validation import rule_errors
+from fakekube.apiextensions.definition.keyword_validation import rule_errors
 
 SCHEMA = {
     "type": "object",

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from fakekube.apiextensions.definition.to_internal import internal_schema, internal_spec, internal_versions, set_fields
-from fakekube.apiextensions.schema.visitor import schemas_in
+from fakekube.apiextensions.schema import schemas_in
 
 STRING = {"type": "string"}
 COLUMNS = [{"name": "A", "type": "string", "jsonPath": ".a"}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiextensions.definition.approval import ANNOTATION, approval_errors
+from fakekube.apiextensions.definition.conditions import ANNOTATION, approval_errors
 from fakekube.apiextensions.definition.validation import preserve_errors, spec_errors, stored_version_errors
 
 ANY = {"type": "object"}

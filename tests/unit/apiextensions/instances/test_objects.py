@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances import objects
-from fakekube.apiextensions.schema.structural import schema_type
+from fakekube.apiextensions.schema import schema_type
 
 KEEP = "x-kubernetes-preserve-unknown-fields"
 STRING = {"type": "string"}

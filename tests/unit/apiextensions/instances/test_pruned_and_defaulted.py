@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apiextensions.instances.pruned_and_defaulted import is_pruned_and_defaulted
-from fakekube.apiextensions.schema.structural import schema_type
+from fakekube.apiextensions.schema import schema_type
 
 PRESERVE, EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
 NAMES = st.sampled_from(["a", "b", "c", "metadata"])

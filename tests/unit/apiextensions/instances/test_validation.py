@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances.validation import list_errors, value_errors
-from fakekube.apiextensions.schema.structural import schema_type
+from fakekube.apiextensions.schema import schema_type
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apis.rbac.escalation import covers, only_garbage_collection
+from fakekube.apis.rbac import covers, only_garbage_collection
 
 WORDS = st.lists(st.sampled_from(["a", "b", "*", "a/scale", "*/scale"]), min_size=1, max_size=3, unique=True)
 RULES = st.fixed_dictionaries(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.apis.rest.service_ranges import ServiceRanges, parse_networks, parse_ports
+from fakekube.apis.rest.cluster_access import ServiceRanges, parse_networks, parse_ports
 
 
 def service(name: str, **spec: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from fakekube.apis.validation.ca_bundles import ca_bundle_errors, has_valid_ca_bundle
+from fakekube.apis.validation.webhooks import ca_bundle_errors, has_valid_ca_bundle
 from fakekube.net.certificates import credentials
 
 

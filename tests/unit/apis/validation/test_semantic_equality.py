@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apis.validation.semantic_equality import contains_empty, same
+from fakekube.apis.validation.to_internal import contains_empty, same
 from tests.unit.apimachinery.codecs.values import VALUES
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube.apis.rest.resource import GVK, Registry, Resource
-from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.http.discovery import Documents
 from fakekube.apiserver.http.discovery.documents import GroupVersionPriority
 

@@ -6,7 +6,7 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import GVK, Registry, Resource
-from fakekube.apis.rest.subresource import Subresource
+from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.endpoints.request import Query, Request, User
 from fakekube.apiserver.http.request_info import request_info
 from fakekube.apiserver.http.routing import ResourceRouter

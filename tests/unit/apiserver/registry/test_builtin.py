@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakekube.apimachinery import data
-from fakekube.apis.rest.strategy import Strategy
-from fakekube.apis.rest.subresource import Projection
+from fakekube.apis.rest.strategy import Projection, Strategy
 from fakekube.apiserver.registry import builtin
 
 ROWS = data.minor().resources

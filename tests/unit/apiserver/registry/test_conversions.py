@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakekube.apis import events
 from fakekube.apis.autoscaling import v1_conversion
-from fakekube.apis.events import events
 
 WORDS = st.text('abcxyz<&"é', min_size=1, max_size=6)
 NUMBERS = st.integers(1, 100)

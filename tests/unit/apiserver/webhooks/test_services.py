@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.apis.rest.webhook_calls import CallError
+from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.cluster.testing.services import ForwardedServices
 from fakekube.controllers.client import ApiError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fakekube.apis.rest.webhook_calls import CallError, CallTimeoutError
+from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
 from fakekube.apiserver.webhooks import connections
 from fakekube.apiserver.webhooks.transport import Endpoint, Transport
 

@@ -99,6 +99,6 @@ def test_webhook_audit_annotations_are_prefixed_with_its_name() -> None:
     ],
 )
 def test_audit_annotations_of_failing_open_webhooks(plugin: Any, expected: dict[str, tuple[str, str]]) -> None:
-    from fakekube.apis.rest.webhook_calls import CallError
+    from fakekube.apis.rest.cluster_access import CallError
 
     assert annotations(plugin(Caller(CallError("no"))), failurePolicy="Ignore") == expected

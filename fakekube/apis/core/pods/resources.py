@@ -1,0 +1,215 @@
+"""The resources of a pod: those of the pod level beside those of its containers, its total requests and limits, its QoS class.
+
+Specified by: plugin/pkg/admission/limitranger/admission.go (podRequests, podLimits) and
+k8s.io/component-helpers/resource/helpers.go (PodRequests, PodLimits); pkg/apis/core/helper/qos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden, invalid
+from fakekube.apimachinery.schema.quantity import Quantity
+from fakekube.apis.core.pods.containers import PodContext
+from fakekube.apis.core.pods.visitor import is_sidecar
+from fakekube.apis.rest.strategy import Object
+from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, pod_resource_name, quantity, requirements
+
+Sums = dict[str, Quantity]
+
+
+def container_sums(spec: Mapping[str, Any], side: str) -> Sums:
+    """Returns the total of the containers (`side`: "requests" or "limits"): the sum of all regular containers, or the
+    maximum of the init containers (each with the sidecars started before it), whichever is larger.
+
+    Specified by: k8s.io/component-helpers/resource (AggregateContainerRequests, AggregateContainerLimits).
+    """
+    sums: Sums = {}
+    for container in spec.get("containers") or ():
+        _add(sums, _amounts(container, side))
+    sidecars: Sums = {}
+    largest: Sums = {}
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts(container, side)
+        if is_sidecar(container):
+            _add(sums, amounts)
+            _add(sidecars, amounts)
+            needed = sidecars
+        else:
+            needed = {}
+            _add(needed, amounts)
+            _add(needed, sidecars)
+        _raise(largest, needed)
+    _raise(sums, largest)
+    return sums
+
+
+def _amounts(container: Mapping[str, Any], side: str) -> Sums:
+    amounts = (container.get("resources") or {}).get(side) or {}
+    return {name: quantity(amount) for name, amount in amounts.items()}
+
+
+def _add(sums: Sums, amounts: Sums) -> None:
+    for name, amount in amounts.items():
+        sums[name] = sums[name] + amount if name in sums else amount
+
+
+def _raise(sums: Sums, amounts: Sums) -> None:
+    for name, amount in amounts.items():
+        if name not in sums or amount > sums[name]:
+            sums[name] = amount
+
+
+def pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) -> list[FieldError]:
+    """Validates the resources at pod level (validatePodResources); `path` is their path."""
+    resources = spec["resources"]
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(path, "may not be set for a windows pod")]
+    errors: list[FieldError] = []
+    if "claims" in resources:
+        errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
+    errors += requirements(resources, path, pod_resource_name, pod.claims, pod.options.huge_pages)
+    return errors + _consistent(spec, resources, path)
+
+
+def _consistent(spec: Mapping[str, Any], resources: Mapping[str, Any], path: str) -> list[FieldError]:
+    """Validates that pod-level resources are not less than the total of the containers
+    (validatePodResourceConsistency).
+    """
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    errors: list[FieldError] = []
+    for name, amount in container_sums(spec, "requests").items():
+        if name in requests and amount > quantity(requests[name]):
+            text = f"must be greater than or equal to aggregate container requests of {amount}"
+            errors.append(invalid(f"{path}.requests[{name}]", requests[name], text))
+    for name, amount in container_sums(spec, "limits").items():
+        if is_huge_page(name) and name in limits and amount > quantity(limits[name]):
+            text = f"must be greater than or equal to aggregate container limits of {amount}"
+            errors.append(invalid(f"{path}.limits[{name}]", limits[name], text))
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name in limits and quantity(limit) > quantity(limits[name]):
+                text = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{path}.containers[{index}][{name}].limits", limit, text))
+    return errors
+
+
+Amounts = dict[str, Quantity]
+
+POD_LEVEL = ("cpu", "memory")
+_NONE = quantity("0")
+
+
+def amounts(resources: Mapping[str, str] | None) -> Amounts:
+    """Parses the quantities of a resource list."""
+    return {name: quantity(amount) for name, amount in (resources or {}).items()}
+
+
+def pod_requests(pod: Object, *, overhead: bool = False) -> Amounts:
+    """Returns the requests of the whole pod; with `overhead`, that of the runtime class is added."""
+    sums = _total(pod, "requests", overhead=overhead)
+    return _add_requests(sums, amounts(pod["spec"].get("overhead"))) if overhead else sums
+
+
+def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
+    """Returns the limits of the whole pod; with `overhead`, that of the runtime class is added to existing limits."""
+    sums = _total(pod, "limits", overhead=overhead)
+    if overhead:
+        extra = amounts(pod["spec"].get("overhead"))
+        sums = _add_requests(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
+    return sums
+
+
+def with_allocated_resources(pod: Object) -> Object:
+    """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in
+    progress.
+    """
+    status = pod.get("status") or {}
+    statuses = {
+        item["name"]: item
+        for field in ("containerStatuses", "initContainerStatuses")
+        for item in status.get(field) or ()
+        if "resources" in item
+    }
+    if not statuses:
+        return pod
+    refused = any(
+        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
+        for condition in status.get("conditions") or ()
+    )
+    spec = dict(pod["spec"])
+    for field in ("containers", "initContainers"):
+        spec[field] = [
+            _with_allocated(container, statuses[container["name"]], refused)
+            if container["name"] in statuses and (field == "containers" or is_sidecar(container))
+            else container
+            for container in spec.get(field) or ()
+        ]
+    return {**pod, "spec": spec}
+
+
+def _with_allocated(container: Object, status: Object, refused: bool) -> Object:
+    """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
+    resources = {side: _most({} if refused else _of(container, side), _of(status, side)) for side in ("requests", "limits")}
+    resources["requests"] = _most(resources["requests"], amounts(status.get("allocatedResources")))
+    return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
+
+
+def _total(pod: Object, side: str, *, overhead: bool) -> Amounts:
+    whole = _of(pod["spec"], side)
+    return {
+        **container_sums(pod["spec"], side),
+        **{name: amount for name, amount in whole.items() if _is_pod_level(name, overhead)},
+    }
+
+
+def _is_pod_level(name: str, huge_pages: bool) -> bool:
+    return name in POD_LEVEL or (huge_pages and name.startswith("hugepages-"))
+
+
+def _of(container: Object, side: str) -> Amounts:
+    return amounts((container.get("resources") or {}).get(side))
+
+
+def _add_requests(left: Amounts, right: Amounts) -> Amounts:
+    return {**left, **{name: left[name] + amount if name in left else amount for name, amount in right.items()}}
+
+
+def _most(left: Amounts, right: Amounts) -> Amounts:
+    return {**left, **{n: amount for n, amount in right.items() if n not in left or amount > left[n]}}
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """Returns BestEffort, Burstable or Guaranteed (ComputePodQOS)."""
+    of_pod = spec.get("resources")
+    parts: Sequence[Mapping[str, Any]]
+    if of_pod is not None:
+        parts = [of_pod]
+        limited = not of_pod.get("limits") or _is_limited(of_pod)
+    else:
+        fields = ("containers", "initContainers")
+        parts = [item.get("resources") or {} for field in fields for item in spec.get(field) or ()]
+        limited = all(map(_is_limited, parts))
+    requests, limits = _sums(parts, "requests"), _sums(parts, "limits")
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if limited and requests == limits else "Burstable"
+
+
+def _positive(part: Mapping[str, Any], side: str) -> dict[str, Quantity]:
+    amounts = part.get(side) or {}
+    return {name: found for name in amounts if name in COMPUTE and (found := quantity(amounts[name])).sign > 0}
+
+
+def _is_limited(part: Mapping[str, Any]) -> bool:
+    return len(_positive(part, "limits")) == len(COMPUTE)
+
+
+def _sums(parts: Sequence[Mapping[str, Any]], side: str) -> dict[str, Quantity]:
+    sums: dict[str, Quantity] = {}
+    for part in parts:
+        for name, amount in _positive(part, side).items():
+            sums[name] = sums[name] + amount if name in sums else amount
+    return sums

@@ -1,0 +1,370 @@
+"""FlowSchemas and PriorityLevelConfigurations: classification of requests, and limits of concurrency.
+
+Two objects of each kind are mandatory: their specs cannot change.
+
+Specified by: pkg/apis/flowcontrol/{validation,v1/defaults.go,internalbootstrap}, pkg/registry/flowcontrol.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fakekube.apimachinery import features
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
+from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.validation import names
+from fakekube.apis.validation.rules import (
+    LABEL,
+    NEVER,
+    SUBDOMAIN,
+    Check,
+    Rule,
+    at_least,
+    at_most,
+    between,
+    by_minor,
+    calls,
+    each,
+    each_value,
+    forbids,
+    form,
+    needed,
+    one_of,
+    rules,
+    set_,
+    struct,
+    then,
+)
+from fakekube.apis.validation.to_internal import same, to_internal
+
+PATH = "/apis/flowcontrol.apiserver.k8s.io/v1/"
+MANDATORY = ("exempt", "catch-all")
+EXEMPT = "exempt"
+ANNOTATION = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
+
+DEFAULT_PRECEDENCE, MAX_PRECEDENCE = 1000, 10000
+DEFAULT_QUEUING = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
+MAX_QUEUES = 10_000_000
+HASH_BITS = 60
+
+DISTINGUISHERS = ("ByNamespace", "ByUser")
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
+SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
+#: The order in which the other members of a subject are validated.
+_OTHERS = ("ServiceAccount", "User", "Group")
+NOT_NEGATIVE = "must be a non-negative integer"
+
+
+class _FlowControlStrategy(Strategy):
+    has_status = True
+    generation = True
+    checks_metadata_update = False
+    checks_metadata_again = True
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class FlowSchemaStrategy(_FlowControlStrategy):
+    """The strategy of flowschemas."""
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        spec["matchingPrecedence"] = spec.get("matchingPrecedence") or DEFAULT_PRECEDENCE
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec, name = obj.get("spec") or {}, obj["metadata"].get("name", "")
+        errors = [
+            *validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
+            *FLOW_SCHEMA_SPEC.validate(spec, "spec"),
+        ]
+        if name in MANDATORY and not same(spec, _fixed("flowschemas", name)):
+            shown = to_internal("FlowSchemaSpec", spec)
+            errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
+        return errors + _conditions(obj, obj)
+
+
+class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
+    """The strategy of prioritylevelconfigurations."""
+
+    def default(self, obj: Object) -> None:
+        limited = (obj.get("spec") or {}).get("limited") or {}
+        queuing = (limited.get("limitResponse") or {}).get("queuing")
+        if queuing is not None:
+            for field, value in DEFAULT_QUEUING.items():
+                queuing[field] = queuing.get(field) or value
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec, meta = obj.get("spec") or {}, obj["metadata"]
+        name = meta.get("name", "")
+        errors: list[FieldError] = []
+        if ANNOTATION in (meta.get("annotations") or {}):
+            errors.append(forbidden("metadata.annotations", f"annotation '{ANNOTATION}' is forbidden"))
+        errors += validate_level(name, spec)
+        shown = to_internal("PriorityLevelConfigurationSpec", spec)
+        if name == EXEMPT and not same({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
+            text = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
+            errors.append(invalid("spec", shown, text))
+        elif name in MANDATORY and name != EXEMPT and not same(spec, _fixed("prioritylevelconfigurations", name)):
+            errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
+        return errors + _conditions(obj, obj)
+
+
+def _fixed(plural: str, name: str) -> Object:
+    bootstrap = features.current().facts.bootstrap
+    found: Object = next(o["spec"] for o in bootstrap[PATH + plural] if o["metadata"]["name"] == name)
+    return found
+
+
+def validate_matching_precedence(name: str, value: int) -> list[FieldError]:
+    """Validates the precedence of a schema; 1 is that of `exempt` (ValidateFlowSchemaSpec)."""
+    path = "spec.matchingPrecedence"
+    if value <= 0:
+        return [invalid(path, value, "must be a positive value")]
+    if value > MAX_PRECEDENCE:
+        return [invalid(path, value, f"must not be greater than {MAX_PRECEDENCE}")]
+    if value == 1 and name != EXEMPT:
+        return [invalid(path, value, f"only the schema named '{EXEMPT}' may have matchingPrecedence 1")]
+    return []
+
+
+def validate_flow_distinguisher_method(method: Object | None, path: str) -> list[FieldError]:
+    """Validates the distinguisher; the error shows the whole method (ValidateFlowSchemaSpec)."""
+    if method is None or method.get("type") in DISTINGUISHERS:
+        return []
+    return [not_supported(f"{path}.type", to_internal("FlowDistinguisherMethod", method), DISTINGUISHERS)]
+
+
+def validate_flow_schema_subject(subject: Object, path: str) -> list[FieldError]:
+    """Validates that a subject has the member of its kind, and no other (ValidateFlowSchemaSubject)."""
+    kind = subject.get("kind", "")
+    errors = SUBJECT_KIND.run(kind, f"{path}.kind")
+    if errors:
+        return errors
+    field = SUBJECTS[kind]
+    named = subject.get(field)
+    if named is None:
+        errors.append(required(f"{path}.{field}", f"{field} is required when subject kind is '{kind}'"))
+    else:
+        errors += SUBJECT_TABLES[kind].validate(named, f"{path}.{field}")
+    for other in _OTHERS:
+        field = SUBJECTS[other]
+        if other != kind and field in subject:
+            errors.append(forbidden(f"{path}.{field}", f"{field} is forbidden when subject kind is not '{other}'"))
+    return errors
+
+
+def validate_rules_with_subjects(rule: Object, path: str) -> list[FieldError]:
+    """Validates that a rule is about something (ValidateFlowSchemaPolicyRulesWithSubjects)."""
+    if rule.get("resourceRules") or rule.get("nonResourceRules"):
+        return []
+    return [required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")]
+
+
+def _all_or_some(what: str, check: Check) -> Check:
+    """A list that is only `*`, or values that `check` checks, of which none is `*`."""
+
+    def run(values: Sequence[str] | None, path: str) -> list[FieldError]:
+        if not values or "*" not in values:
+            return check.run(values, path)
+        return [invalid(path, values, f"if '*' is present, must not specify other {what}")] if len(values) > 1 else []
+
+    return Check(f"only '*', or {check.words}", run)
+
+
+def validate_verbs(verbs: Sequence[str] | None, path: str) -> list[FieldError]:
+    """Validates the verbs of a rule."""
+    if not verbs:
+        return [required(path, "verbs must contain at least one value")]
+    return [] if set(verbs) <= set(VERBS) else [not_supported(path, verbs, VERBS)]
+
+
+def validate_namespaces(rule: Object, path: str) -> list[FieldError]:
+    """Validates the namespaces of a rule about resources (ValidateFlowSchemaResourcePolicyRule)."""
+    values, path = rule.get("namespaces") or (), f"{path}.namespaces"
+    if not values and not rule.get("clusterScope"):
+        return [required(path, "resource rules that are not cluster scoped must supply at least one namespace")]
+    return _all_or_some("namespaces", NAMESPACES).run(values, path)
+
+
+def _non_resource_url(url: str, path: str) -> list[FieldError]:
+    wildcards = url.count("*")
+    texts = (
+        (not url, "must not be empty"),
+        (not url.startswith("/"), "must start with slash"),
+        (" " in url, "must not contain white-space"),
+        ("//" in url, "must not contain double slash"),
+        (wildcards > 1 or (wildcards == 1 and not url.endswith("/*")), "wildcard can only do suffix matching"),
+    )
+    return [invalid(path, url, text) for broken, text in texts if broken][:1]
+
+
+NAMESPACES = each_value(
+    form(
+        lambda value: [f"each member of this list must be '*' or a DNS-1123 label; {text}" for text in names.dns_label(value)],
+        "DNS label",
+    )
+)
+SUBJECT_KIND = one_of(*SUBJECTS)
+OTHER_THAN_STAR = form(lambda name: names.dns_subdomain(name) if name != "*" else (), "DNS subdomain, or '*'")
+NAMED = rules("UserSubject, GroupSubject", "ValidateFlowSchemaSubject", Rule("name", needed()))
+SERVICE_ACCOUNT = rules(
+    "ServiceAccountSubject",
+    "ValidateServiceAccountSubject",
+    Rule("name", then(needed(), OTHER_THAN_STAR)),
+    Rule("namespace", then(needed("must specify namespace for service account"), LABEL)),
+)
+SUBJECT_TABLES = {"User": NAMED, "Group": NAMED, "ServiceAccount": SERVICE_ACCOUNT}
+VERBS_OF_RULE = Rule("verbs", _all_or_some("verbs", calls(validate_verbs)))
+RESOURCE_RULE = rules(
+    "ResourcePolicyRule",
+    "ValidateFlowSchemaResourcePolicyRule",
+    VERBS_OF_RULE,
+    Rule("apiGroups", _all_or_some("api groups", needed("resource rules must supply at least one api group"))),
+    Rule("resources", _all_or_some("resources", needed("resource rules must supply at least one resource"))),
+    Rule("", calls(validate_namespaces)),
+)
+NON_RESOURCE_RULE = rules(
+    "NonResourcePolicyRule",
+    "ValidateFlowSchemaNonResourcePolicyRule",
+    VERBS_OF_RULE,
+    Rule(
+        "nonResourceURLs",
+        _all_or_some(
+            "non-resource URLs",
+            then(needed("nonResourceURLs must contain at least one value"), each_value(calls(_non_resource_url))),
+        ),
+    ),
+)
+SUBJECT = rules("Subject", "ValidateFlowSchemaSubject", Rule("", calls(validate_flow_schema_subject)))
+POLICY_RULE = rules(
+    "PolicyRulesWithSubjects",
+    "ValidateFlowSchemaPolicyRulesWithSubjects",
+    Rule("subjects", needed("subjects must contain at least one value")),
+    Rule("subjects", each(SUBJECT)),
+    Rule("", calls(validate_rules_with_subjects)),
+    Rule("resourceRules", each(RESOURCE_RULE)),
+    Rule("nonResourceRules", each(NON_RESOURCE_RULE)),
+)
+FLOW_SCHEMA_SPEC = rules(
+    "FlowSchemaSpec",
+    "ValidateFlowSchemaSpec",
+    Rule("distinguisherMethod", calls(validate_flow_distinguisher_method)),
+    Rule("priorityLevelConfiguration.name", then(needed("must reference a priority level"), SUBDOMAIN)),
+    Rule("rules", each(POLICY_RULE)),
+)
+
+
+def validate_level(name: str, spec: Object) -> list[FieldError]:
+    """Validates type, `limited` and `exempt` together (ValidatePriorityLevelConfigurationSpec)."""
+    kind = spec.get("type", "")
+    errors: list[FieldError] = []
+    if (name == EXEMPT) != (kind == "Exempt"):
+        errors.append(invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'"))
+    return errors + LEVELS.get(kind, OTHER_LEVEL).validate(spec, "spec")
+
+
+def validate_limit_response(response: Object | None, path: str) -> list[FieldError]:
+    """Validates the response by its type (ValidateLimitResponse)."""
+    response = response or {}
+    return RESPONSES.get(response.get("type", ""), OTHER_RESPONSE).validate(response, path)
+
+
+def validate_hand_size(queuing: Object, path: str) -> list[FieldError]:
+    """Validates the size of hands against the number of queues (ValidatePriorityLevelQueuingConfiguration)."""
+    queues, hand = (queuing.get(field, 0) for field in ("queues", "handSize"))
+    where = f"{path}.handSize"
+    if hand <= 0:
+        return [invalid(where, hand, "must be positive")]
+    if hand > queues:
+        return [invalid(where, hand, f"should not be greater than queues ({queues})")]
+    if math.ceil(math.log2(queues) * hand) <= HASH_BITS:
+        return []
+    text = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
+    return [invalid(where, hand, text)]
+
+
+SHARES = Rule("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE))
+LENDABLE = Rule("lendablePercent", between(0, 100))
+QUEUING = rules(
+    "QueuingConfiguration",
+    "ValidatePriorityLevelQueuingConfiguration",
+    Rule("queueLengthLimit", at_least(1, "must be positive")),
+    Rule("queues", then(at_least(1, "must be positive"), at_most(MAX_QUEUES, f"must not be greater than {MAX_QUEUES}"))),
+    Rule("", calls(validate_hand_size)),
+)
+RESPONSES = {
+    "Reject": rules(
+        "LimitResponse (Reject)",
+        "ValidateLimitResponse",
+        *by_minor(
+            "queuing", (forbids("must be nil if limited.limitResponse.type is not Limited"), 0, 37), (forbids(), 37, NEVER)
+        ),
+    ),
+    "Queue": rules(
+        "LimitResponse (Queue)",
+        "ValidateLimitResponse",
+        *by_minor("queuing", (set_("must not be empty if limited.limitResponse.type is Limited"), 0, 37), (set_(), 37, NEVER)),
+        Rule("queuing", struct(QUEUING)),
+    ),
+}
+OTHER_RESPONSE = rules("LimitResponse", "ValidateLimitResponse", Rule("type", one_of("Queue", "Reject", needs="")))
+LIMITED = rules(
+    "LimitedPriorityLevelConfiguration",
+    "ValidateLimitedPriorityLevelConfiguration",
+    SHARES,
+    Rule("limitResponse", calls(validate_limit_response)),
+    LENDABLE,
+    Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE}", absent=None)),
+)
+EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", SHARES, LENDABLE)
+LEVELS = {
+    "Exempt": rules(
+        "PriorityLevelConfigurationSpec (Exempt)",
+        "ValidatePriorityLevelConfigurationSpec",
+        *by_minor("limited", (forbids("must be nil if the type is not Limited"), 0, 37), (forbids(), 37, NEVER)),
+        Rule("exempt", struct(EXEMPT_LEVEL)),
+    ),
+    "Limited": rules(
+        "PriorityLevelConfigurationSpec (Limited)",
+        "ValidatePriorityLevelConfigurationSpec",
+        *by_minor("exempt", (forbids("must be nil if the type is Limited"), 0, 37), (forbids(), 37, NEVER)),
+        *by_minor("limited", (set_("must not be empty when type is Limited"), 0, 37), (set_(), 37, NEVER)),
+        Rule("limited", struct(LIMITED)),
+    ),
+}
+OTHER_LEVEL = rules(
+    "PriorityLevelConfigurationSpec",
+    "ValidatePriorityLevelConfigurationSpec",
+    Rule("type", one_of("Exempt", "Limited", needs="")),
+    Rule("limited", forbids(), since=37),
+)
+CONDITION = rules(
+    "FlowSchemaCondition, PriorityLevelConfigurationCondition", "ValidateFlowSchemaCondition", Rule("type", needed())
+)
+
+
+def _conditions(obj: Object, old: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ()):
+        path, kind = f"status.conditions[{index}].type", condition.get("type", "")
+        if kind in seen:
+            errors.append(duplicate(path, kind))
+        seen.add(kind)
+        errors += CONDITION.validate(condition, path.removesuffix(".type"))
+    return errors
+
+
+class _StatusStrategy(StatusStrategy):
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        tracked = obj["metadata"].get("managedFields")
+        obj["metadata"] = {**old["metadata"]}
+        if tracked is not None:
+            obj["metadata"]["managedFields"] = tracked
+
+
+STATUS = _StatusStrategy(_conditions, resets=(("spec",), ("metadata",)))

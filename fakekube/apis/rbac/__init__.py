@@ -1,4 +1,0 @@
-"""The kinds of rbac.authorization.k8s.io: Roles, ClusterRoles and their bindings.
-
-Specified by: pkg/apis/rbac, pkg/registry/rbac.
-"""

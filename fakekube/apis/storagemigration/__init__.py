@@ -1,1 +1,0 @@
-"""The kinds of storagemigration.k8s.io."""
