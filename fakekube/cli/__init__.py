@@ -254,7 +254,8 @@ def _serve(options: Options) -> int:
         )
         token = "" if is_loopback(options.host) else f"\nThe administrator's token is {cluster.token}\n"
         pool = f"\nClusters of the pool: POST {cluster.url}/fakekube/v1/clusters\n" if options.clusters else ""
-        page = f"\nIts page is at {cluster.page_url}\n" if cluster.has_page else ""
+        address = _page_address(options, cluster)
+        page = f"\nIts page is at {address}\n" if address else ""
         print(
             _GREETING.format(
                 version=cluster.version,
@@ -267,14 +268,26 @@ def _serve(options: Options) -> int:
             ),
             flush=True,
         )
-        if options.open and page:
-            open_in_browser(cluster.page_url)
+        if options.open and address:
+            open_in_browser(address)
         with _ready_file(options.ready_file, cluster.url):
             if options.ready_message:
                 print(options.ready_message, flush=True)
             while not ended.wait(3600):  # a wait without a timeout would block signals on some platforms
                 pass
     return 0
+
+
+def _page_address(options: Options, cluster: Cluster) -> str:
+    """Returns the address of the page; "" if there is none. Raises UsageError."""
+    if options.page_port is None:
+        return cluster.page_url if cluster.has_page else ""
+    if not options.page or options.control is False:
+        raise UsageError(f"--page-port has no effect with {'--control=false' if options.page else '--page=false'}")
+    try:
+        return cluster.serve_page(options.page_port)
+    except OSError as problem:
+        raise UsageError(f"--page-port={options.page_port}: {problem.strerror}") from None
 
 
 def _handle_signals(handle: Callable[[int], object]) -> None:

@@ -80,6 +80,8 @@ class Options:
     trace: Path | None = None
     """Where `run` writes a trace file."""
     page: bool = True
+    page_port: int | None = None
+    """The port of --page-port; 0 is a free one."""
     open: bool = False
     file: Path | None = None
     """The file that `show` opens."""
@@ -211,6 +213,12 @@ def _parser() -> argparse.ArgumentParser:
         help="write the URL to this file when the cluster is ready, and delete it at the end",
     )
     serve.add_argument("--ready-message", metavar="TEXT", help="print this line when the cluster is ready")
+    serve.add_argument(
+        "--page-port",
+        type=_port,
+        metavar="PORT",
+        help="also serve the page at this port of 127.0.0.1 over plain HTTP, with a token; 0 is a free one",
+    )
     serve.add_argument("--open", action="store_true", default=None, help="open the page of the cluster in a browser")
     run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
     show = commands.add_parser("show", help="open a trace file, a saved state or a recording in a browser")

@@ -185,6 +185,27 @@ class Cluster(SeenCluster):
         served: WSGI = Control(self._machinery, self) if self.has_control else self._machinery.application
         return served if self.wrap_served is None else self.wrap_served(served)
 
+    def serve_page(self, port: int = 0) -> str:
+        """Serves the page and the control API at a port of the loopback address over plain HTTP, and returns its address.
+
+        A browser does not know the CA of a cluster with TLS, and the control API of a cluster that listens elsewhere is closed;
+        here the page works in both cases. The address has the token that every request without credentials needs. The Kubernetes
+        API is not served there.
+
+        Args:
+            port: 0 is a free one.
+
+        Raises OSError if the port is taken, and RuntimeError before `start` and after `stop`.
+        """
+        from fakekube.net import Server
+
+        self._running_server()
+        control = Control(self._machinery, self, is_alone=True)
+        server = Server(control, "127.0.0.1", port, clock=self.clock)
+        server.start()
+        self._other_servers.append(server)
+        return f"{server.url}/fakekube/?token={self.page_token}"
+
     @property
     def options(self) -> dict[str, Any]:
         """The arguments with which a fresh cluster is made that is like this one; with port 0 in place of a given port."""

@@ -64,6 +64,7 @@ class ServedCluster(ClusterState):
         self._observer: Observer | None = None
         if keep_requests:
             self._observe()
+        self._other_servers: list[Server] = []
         self._starting = threading.Lock()
         self._state = _State.NOT_STARTED
         me = weakref.proxy(self)  # no cycles: see `assembly`
@@ -146,8 +147,8 @@ class ServedCluster(ClusterState):
             observer.stop()
         for one in self._recordings:
             one.stop()
-        if server is not None:
-            server.stop()
+        for serving in (*self._other_servers, *([] if server is None else [server])):
+            serving.stop()
         self._components.stop()
         self.clock.close()
         self._kubeconfigs.remove()

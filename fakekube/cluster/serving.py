@@ -113,10 +113,12 @@ class Control:
     Args:
         machinery: has the application of the Kubernetes API, and access control.
         cluster: the cluster to control.
+        is_alone: whether there is no Kubernetes API, and whoever has no credentials needs the token of the page.
     """
 
-    def __init__(self, machinery: Machinery, cluster: Cluster) -> None:
+    def __init__(self, machinery: Machinery, cluster: Cluster, *, is_alone: bool = False) -> None:
         self._api = machinery.application
+        self._is_alone = is_alone
         self._machinery = machinery
         self._cluster = cluster
         self._endpoints: Endpoints | None = None
@@ -124,9 +126,12 @@ class Control:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serves one request."""
         if not environ["PATH_INFO"].startswith(PREFIX):
+            if self._is_alone:
+                start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")])
+                return []
             return self._api(environ, start_response)
         if self._endpoints is None:
             from fakekube.cluster.control.endpoints import Endpoints
 
-            self._endpoints = Endpoints(self._cluster, self._machinery.access, self._api)
+            self._endpoints = Endpoints(self._cluster, self._machinery.access, self._api, needs_token=self._is_alone)
         return self._endpoints(environ, start_response)

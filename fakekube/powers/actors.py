@@ -14,14 +14,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fakekube.powers.exchange import FAULTS_USER_AGENT
+from fakekube.powers.exchange import FAULTS_USER_AGENT, WEBHOOKS_USER_AGENT
 
 CLIENT, CLUSTER, FAULT = "client", "cluster", "fault"
 
 #: The part of a User-Agent that names the component, after that with the commit.
 _COMPONENT: Final = re.compile(r" kubernetes/[^/ ]+/(?:.*/)?([^/ ]+)\s*$")
-#: The agents of requests that people make through a `Cluster` and its page.
-_PEOPLE: Final = frozenset({"fakekube", "fakekube-page"})
+#: What the agents of the cluster's own controllers, nodes and API servers contain, and those of a test's clients in the same
+#: process do not.
+_OF_KUBERNETES: Final = " kubernetes/"
 _MAX_NAMES: Final = 10_000
 _MAX_LENGTH: Final = 200
 
@@ -59,7 +60,7 @@ class Actors:
         name = agent_name(agent)
         first = self._users.setdefault(name, user) if len(self._users) < _MAX_NAMES else user
         shown = name if not user or user == first else f"{name} · {user[:_MAX_LENGTH]}"
-        return shown, CLUSTER if own and name not in _PEOPLE else CLIENT
+        return shown, CLUSTER if own and (_OF_KUBERNETES in agent or agent == WEBHOOKS_USER_AGENT) else CLIENT
 
 
 def agent_name(agent: str) -> str:

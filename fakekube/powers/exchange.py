@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import time
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from fakekube.apimachinery.codecs import json as deep_json
@@ -74,6 +75,8 @@ def decoded_event(frame: bytes, content_type: str) -> tuple[str, Any]:
 
 #: The user agent of requests that faults send.
 FAULTS_USER_AGENT = "fakekube-faults"
+#: The agent with which the API server calls webhooks.
+WEBHOOKS_USER_AGENT = "kube-apiserver-admission"
 
 #: The largest body that is kept, of a request or of an answer.
 KEPT_BYTES = 1 << 20
@@ -115,6 +118,8 @@ class Exchange:
     """Of a watch: all delivered frames, if the recorder keeps them (`Recorder.keep_frames`)."""
     frame_times: list[float] | None = None
     """The times of `time.monotonic()` at which `frames` were delivered."""
+    deliveries: Deliveries | None = None
+    """Of a watch of a client: which versions it got, and when."""
     _created_name: str | None = None
 
     def __init__(self, number: int, environ: Mapping[str, Any], path: str, clock: Clock) -> None:
@@ -275,6 +280,48 @@ class Exchange:
         asked = f"?{query}" if query else ""
         fault = f", fault {self.fault}" if self.fault else ""
         return f"#{self.number} {self.verb} {self.path}{asked} by {self.user or 'nobody'} ({self.agent}): {state}{fault}"
+
+
+#: The number of latest deliveries of a watch that are kept.
+KEPT_DELIVERIES: Final = 10_000
+
+
+class Deliveries:
+    """The versions that a watch has delivered: 16 bytes each.
+
+    Invariant: the latest `KEPT_DELIVERIES` are kept, and at most twice as many.
+    """
+
+    __slots__ = ("_base", "_revisions", "_times")
+
+    def __init__(self) -> None:
+        self._base = 0
+        """What is subtracted from revisions, which may have more than 64 bits."""
+        self._revisions = array("q")
+        self._times = array("d")
+
+    def add(self, revisions: Sequence[int], time: float) -> None:
+        """Adds versions that were delivered at one time, in seconds of the cluster's monotonic clock."""
+        if not self._revisions:
+            self._base = revisions[0]
+        base = self._base
+        self._revisions.extend([revision - base for revision in revisions])
+        self._times.extend([time] * len(revisions))
+        excess = len(self._revisions) - KEPT_DELIVERIES
+        if excess > KEPT_DELIVERIES:
+            del self._revisions[:excess], self._times[:excess]
+
+    def list_deliveries(self) -> list[tuple[int, float]]:
+        """Returns revisions and times, the oldest first."""
+        pairs = zip(self._revisions[-KEPT_DELIVERIES:], self._times[-KEPT_DELIVERIES:], strict=False)
+        return [(self._base + revision, time) for revision, time in pairs]
+
+    def find_time(self, revision: int) -> float | None:
+        """Returns the time at which a revision was delivered; None if it was not, or is not kept."""
+        try:
+            return self._times[self._revisions.index(revision - self._base)]
+        except (IndexError, OverflowError, ValueError):
+            return None
 
 
 def _revision_of(value: Any) -> int | None:

@@ -26,7 +26,7 @@ from fakekube.store import Compacted, FutureRevision
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
     from fakekube.apiserver.registry.scope import Backend
-    from fakekube.powers.exchange import Exchange
+    from fakekube.powers.exchange import Deliveries, Exchange
     from fakekube.powers.journal import Change
     from fakekube.powers.observation import Observer
     from fakekube.store import Bucket, Record
@@ -360,8 +360,24 @@ class Rows:
                 actor, side = self._observer.actors.name_actor(one.agent, one.user, one.own)
                 began = round((one.began - self._observer.began) * 1000, 1)
                 wrote = [revision_value(revision) for revision in one.wrote]
-                return {**exchange_data(one), "actor": actor, "side": side, "began": began, "wrote": wrote, "own": one.own}
+                found = {**exchange_data(one), "actor": actor, "side": side, "began": began, "wrote": wrote, "own": one.own}
+                return found if one.deliveries is None else {**found, "deliveries": self.deliveries(one.deliveries)}
         return None
+
+    def deliveries(self, found: Deliveries) -> list[tuple[int | str, float]]:
+        """Returns what a watch has delivered: revisions, and seconds since the epoch by the clock."""
+        epoch = self._observer.epoch
+        return [(revision_value(revision), round(epoch + at, 3)) for revision, at in found.list_deliveries()]
+
+    def watches_of(self, revision: int) -> list[Object]:
+        """Returns the watches of clients that got a change: number, actor and time of the delivery."""
+        found = []
+        for one in self._observer.recorder.list_exchanges():
+            at = None if one.deliveries is None else one.deliveries.find_time(revision)
+            if at is not None:
+                actor, _ = self._observer.actors.name_actor(one.agent, one.user, one.own)
+                found.append({"request": one.number, "actor": actor, "time": round(self._observer.epoch + at, 3)})
+        return found
 
     def change(self, revision: int) -> Object | None:
         """Returns one change: the object before and after, and what differs; None if it is not kept."""
@@ -393,6 +409,7 @@ class Rows:
             "reason": change.cause.reason,
             "actor": actor,
             "side": side,
+            "delivered": self.watches_of(change.revision),
             "sentence": sentence(
                 actor=actor,
                 reason=change.cause.reason,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, frames_of
-from fakekube.powers.exchange import Exchange
+from fakekube.powers.exchange import Deliveries, Exchange
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
@@ -50,6 +50,11 @@ class ObservedStream:
         self._silences_connection = False
         self._when_silent: Callable[[], None] | None = None
         exchange.events = 0
+        self._delivered: list[int] | None = None
+        """The revisions in the first frames that are still to be counted; None for watches of the cluster itself."""
+        if not exchange.own and hasattr(stream, "delivered"):
+            stream.delivered = self._delivered = []
+            exchange.deliveries = Deliveries()
 
     # ------------------------------------------------------------ for faults
 
@@ -165,6 +170,10 @@ class ObservedStream:
     def _count(self, frames: list[bytes]) -> None:
         self.exchange.events = (self.exchange.events or 0) + len(frames)
         self.exchange.last_frame = frames[-1]
+        if self._delivered:
+            assert self.exchange.deliveries is not None
+            self.exchange.deliveries.add(self._delivered[: len(frames)], self._clock.monotonic())
+            del self._delivered[: len(frames)]
         if self.exchange.frames is not None:
             self.exchange.frames.extend(frames)
             self.exchange.frame_times = [*(self.exchange.frame_times or ()), *[time.monotonic()] * len(frames)]

@@ -136,7 +136,7 @@ class TraceMaker:
         parts = TraceParts(trace, state=self._state(redact=redact, history=True))
         for place, one in enumerate(kept):
             number = str(one.number)
-            parts.bodies[number] = _bodies(one, redact=redact)
+            parts.bodies[number] = self._bodies(one, redact=redact)
             if (one.status or 0) >= 400 or place >= len(kept) - _LAST:
                 parts.kept.add(number)
         self._reduce(parts, kept, redact=redact, limit=limit)
@@ -201,6 +201,13 @@ class TraceMaker:
 
     # ------------------------------------------------------------ limits
 
+    def _bodies(self, one: Exchange, *, redact: bool) -> Object:
+        """Returns what a file has of a request besides its row."""
+        data = exchange_data(one)
+        shown = redact_exchange(data) if redact else _without_credentials(data)
+        found = {name: shown[name] for name in ("method", "path", "query", "headers", "body", "answer")}
+        return found if one.deliveries is None else {**found, "deliveries": self._rows.deliveries(one.deliveries)}
+
     def _reduce(self, parts: TraceParts, kept: Sequence[Exchange], *, redact: bool, limit: int) -> None:
         """Drops bodies, then requests, then versions, until the data fit."""
         dropped = parts.trace["limits"]["dropped"]
@@ -229,12 +236,6 @@ class TraceMaker:
 
 def _hide_values(one: Difference) -> Difference:
     return Difference(one.path, *(value if value is ABSENT else REDACTED for value in (one.old, one.new)))
-
-
-def _bodies(one: Exchange, *, redact: bool) -> Object:
-    data = exchange_data(one)
-    shown = redact_exchange(data) if redact else _without_credentials(data)
-    return {name: shown[name] for name in ("method", "path", "query", "headers", "body", "answer")}
 
 
 def _without_credentials(data: Object) -> Object:

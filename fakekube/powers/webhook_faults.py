@@ -21,7 +21,7 @@ from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.client.client import OWN
-from fakekube.powers.exchange import Exchange
+from fakekube.powers.exchange import WEBHOOKS_USER_AGENT, Exchange
 from fakekube.powers.matching import CALL
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-AGENT = "kube-apiserver-admission"
 JSON = "application/json"
 
 
@@ -43,7 +42,7 @@ def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, cl
         "REQUEST_METHOD": "POST",
         "QUERY_STRING": url.query,
         "HTTP_HOST": url.netloc,
-        "HTTP_USER_AGENT": AGENT,
+        "HTTP_USER_AGENT": WEBHOOKS_USER_AGENT,
         "CONTENT_TYPE": JSON,
         OWN: True,
     }

@@ -256,10 +256,12 @@ def openapi() -> dict[str, Any]:
 class Endpoints:
     """The control API of one cluster as a WSGI application."""
 
-    def __init__(self, cluster: Cluster, access: Access, api: Callable[..., Iterable[bytes]]) -> None:
+    def __init__(
+        self, cluster: Cluster, access: Access, api: Callable[..., Iterable[bytes]], *, needs_token: bool = False
+    ) -> None:
         self._cluster = cluster
         self._terminal = Terminal(cluster, api)
-        self._page = Page(access, cluster.page_token, is_served=cluster.has_page)
+        self._page = Page(access, cluster.page_token, is_served=cluster.has_page or needs_token, needs_token=needs_token)
         self._urls = Map(
             [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
         )

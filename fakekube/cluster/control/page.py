@@ -10,7 +10,7 @@ navigation to a document may come from elsewhere, so that links work. What a bro
 which no other origin can set without being asked first. The terminal becomes an exec of a shell by the Kubernetes API.
 
 Where nobody is an administrator without credentials, the page has a token of its own: `/fakekube/?token=…` sets a cookie and
-redirects to the address without it.
+redirects to the address without it. So it is, for everybody, at the port of `Cluster.serve_page`.
 
 Invariants: a request that is neither of a person at this machine nor has credentials reads no data. The terminal is reached after
 these checks only, and runs what an exec in the container would.
@@ -31,6 +31,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from werkzeug.utils import redirect
 from werkzeug.wrappers import Response
 
+from fakekube.apimachinery.errors import status
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.cluster.control.members import PREFIX
@@ -63,10 +64,12 @@ class Page:
         access: authenticates and authorizes requests.
         token: the token of the page, which stands for an administrator below the control prefix.
         is_served: whether there is a page, and not only the control API.
+        needs_token: whether a request without credentials needs the token, whoever it would be for the Kubernetes API.
     """
 
-    def __init__(self, access: Access, token: str, *, is_served: bool = True) -> None:
+    def __init__(self, access: Access, token: str, *, is_served: bool = True, needs_token: bool = False) -> None:
         self._access = access
+        self._needs_token = needs_token
         self._is_served = is_served
         self._token = token
 
@@ -84,6 +87,8 @@ class Page:
             raise ForeignRequest("a browser changes something only with the header X-Fakekube: page")
         if has_token or self._is_public(environ, path):
             return
+        if self._needs_token and "HTTP_AUTHORIZATION" not in environ:
+            raise status.unauthorized()
         self._access.require(RequestInfo(path, method.lower()), authenticator.user_of(environ))
 
     def _has_token(self, environ: dict[str, Any]) -> bool:

@@ -199,7 +199,18 @@ export class FileProvider {
     const position = versions.findIndex((one) => one.revision === revision);
     const before = versions[position - 1]?.object ?? null;
     const after = versions[position]?.object ?? null;
-    return { before, after, changed: diff(before ?? undefined, after ?? undefined), ...this.#changeOf(revision) };
+    return { before, after, changed: diff(before ?? undefined, after ?? undefined), delivered: await this.#deliveredTo(revision), ...this.#changeOf(revision) };
+  }
+
+  /** The watches that got a change. @param {number} revision @returns {Promise<import("fk/provider_live").Delivered[]>} */
+  async #deliveredTo(revision) {
+    const bodies = this.section("bodies") ? await this.bodies() : {};
+    const { requests } = /** @type {import("fk/store").Store} */ (this.store);
+    return Object.entries(bodies).flatMap(([number, one]) => {
+      const found = one.deliveries?.find((/** @type {[number | string, number]} */ [delivered]) => revisionOf(delivered) === revision);
+      const row = found ? requests.find(Number(number)) : -1;
+      return row < 0 ? [] : [{ request: Number(number), actor: requests.text("actor", row), time: found[1] }];
+    });
   }
 
   async paths() {}

@@ -224,6 +224,7 @@ export class LiveProvider {
 
 /**
  * @typedef {{resource: string, namespace: string, name: string}} ObjectId
+ * @typedef {{request: number, actor: string, time: number}} Delivered a watch that got a change
  * @typedef {{revision: number | string, time: string, type: string, object: any, changed?: string[], request?: number | null, actor?: string, verb?: string}} Version
  */
 

@@ -84,7 +84,7 @@ export class Painter {
   /**
    * @param {import("fk/timeline_model").TimelineModel} model
    * @param {Viewport} view
-   * @param {{selected: number, hovered: number, at: number | null, range: [number, number] | null, drag: [number, number] | null}} state indexes of entries; revisions; places
+   * @param {{selected: number, delivered: Set<number>, hovered: number, at: number | null, range: [number, number] | null, drag: [number, number] | null}} state indexes of entries; revisions; places
    */
   draw(model, view, state) {
     const { context, width = 0, height = 0, ratio = 1 } = this;
@@ -106,6 +106,7 @@ export class Painter {
     if (this.scale * model.step < DENSE) this.#drawDensity();
     else this.#drawMarks();
     this.#drawLinks(state.selected);
+    this.#drawDeliveries(state.selected, state.delivered);
     this.#drawControls();
     this.#drawFuture(state.at);
     this.#outline(state.hovered, false);
@@ -318,6 +319,30 @@ export class Painter {
       context.moveTo(this.x(m.xs[selected]), this.y(selected));
       context.bezierCurveTo(this.x(m.xs[selected]), this.y(index), this.x(m.xs[index]), this.y(selected), this.x(m.xs[index]), this.y(index));
       context.stroke();
+    }
+  }
+
+  /** Lines from a selected change to the watches that delivered it. @param {number} selected @param {Set<number>} delivered request numbers */
+  #drawDeliveries(selected, delivered) {
+    if (!delivered.size) return;
+    const { model, app, context, colours } = this;
+    const m = /** @type {import("fk/timeline_model").TimelineModel} */ (model);
+    const { number } = app.store.requests.columns;
+    const [x, y] = [this.x(m.xs[selected]), this.y(selected)];
+    context.strokeStyle = context.fillStyle = /** @type {any} */ (colours).accent;
+    context.lineWidth = 1;
+    for (const watch of m.watches) {
+      if (!delivered.has(number[m.entries[watch.index]])) continue;
+      const [to, bar] = [Math.max(this.x(watch.from), x + 10), this.y(watch.index) + 6];
+      context.beginPath();
+      context.setLineDash([3, 2]);
+      context.moveTo(x, y);
+      context.lineTo(to, bar);
+      context.stroke();
+      context.setLineDash([]);
+      context.beginPath();
+      context.arc(to, bar, 3, 0, 2 * Math.PI);
+      context.fill();
     }
   }
 

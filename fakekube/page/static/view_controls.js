@@ -163,8 +163,8 @@ function stateControls(app) {
       ${button(app, "Outage of 5 s…", () => confirm(app, "Begin an outage?", "All connections drop, and none is accepted for five seconds of the clock.", "Begin", "outage", { seconds: 5 }))} ${copies(app, "cluster.outage(5)", "outage", { seconds: 5 })}
       ${button(app, "Reset…", () => confirm(app, "Reset the cluster?", "All objects are replaced by those of the beginning; requests and faults are cleared, snapshots stay.", "Reset", "reset", {}, true), "danger")} ${copies(app, "cluster.reset()", "reset", {})}</p>
     <p class="buttons">${button(app, "Load…", () => load(app))} ${copies(app, `cluster.load(${pythonLiteral("deploy/")})`, "load")}
-      <button type="button" @click=${() => save(app, "export", "GET", "objects.yaml", "application/yaml")}>Export YAML</button>
-      <button type="button" @click=${() => save(app, "state?history=true", "GET", "state.yaml", "application/yaml")}>Save state</button>
+      <button type="button" @click=${() => save(app, "export", "GET", "objects.yaml", "application/yaml")}>Export YAML</button> ${copies(app, "cluster.export()", "export", undefined, "GET")}
+      <button type="button" @click=${() => save(app, "state?history=true", "GET", "state.yaml", "application/yaml")}>Save state</button> ${copies(app, `cluster.save(${pythonLiteral("state.yaml")}, history=True)`, "state?history=true", undefined, "GET")}
       <button type="button" @click=${() => save(app, "trace", "POST", "trace.html", "text/html")}>Save trace</button> ${copies(app, `cluster.trace(${pythonLiteral("trace.html")})`, "trace", {})}</p>`;
 }
 

@@ -295,8 +295,21 @@ export function changeDetail(app, revision) {
   const entry = details.get(key, () => app.provider.change(revision));
   const id = row >= 0 ? { resource: changes.text("resource", row), namespace: changes.text("namespace", row), name: changes.text("name", row) } : null;
   return html`<section class="change"><h3>${id ? html`<button type="button" class="link" @click=${() => app.openObject(id, { tab: "history" })}>${changeLine(changes, row)}</button>` : `revision ${digits(revision)}`}${row >= 0 && changes.value("indirect", row) ? html` <span class="tag">indirect</span>` : nothing}</h3>
-    ${entry.state === "loading" ? html`<p class="muted">Reading …</p>` : entry.state === "failed" ? failed(entry, () => details?.forget(key)) : html`${entry.value.sentence ? html`<p class="sentence">${visible(entry.value.sentence)}</p>` : nothing}${differencesTable(app, entry.value, id)}`}
+    ${entry.state === "loading" ? html`<p class="muted">Reading …</p>` : entry.state === "failed" ? failed(entry, () => details?.forget(key)) : html`${entry.value.sentence ? html`<p class="sentence">${visible(entry.value.sentence)}</p>` : nothing}${watchesOf(app, entry.value.delivered)}${differencesTable(app, entry.value, id)}`}
   </section>`;
+}
+
+/** The watches of clients that got a change; none before the change is read. @param {App} app @param {number} revision @returns {import("fk/provider_live").Delivered[]} */
+export function deliveredTo(app, revision) {
+  details ??= new Lazy(app);
+  const entry = details.get(`c${revision}`, () => app.provider.change(revision));
+  return entry.state === "done" ? (entry.value.delivered ?? []) : [];
+}
+
+/** @param {App} app @param {import("fk/provider_live").Delivered[]} delivered */
+function watchesOf(app, delivered) {
+  if (!delivered?.length) return nothing;
+  return html`<p class="delivered">Delivered to ${delivered.slice(0, 20).map((one) => html`<button type="button" class="link" @click=${() => app.open("requests", [String(one.request)], { section: "deliveries" })}>${visible(one.actor)} #${one.request}</button> <span class="muted mono">${time(one.time)}</span> `)}${delivered.length > 20 ? html`and ${plural(delivered.length - 20, "more watch")}` : nothing}</p>`;
 }
 
 /** @param {App} app @param {number} row @param {any} one */

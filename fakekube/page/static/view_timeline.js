@@ -12,7 +12,7 @@ import { SHAPES, actorCell, changeKind, changeLine, codeClass, markKind, nameOf,
 import { Grid } from "fk/table";
 import { HEAD_HEIGHT, LABEL_WIDTH, LANE_HEIGHT, Painter, drawMinimap, layout, palette } from "fk/timeline_canvas";
 import { TimelineModel } from "fk/timeline_model";
-import { changeDetail, emptyRequests, requestPanel } from "fk/view_requests";
+import { changeDetail, deliveredTo, emptyRequests, requestPanel } from "fk/view_requests";
 
 /** @typedef {import("fk/app").App} App */
 
@@ -287,8 +287,17 @@ function draw(app) {
   const model = modelOf(app);
   const view = viewport(model);
   painter.resize(/** @type {HTMLElement} */ (canvas.parentElement).clientWidth, layout(model).height);
-  painter.draw(model, view, { selected: selectedIndex(app, model), hovered: state.hovered, at: app.at, range: app.range, drag: state.drag });
+  const selected = selectedIndex(app, model);
+  painter.draw(model, view, { selected, delivered: deliveries(app, model, selected), hovered: state.hovered, at: app.at, range: app.range, drag: state.drag });
   if (minimap) drawMinimap(minimap, model, view, /** @type {any} */ (palette(canvas)));
+}
+
+/** The requests of the watches that got the selected change. @param {App} app @param {TimelineModel} model @param {number} selected @returns {Set<number>} */
+function deliveries(app, model, selected) {
+  const entry = selected < 0 ? undefined : model.entries[selected];
+  if (entry === undefined || !(isChange(entry) || app.store.requests.value("writes", entry) > 0)) return new Set();
+  const revision = isChange(entry) ? app.store.changes.value("revision", rowOf(entry)) : app.store.requests.value("rev", entry);
+  return new Set(deliveredTo(app, revision).map((one) => one.request));
 }
 
 /** @param {App} app @param {HTMLCanvasElement} canvas */

@@ -86,6 +86,8 @@ class WatchStream:
         self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
         self.source: Source = self._conversions or scope.bucket
         self.ended = False
+        self.delivered: list[int] | None = None
+        """The revisions of the objects in the first frames of the latest `take`, if an observer has set a list."""
 
     @staticmethod
     def _has_full_key(scope: Scope) -> bool:
@@ -189,6 +191,8 @@ class WatchStream:
         for number, record in enumerate(self._initial, 1):
             if self._shows(record.key, record.value):
                 frames.append(self._encoder.added(record))
+                if self.delivered is not None:
+                    self.delivered.append(record.revision)
             if len(frames) >= PORTION or (not number % _BATCH and time.monotonic() >= end):
                 self._interrupt()
                 return frames
@@ -213,6 +217,8 @@ class WatchStream:
                 frame = self._frame(event)
                 if frame is not None:
                     frames.append(frame)
+                    if self.delivered is not None:
+                        self.delivered.append(event.revision)
             if len(events) < _BATCH:
                 break
             now = time.monotonic()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -172,6 +174,42 @@ def test_a_wrong_token_opens_nothing(closed: Cluster, token: str) -> None:
     assert ask(closed, "GET", f"/fakekube/?token={quote(token)}")[0] in (401, 403)
     assert ask(closed, "GET", "/fakekube/v1/info", headers={"Cookie": f"fakekube={quote(token)}"})[0] in (401, 403)
     assert ask(closed, "GET", "/fakekube/v1/info", headers={"Cookie": ";;=;"})[0] in (401, 403)
+
+
+@pytest.mark.parametrize("options", [{"tls": True}, {"host": "0.0.0.0"}, {}])
+def test_the_port_of_the_page_needs_the_token_and_has_no_kubernetes_api(options: dict[str, Any]) -> None:
+    with Cluster(profile="apiserver", **options) as cluster:
+        address = urlsplit(cluster.serve_page())
+        assert address.hostname == "127.0.0.1"
+
+        def fetch(method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+            connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=10)
+            connection.request(method, path, None, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+            connection.close()
+            return found
+
+        assert fetch("GET", "/fakekube/")[0] == 401
+        assert fetch("GET", "/fakekube/v1/info")[0] == 401
+        assert fetch("POST", "/fakekube/v1/clock/hold", X_Fakekube="page")[0] == 401
+        assert fetch("GET", "/api/v1/namespaces")[0] == 404
+        assert fetch("GET", "/version")[0] == 404
+        code, headers, _ = fetch("GET", f"/fakekube/?{address.query}")
+        assert code == 303
+        assert "Secure" not in headers["set-cookie"]
+        cookie = headers["set-cookie"].partition(";")[0]
+        assert fetch("GET", "/fakekube/", Cookie=cookie)[0] == 200
+        info = json.loads(fetch("GET", "/fakekube/v1/info", Cookie=cookie)[2])
+        assert info["url"] == cluster.url
+        assert fetch("GET", "/fakekube/v1/info", Cookie=cookie, Host="evil.example")[0] == 403
+        assert fetch("GET", "/fakekube/v1/info", Cookie=cookie, Sec_Fetch_Site="same-site")[0] == 403
+        assert fetch("POST", "/fakekube/v1/clock/hold", Cookie=cookie)[0] == 403
+        assert not cluster.clock.held
+        assert fetch("POST", "/fakekube/v1/clock/hold", Cookie=cookie, X_Fakekube="page")[0] == 200
+        port = address.port or 0
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", port), timeout=2)
 
 
 def test_no_token_is_needed_on_loopback(cluster: Cluster) -> None:
