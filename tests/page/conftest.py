@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from tests.page.rows import wait
+from tests.page.rows import wait_until_loaded
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `page`)")
 
@@ -57,16 +57,17 @@ class Watched:
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens addresses: `page = open_page(cluster.page_url)`; waits until the rows are there."""
+    """Opens addresses: `page = open_page(cluster.page_url)`; waits until the rows are there, if `waits` is not false."""
     contexts, watched = [], []
 
-    def opened(address: str, **options: Any) -> Any:
+    def opened(address: str, waits: bool = True, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         one = Watched(context.new_page())
         watched.append(one)
         one.page.goto(address)
-        wait(one.page, "!!globalThis.fakekube?.loaded && globalThis.fakekube.connection.state !== 'connecting'")
+        if waits:
+            wait_until_loaded(one.page)
         return one.page
 
     yield opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-__all__ = ["table", "visible_rows", "wait"]
+__all__ = ["Person", "table", "visible_rows", "wait", "wait_until_loaded"]
 
 _TABLE = """([name, columns]) => {
   const table = fakekube.store[name];
@@ -32,3 +32,29 @@ def wait(page: Any, expression: str, arg: Any = None, seconds: float = 15.0) -> 
     while not page.evaluate(expression, arg):
         assert time.monotonic() < end, f"never true: {expression}; {page.evaluate('document.body.innerText')[:2000]}"
         page.wait_for_timeout(30)
+
+
+def wait_until_loaded(page: Any) -> None:
+    """Waits until the rows of a page are there."""
+    wait(page, "!!globalThis.fakekube?.loaded && globalThis.fakekube.connection.state !== 'connecting'")
+
+
+class Person:
+    """Somebody with a keyboard only. A chord (`Control+k`), a sequence of keys of one shortcut (`g t`) and a text are an action each."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.actions = 0
+
+    def press(self, keys: str) -> None:
+        """Presses the keys of one shortcut, separated by spaces; `Space` is the space bar."""
+        self.actions += 1
+        for key in keys.split(" "):
+            self.page.keyboard.press(key)
+
+    def command(self, text: str) -> None:
+        """Opens the command line, types a command, and runs it: three actions."""
+        self.actions += 3
+        self.page.keyboard.press("Control+k")
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")

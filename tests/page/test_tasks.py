@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from tests.page.rows import visible_rows, wait
+from tests.page.rows import Person, visible_rows, wait
 from tests.unit.seen import config_map, deployment
 
 Open = Callable[..., Any]
@@ -36,10 +36,13 @@ def test_t1_why_did_my_operator_fight(cluster: Cluster, open_page: Open) -> None
     fight(cluster)
     page = open_page(cluster.page_url)
     page.wait_for_selector(".finding button")
-    page.focus(".finding button")
     assert "alternated between" in page.inner_text(".finding button")
-    page.keyboard.press("Enter")
+    person = Person(page)
+    person.press("g f")
+    page.wait_for_selector(".finding button:focus")
+    person.press("Enter")
     page.wait_for_selector("table.versions")
+    assert person.actions == 2
     assert "tab=history" in page.url
     assert "path=spec.replicas" in page.url
     strip = page.inner_text(".strip")
@@ -53,11 +56,10 @@ def test_t2_what_happened_between_two_revisions(cluster: Cluster, open_page: Ope
     for number in range(8):
         cluster.create(config_map(f"a-{number}"))
     page = open_page(cluster.page_url)
-    page.keyboard.press("Control+k")
-    page.keyboard.type(f"range {first + 2}..{first + 4}")
-    page.keyboard.press("Enter")
-    page.keyboard.press("g")
-    page.keyboard.press("r")
+    person = Person(page)
+    person.command(f"range {first + 2}..{first + 4}")
+    person.press("g r")
+    assert person.actions == 4
     wait(page, "document.querySelectorAll('.grid-body .grid-row').length === 3")
     assert ["a-1" in visible_rows(page)[0], "a-3" in visible_rows(page)[2]] == [True, True]
     same_after_reload(page, ".grid-body")
@@ -68,7 +70,9 @@ def test_t3_a_rollout_is_played_with_a_sentence_for_each_change(open_page: Open)
         cluster.create(deployment("web", 2))
         cluster.settle()
         page = open_page(cluster.page_url)
-        page.keyboard.press(" ")
+        person = Person(page)
+        person.press("Space")
+        assert person.actions == 1
         page.wait_for_selector(".sentence")
         before = page.inner_text(".sentence")
         wait(page, "(before) => document.querySelector('.sentence')?.innerText !== before", before)
@@ -78,16 +82,18 @@ def test_t3_a_rollout_is_played_with_a_sentence_for_each_change(open_page: Open)
 
 def test_t4_inject_410_gone(cluster: Cluster, open_page: Open) -> None:
     page = open_page(cluster.page_url)
-    page.keyboard.press("Control+k")
-    page.keyboard.type("gone pods")
-    page.keyboard.press("Enter")
+    person = Person(page)
+    person.command("gone pods")
+    assert person.actions == 3
     wait(page, "fakekube.faults.length === 1")
     (fault,) = cluster.faults
     assert str(fault.action) == "gone()"
-    page.keyboard.press("g")
-    page.keyboard.press("c")
-    page.focus("[role=switch][aria-checked=true]")
-    page.keyboard.press("Enter")
+    person.press("g c")
+    page.wait_for_selector("[role=switch]:focus")
+    while page.evaluate("document.activeElement.getAttribute('aria-checked')") != "true":
+        person.press("Tab")
+        assert person.actions < 60
+    person.press("Enter")
     wait(page, "fakekube.faults.length === 0")
     assert len(cluster.faults) == 0
 
@@ -95,9 +101,9 @@ def test_t4_inject_410_gone(cluster: Cluster, open_page: Open) -> None:
 def test_t5_the_clock_moves_by_an_hour(cluster: Cluster, open_page: Open) -> None:
     before = cluster.clock.now()
     page = open_page(cluster.page_url)
-    page.keyboard.press("Control+k")
-    page.keyboard.type("clock +1h")
-    page.keyboard.press("Enter")
+    person = Person(page)
+    person.command("clock +1h")
+    assert person.actions == 3
     wait(page, "fakekube.clock?.held && [...document.querySelectorAll('.fact')].some((one) => one.textContent.includes('held'))")
     assert 3600 <= (cluster.clock.now() - before).total_seconds() < 3700
 
@@ -106,9 +112,9 @@ def test_t6_which_manager_owns_which_field(cluster: Cluster, open_page: Open) ->
     fight(cluster)
     page = open_page(f"{cluster.page_url}#/objects")
     wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("deployments web")
-    page.keyboard.press("Enter")
+    person = Person(page)
+    person.command("deployments web")
+    assert person.actions == 3
     page.wait_for_selector(".field-line")
     lines = page.eval_on_selector_all(".field-line", "(all) => all.map((one) => one.innerText.replace(/\\s+/g, ' '))")
     replicas = next(line for line in lines if "replicas:" in line)
@@ -122,9 +128,9 @@ def test_t7_compare_two_revisions(cluster: Cluster, open_page: Open) -> None:
     cluster.patch("configmaps", "kept", {"data": {"x": "2"}})
     cluster.create(config_map("new"))
     page = open_page(cluster.page_url)
-    page.keyboard.press("Control+k")
-    page.keyboard.type(f"diff {first}..{cluster.rows.revision}")
-    page.keyboard.press("Enter")
+    person = Person(page)
+    person.command(f"diff {first}..{cluster.rows.revision}")
+    assert person.actions == 3
     page.wait_for_selector(".compare-table tbody tr")
     text = page.inner_text(".compare")
     assert "+ 1 added" in text
@@ -166,7 +172,10 @@ def test_t9_why_a_client_was_judged(report: str, open_page: Open) -> None:
     text = page.inner_text(".verdicts")
     assert text.index("W5") < text.index("W1")
     assert "a client lists again" in text
-    page.focus(".verdict.fail .primary")
-    page.keyboard.press("Enter")
+    person = Person(page)
+    person.press("g e")
+    page.wait_for_selector(".verdict.fail .primary:focus")
+    person.press("Enter")
+    assert person.actions == 2
     wait(page, "fakekube.route.view === 'timeline' && fakekube.store.requests.count > 0")
     assert "my-operator" in str(visible_rows(page))

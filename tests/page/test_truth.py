@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+import copy
+import gzip
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakekube import Cluster
+from fakekube.controllers.client import ApiError
 from fakekube.powers.differences import differences
 from fakekube.powers.field_owners import field_owners
-from tests.page.rows import table, wait
+from tests.page.rows import table, wait, wait_until_loaded
 from tests.unit.seen import columns, config_map, deployment
 
 Open = Callable[..., Any]
@@ -54,50 +61,166 @@ CHANGES = [
     "reason",
 ]
 
-OBJECTS = """async (at) => {
+#: One step of a history: the client, what it does, to which object, at which field, with which value.
+Step = tuple[str, str, str, str, Any]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["one/1", "two/1"]),
+        st.sampled_from(["create", "merge", "merge", "merge", "delete", "containers", "apply"]),
+        st.sampled_from(["a-0", "a-1"]),
+        st.sampled_from("xyz"),
+        st.sampled_from(["1", "2\n3\n", None, "<b>", "\u202e", ""]),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+def perform(cluster: Cluster, steps: list[Step]) -> None:
+    """Sends the requests of a history; those that are refused are rows, too."""
+    core, apps = "/api/v1/namespaces/default/configmaps", "/apis/apps/v1/namespaces/default/deployments"
+    for agent, kind, name, key, value in steps:
+        client = cluster.client_of(agent)
+        with suppress(ApiError):
+            if kind == "create":
+                client.call("POST", core, config_map(name, x=key))
+                client.call("POST", apps, deployment(name))
+            elif kind == "delete":
+                client.call("DELETE", f"{core}/{name}")
+            elif kind == "merge":
+                client.call("PATCH", f"{core}/{name}", {"data": {key: value}}, content_type="application/merge-patch+json")
+            elif kind == "containers":
+                added = {"name": f"side-{key}", "image": str(value), "ports": [{"containerPort": 80 + ord(key)}]}
+                patch = {"spec": {"replicas": ord(key), "template": {"spec": {"containers": [added]}}}}
+                client.call("PATCH", f"{apps}/{name}", patch, content_type="application/strategic-merge-patch+json")
+            else:
+                applied = {**config_map(name, **{key: str(value)}), "metadata": {"name": name, "labels": {f"a.b/{key}": "v"}}}
+                query = {"fieldManager": agent.partition("/")[0], "force": "true"}
+                client.call("PATCH", f"{core}/{name}", applied, query, content_type="application/apply-patch+yaml")
+
+
+LISTED = """async (revisions) => {
   const found = [];
-  for (const {strings, columns} of await fakekube.provider.objects(at)) columns.name.forEach((name, row) =>
-    strings[columns.resource[row]] === 'configmaps' && strings[columns.namespace[row]] === 'default' && found.push([strings[name], Number(columns.revision[row])]));
+  for (const at of revisions) {
+    const rows = [];
+    for (const {strings, columns} of await fakekube.provider.objects(at)) columns.name.forEach((name, row) =>
+      ['configmaps', 'deployments.apps'].includes(strings[columns.resource[row]]) && strings[columns.namespace[row]] === 'default' &&
+        rows.push([strings[columns.resource[row]], strings[name], Number(columns.revision[row])]));
+    found.push(rows.sort());
+  }
   return found;
+}"""
+COMPUTED = """async (pairs) => {
+  const [{diff}, {ownersOf}] = [await import('fk/diff'), await import('fk/owners')];
+  return pairs.map(([old, now]) => [diff(old, now), Object.fromEntries(ownersOf(now))]);
 }"""
 
 
-def history(cluster: Cluster, seed: int, steps: int = 25) -> None:
-    """Writes at random."""
-    dice = random.Random(seed)
-    clients = [cluster.client_of(name) for name in ("one/1", "two/1", "three/1")]
-    for _ in range(steps):
-        client, name = dice.choice(clients), f"a-{dice.randrange(4)}"
-        path = f"/api/v1/namespaces/default/configmaps/{name}"
-        kind = dice.choice(["create", "patch", "patch", "delete", "apply"])
-        try:
-            if kind == "create":
-                client.call("POST", path.rpartition("/")[0], config_map(name, x=str(dice.random())))
-            elif kind == "delete":
-                client.call("DELETE", path)
-            else:
-                value: Any = dice.choice(["1", "2\n3\n", None, "<b>"])
-                client.call("PATCH", path, {"data": {dice.choice("xyz"): value}}, content_type="application/merge-patch+json")
-        except Exception:
-            continue  # refused requests are rows, too
+Known = tuple[list[dict[str, Any]], list[dict[str, Any]], Any]
+"""Rows of requests and changes, and findings, before the comparison sends requests of its own."""
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_rows_and_objects_at_every_revision(cluster: Cluster, open_page: Open, trace: Callable[[], str], seed: int) -> None:
-    start = int(cluster.rows.revision)
-    history(cluster, seed)
-    pages = [open_page(cluster.page_url), open_page(trace())]
-    expected, changes = columns(cluster.rows.requests()), columns(cluster.rows.changes())
-    for page in pages:
-        assert table(page, "requests", REQUESTS) == [{name: row[name] for name in REQUESTS} for row in expected]
-        assert table(page, "changes", CHANGES) == [{name: row[name] for name in CHANGES} for row in changes]
-    for revision in range(start, int(cluster.rows.revision) + 1, 3):
-        listed = cluster.at(revision).list("configmaps", namespace="default")
-        for page in pages:
-            rows = page.evaluate(OBJECTS, revision)
-            assert sorted(map(tuple, rows)) == [
-                (one["metadata"]["name"], int(one["metadata"]["resourceVersion"])) for one in listed
-            ]
+def what_python_knows(cluster: Cluster) -> Known:
+    findings = json.loads(json.dumps([one.data() for one in cluster.findings()]))
+    return columns(cluster.rows.requests()), columns(cluster.rows.changes()), findings
+
+
+def compare_with_python(cluster: Cluster, page: Any, start: int, known: Known) -> None:
+    """Compares all that a page has with what Python computes."""
+    expected, changes, findings = known
+    assert page.evaluate("fakekube.provider.findings()") == findings
+    assert table(page, "requests", REQUESTS) == [{name: row[name] for name in REQUESTS} for row in expected]
+    assert table(page, "changes", CHANGES) == [{name: row[name] for name in CHANGES} for row in changes]
+    revisions = list(range(start, int(cluster.rows.revision) + 1))
+    listed = []
+    for revision in revisions:
+        then = cluster.at(revision)
+        objects = [("configmaps", one) for one in then.list("configmaps", namespace="default")]
+        objects += [("deployments.apps", one) for one in then.list("deployments", namespace="default")]
+        listed.append(sorted([kind, one["metadata"]["name"], int(one["metadata"]["resourceVersion"])] for kind, one in objects))
+    assert [sorted(rows) for rows in page.evaluate(LISTED, revisions)] == listed
+    pairs = []
+    for kind, name in [(kind, name) for kind in ("configmaps", "deployments") for name in ("a-0", "a-1")]:
+        with suppress(ApiError, LookupError):
+            pairs += [[old.object, new.object] for old, new in pairwise(cluster.history(kind, name))]
+    for (old, new), (shown, owners) in zip(pairs, page.evaluate(COMPUTED, pairs), strict=True):
+        assert shown == [one.data() for one in differences(old, new)]
+        assert owners == field_owners(new)
+
+
+def test_histories_are_shown_as_python_computes_them(open_page: Open, tmp_path: Path) -> None:
+    page = open_page("about:blank", waits=False)
+    numbers = itertools.count()
+
+    @settings(max_examples=30, derandomize=True, deadline=None, database=None)
+    @given(STEPS)
+    def run(steps: list[Step]) -> None:
+        number = next(numbers)
+        with Cluster(profile="apiserver") as cluster:
+            cluster.keep_changes()
+            start = int(cluster.rows.revision)
+            perform(cluster, steps)
+            known = what_python_knows(cluster)
+            addresses = [cluster.page_url]
+            if number % 3 == 0:
+                addresses.append(cluster.trace(tmp_path / f"trace-{number}.html").as_uri())
+            for address in addresses:
+                page.goto(address)
+                wait_until_loaded(page)
+                compare_with_python(cluster, page, start, known)
+            page.goto("about:blank")  # leaves the live stream before the cluster stops
+
+    run()
+
+
+RECORDED = Path(__file__).parents[2] / "fixtures" / "recorded"
+
+
+def test_owners_of_recorded_objects_are_those_of_python(open_page: Open, trace: Callable[[], str]) -> None:
+    """Each leaf of every fieldsV1 that a real server sent belongs to one path, the same in the page and in Python."""
+
+    def find_objects(value: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(value, dict):
+            if isinstance(value.get("metadata"), dict) and value["metadata"].get("managedFields"):
+                yield value
+            for inner in value.values():
+                yield from find_objects(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from find_objects(inner)
+
+    objects: dict[str, Any] = {}
+    for path in sorted(RECORDED.glob("*.json.gz")):
+        for one in find_objects(json.loads(gzip.decompress(path.read_bytes()))):
+            objects.setdefault(json.dumps(one["metadata"]["managedFields"], sort_keys=True), one)
+    chosen = list(objects.values())[:400]
+    assert len(chosen) > 20
+    page = open_page(trace())
+    shown = page.evaluate(
+        "async (all) => { const {ownersOf} = await import('fk/owners'); return all.map((one) => Object.fromEntries(ownersOf(one))); }",
+        chosen,
+    )
+    for one, owners in zip(chosen, shown, strict=True):
+        assert owners == field_owners(one)
+
+
+def test_co_owners_and_items_of_associative_lists(cluster: Cluster, open_page: Open) -> None:
+    """The two cases that users of kubectl-blame reported."""
+    path = "/apis/apps/v1/namespaces/default/deployments/web"
+    web = {"name": "web", "image": "nginx"}
+    first = {**deployment("web"), "spec": {**deployment("web")["spec"], "replicas": 2}}
+    for manager, containers in (("one", [web]), ("two", [web, {"name": "side", "image": "busybox"}])):
+        body = copy.deepcopy(first)
+        body["spec"]["template"]["spec"]["containers"] = containers
+        cluster.client_of(f"{manager}/1").call(
+            "PATCH", path, body, {"fieldManager": manager}, content_type="application/apply-patch+yaml"
+        )
+    page = open_page(f"{cluster.page_url}#/objects/deployments.apps/default/web")
+    page.wait_for_selector(".field-line")
+    lines = page.eval_on_selector_all(".field-line", "(all) => all.map((one) => one.innerText.replace(/\\s+/g, ' '))")
+    assert next(line for line in lines if "replicas: 2" in line).startswith("one +1")
+    assert next(line for line in lines if "image: nginx" in line).startswith("one +1")
+    assert next(line for line in lines if "image: busybox" in line).startswith("two ")
 
 
 def test_differences_and_owners_are_those_of_python(cluster: Cluster, open_page: Open) -> None:

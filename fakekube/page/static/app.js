@@ -64,6 +64,10 @@ export class App {
     this.pins = [];
     this.presenting = false;
     this.filterError = "";
+    /** The text of the parsed filter. @type {string | undefined} */ this.filterText = undefined;
+    /** What the derived rows were derived from. @type {string | undefined} */ this.rowsKey = undefined;
+    /** The revisions of the changes in the filter, of these entries (fk/play). @type {{entries: Int32Array, revisions: number[]} | undefined} */
+    this.filtered = undefined;
     this.objects = new ObjectsModel(this);
     this.paths = new ChangedPaths(this);
     /** Actors of clients in the order of their appearance: each has a hue. @type {Map<string, number> | undefined} */

@@ -59,7 +59,7 @@ export function suggestions(app, text) {
   return found.slice(0, 12);
 }
 
-/** @param {App} app @param {typeof COMMANDS[number]} command */
+/** @param {App} app @param {{syntax: string, pattern: RegExp, run: (app: App, match: RegExpExecArray) => void}} command */
 function runSyntax(app, command) {
   const match = command.pattern.exec(command.syntax);
   if (match) command.run(app, match);

@@ -57,6 +57,7 @@ const TERM = /(-?)(?:([A-Za-z]+)([:<>]))?((?:"(?:[^"\\]|\\.)*"|[^\s"])*)(\S*)/y;
  * @returns {Filter}
  */
 export function parseFilter(text) {
+  /** @type {Filter["terms"]} */
   const terms = [];
   for (let position = 0; ; ) {
     while (/\s/.test(text.charAt(position))) position++;
@@ -67,7 +68,7 @@ export function parseFilter(text) {
     const problem = rest ? `unfinished quote: ${whole}` : problemOf(key.toLowerCase(), operator, value);
     if (problem) return { terms: [], error: problem };
     const values = splitValues(value);
-    terms.push({ text: whole, negated: minus === "-", key: key.toLowerCase(), operator, values, start: position, end: position + whole.length });
+    terms.push({ text: whole, negated: minus === "-", key: key.toLowerCase(), operator: /** @type {":" | ">" | "<"} */ (operator), values, start: position, end: position + whole.length });
     position += whole.length;
   }
 }

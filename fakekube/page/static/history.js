@@ -114,6 +114,7 @@ function small(one) {
 
 /** The values of a path over all versions: one cell for each value. @param {App} app @param {Row[]} rows @param {string} path */
 function fieldStrip(app, rows, path) {
+  /** @type {{text: string, row: Row}[]} */
   const cells = [];
   for (const row of rows) {
     const value = row.type === "DELETED" ? undefined : valueAt(row.object, path);

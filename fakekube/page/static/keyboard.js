@@ -18,10 +18,11 @@ export function handleKey(app, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || app.dialog || app.commandOpen) return;
   if (event.key === "Escape") return escape(app, event);
   if (isField(event.target) || app.preferences.get("shortcuts") === "off") return;
-  if (leader && performance.now() - leader < 1500 && VIEWS[event.key]) {
+  if (leader && performance.now() - leader < 1500 && (VIEWS[event.key] || event.key === "f")) {
     leader = 0;
     event.preventDefault();
-    openView(app, VIEWS[event.key]);
+    if (event.key === "f") openFindings(app);
+    else openView(app, VIEWS[event.key]);
     return;
   }
   leader = event.key === "g" ? performance.now() : 0;
@@ -57,6 +58,13 @@ function openView(app, view) {
   if (view === "report" && !app.report) return;
   app.open(view);
   requestAnimationFrame(() => requestAnimationFrame(() => app.view.focus?.(app)));
+}
+
+/** Shows the findings, which are beside the Timeline, and moves to the first. @param {import("fk/app").App} app */
+function openFindings(app) {
+  app.open("timeline", [], { sel: undefined });
+  if (!app.findings.length) app.notice("There are no findings.");
+  requestAnimationFrame(() => requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(".finding button"))?.focus()));
 }
 
 /** Leaves a field, then closes the panel, then the presentation. @param {import("fk/app").App} app @param {KeyboardEvent} event */

@@ -189,7 +189,7 @@ function logsTab(app, id, value) {
   const key = `${id.namespace}/${id.name}/${container}`;
   const entry = logs.get(key, () => app.provider.call(`pods/${encodeURIComponent(id.namespace)}/${encodeURIComponent(id.name)}/log?container=${encodeURIComponent(container)}`));
   const text = entry.state === "done" ? logText(entry.value) : "";
-  const lines = text.split("\n").filter((line) => !logSearch || line.includes(logSearch));
+  const lines = text.split("\n").filter((/** @type {string} */ line) => !logSearch || line.includes(logSearch));
   return html`<div class="toolbar"><label>container <select @change=${(/** @type {Event} */ event) => app.set({ container: /** @type {HTMLSelectElement} */ (event.target).value })}>${containers.map((one) => html`<option ?selected=${one === container}>${visible(one)}</option>`)}</select></label>
       <label>search <input type="search" .value=${logSearch} @input=${(/** @type {Event} */ event) => { logSearch = /** @type {HTMLInputElement} */ (event.target).value; app.render(); }}></label>
       <button type="button" @click=${() => logs?.forget(key)}>Read again</button><button type="button" @click=${() => copy(app, text, "Log copied")}>Copy</button></div>

@@ -13,6 +13,7 @@ export class ObjectsModel {
     this.loadedAt = /** @type {number | null | undefined} */ (undefined);
     /** @type {Map<number, number>} uid → row */ this.rowOfUid = new Map();
     this.version = 0;
+    /** The version of which the forest was made. @type {number | undefined} */ this.forestVersion = undefined;
     this.problem = "";
   }
 

@@ -12,17 +12,16 @@ export const SPEEDS = [1, 3, 10];
 export function filteredRevisions(app) {
   const { entries } = app.rows;
   const { changes, requests } = app.store;
-  if (app.revisionsOf !== entries) {
-    app.revisionsOf = entries;
+  if (app.filtered?.entries !== entries) {
     const found = new Set();
     for (const entry of entries) {
       const row = rowOf(entry);
       if (isChange(entry)) found.add(changes.columns.revision[row]);
       else for (let index = 0; index < requests.columns.writes[row]; index++) found.add(requests.columns.rev[row] + index);
     }
-    app.revisionsValue = [...found].sort((one, other) => one - other);
+    app.filtered = { entries, revisions: [...found].sort((one, other) => one - other) };
   }
-  return app.revisionsValue;
+  return app.filtered.revisions;
 }
 
 /** Moves the cursor to the previous or next change. @param {import("fk/app").App} app @param {number} step @returns {boolean} whether there was one */

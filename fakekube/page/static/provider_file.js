@@ -50,6 +50,9 @@ export class FileProvider {
     return JSON.parse(await new Response(stream).text());
   }
 
+  /** @type {Promise<any> | undefined} */ bodiesPromise;
+  /** @type {Promise<Map<string, Kept[]>> | undefined} */ versionsPromise;
+
   bodies() {
     this.bodiesPromise ??= this.#decoded("bodies");
     return this.bodiesPromise;

@@ -45,7 +45,7 @@ function header(app) {
       ${app.clock ? html`<span class="fact" title="the cluster's clock">${clockText(app.clock)}</span>` : nothing}
       <span class="fact connection ${app.connection.state}"><span class="dot" aria-hidden="true"></span>${app.connection.text}</span>
       <button type="button" class="quiet search" @click=${() => app.openCommand()}>Go to … <kbd>Ctrl K</kbd></button>
-      <button type="button" class="quiet icon" aria-label="Theme: ${app.preferences.get("theme")}" title="Theme: ${app.preferences.get("theme")}" @click=${() => nextTheme(app)}>${{ dark: "☾", light: "☀" }[app.preferences.get("theme")] ?? "◐"}</button>
+      <button type="button" class="quiet icon" aria-label="Theme: ${app.preferences.get("theme")}" title="Theme: ${app.preferences.get("theme")}" @click=${() => nextTheme(app)}>${/** @type {Record<string, string>} */ ({ dark: "☾", light: "☀" })[app.preferences.get("theme")] ?? "◐"}</button>
       <button type="button" class="quiet icon" aria-label="Help" title="Help (?)" @click=${() => app.openDialog(helpDialog(app))}>?</button>
     </div>
   </header>`;
@@ -192,7 +192,7 @@ function reach(app) {
   const { requests, changes, gaps } = app.store;
   const first = requests.count ? requests.value("number", 0) : 0;
   const parts = [plural(requests.count, "request"), plural(changes.count, "change")];
-  const dropped = app.provider.trace?.limits?.dropped;
+  const dropped = "trace" in app.provider ? app.provider.trace.limits?.dropped : undefined;
   const why = [];
   if (first > 1) why.push("older requests were dropped");
   if (dropped && Object.keys(dropped).length) why.push(`dropped for the size of the file: ${Object.entries(dropped).map(([name, number]) => `${number} ${name}`).join(", ")}`);

@@ -24,6 +24,7 @@ const DENSE = 2;
  * @param {import("fk/timeline_model").TimelineModel} model
  */
 export function layout(model) {
+  /** @type {number[]} */
   const tops = [];
   const groups = [];
   let y = HEAD_HEIGHT;
@@ -64,6 +65,7 @@ export class Painter {
   constructor(canvas, app) {
     this.canvas = canvas;
     this.app = app;
+    /** Where density is drawn. @type {HTMLCanvasElement | undefined} */ this.offscreen = undefined;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   }
 

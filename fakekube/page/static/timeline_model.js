@@ -19,6 +19,18 @@ const IDLE_PART = 0.1;
  */
 
 export class TimelineModel {
+  /** @type {Lane[]} */ lanes = [];
+  /** The lane of each entry. */
+  laneOf = new Int16Array(0);
+  /** The place of each entry. */
+  xs = new Float64Array(0);
+  /** Gaps that were cut. @type {{x: number, seconds: number}[]} */
+  gaps = [];
+  /** @type {{index: number, from: number, to: number, open: boolean, ended: string}[]} */
+  watches = [];
+  /** @type {{x: number, kind: string, text: string, row: number}[]} */
+  marks = [];
+
   /**
    * @param {import("fk/app").App} app
    * @param {"order" | "clock"} axis
@@ -69,7 +81,6 @@ export class TimelineModel {
     const shown = lanes.length > MAX_LANES ? lanes.slice(0, MAX_LANES - 1) : lanes;
     const folded = lanes.slice(shown.length);
     const laneOfActor = new Map(shown.map((lane, index) => [lane.key, index]));
-    /** @type {Lane[]} */
     this.lanes = [...shown];
     if (folded.length) this.lanes.push({ label: `+ ${folded.length} more actors`, actor: "", side: "more", count: folded.reduce((sum, lane) => sum + lane.count, 0) });
     const rest = shown.length;
@@ -95,7 +106,6 @@ export class TimelineModel {
   #places() {
     const { entries } = this;
     this.xs = new Float64Array(entries.length);
-    /** Gaps that were cut. @type {{x: number, seconds: number}[]} */
     this.gaps = [];
     if (this.axis === "order") {
       for (let index = 0; index < entries.length; index++) this.xs[index] = index;
@@ -168,7 +178,6 @@ export class TimelineModel {
     const { requests, strings } = this.app.store;
     const watch = strings.indexes.get("watch") ?? -1;
     const { verb, began, ms, number } = requests.columns;
-    /** @type {{index: number, from: number, to: number, open: boolean, ended: string}[]} */
     this.watches = [];
     this.entries.forEach((entry, index) => {
       if (isChange(entry) || verb[entry] !== watch) return;
@@ -181,7 +190,6 @@ export class TimelineModel {
 
   #marks() {
     const { marks } = this.app.store;
-    /** @type {{x: number, kind: string, text: string, row: number}[]} */
     this.marks = [];
     for (let row = 0; row < marks.count; row++) {
       const index = this.indexAfterRequest(marks.value("after", row));

@@ -55,6 +55,7 @@ function visibleRows(app) {
   return rows.subarray(0, positionOf(requestRevisions.revisions, app.at));
 }
 
+/** @type {{rows: Int32Array, revisions: Float64Array}} */
 let requestRevisions = { rows: new Int32Array(0), revisions: new Float64Array(0) };
 
 /** @param {App} app @param {Int32Array} rows */
