@@ -143,6 +143,9 @@ def _add(
     if old is None and new is None:
         found.reverted.append(shown)
     elif old is None or new is None:
+        if old is None and not backwards:  # what made it, and not who wrote it last
+            made = next((one for one in reversed(changes) if one.type == "ADDED"), last)
+            shown |= {"revision": revision_value(made.revision), "actor": rows.actor(made)[0]}
         (found.added if old is None else found.removed).append(shown)
     else:
         parts = [one for one in differences(old.value.object, new.value.object) if not is_assigned(one.path)]

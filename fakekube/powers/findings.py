@@ -134,7 +134,7 @@ def find(
         *_no_relists(asked),
         *_writes_without_effect(asked),
         *_lost_watches(asked, now),
-        *(Finding("idle fault", f"{fault} never happened{near}") for fault, near in idle_faults),
+        *(Finding("idle fault", " ".join(f"{fault} never happened{near}".split())) for fault, near in idle_faults),
     ]
     return sorted(found, key=lambda one: -len(one.requests) - len(one.changes))[:MAX_FINDINGS]
 

@@ -39,7 +39,7 @@ export function unfoldButton(app, value, lines) {
 
 /** One line of YAML. @param {import("fk/yaml_lines").Line} line */
 export function lineTemplate(line) {
-  return html`<span class="yaml" ${place({ "--depth": String(line.depth + line.dash.length / 2) })}>${line.dash ? html`<span class="y-dash">${line.dash}</span>` : nothing}${line.key ? html`<span class="y-key">${visible(line.key)}</span> ` : nothing}<span class="y-${line.kind}">${visibleLines(line.text)}</span></span>`;
+  return html`<span class="yaml" ${place({ "--depth": String(line.depth) })}>${line.dash ? html`<span class="y-dash">${line.dash}</span>` : nothing}${line.key ? html`<span class="y-key">${visible(line.key)}</span> ` : nothing}<span class="y-${line.kind}">${visibleLines(line.text)}</span></span>`;
 }
 
 /** @param {import("fk/app").App} app @param {any} value @param {{label?: string, marked?: (path: string) => boolean}} [options] */
