@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import is_apply, learned_writes
 from fakekube.checker.edits import OTHERS_LABEL
+from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError
@@ -15,6 +17,7 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.controllers.objects import Object
@@ -39,6 +42,9 @@ class AppliedByOthers(Rule):
     def __init__(self) -> None:
         self.met: set[str] = set()
         """The paths that another manager has applied, too."""
+        self.changed: set[tuple[str, str]] = set()
+        """The resources and names of the children that another manager has changed."""
+        self.mark = -1
 
     def require(self, baseline: Baseline) -> None:
         _applies(baseline)
@@ -52,7 +58,24 @@ class AppliedByOthers(Rule):
                     met.add(exchange.path)
 
             trial.faults.on("patch", resource).intercept(take, label="applied by another manager")
-        trial.stimulate(_add_label)
+        subject = trial.stimulate(_add_label)
+        trial.await_reaction(subject)
+        self._change_children(trial, subject)
+
+    def _change_children(self, trial: Trial, subject: Copy) -> None:
+        """Applies other texts to the children of a copy as another manager: a client that watches them applies them again."""
+        for resource in _applies(trial.baseline):
+            for child in children_of(trial.cluster, subject, resource):
+                metadata = {key: child["metadata"][key] for key in ("name", "namespace") if key in child["metadata"]}
+                parts = {part: copy.deepcopy(child[part]) for part in ("data", "spec") if isinstance(child.get(part), dict)}
+                other = {"apiVersion": child["apiVersion"], "kind": child["kind"], "metadata": metadata, **parts}
+                if any(alter_text(part) for part in parts.values()):
+                    self.mark = trial.trace.mark()
+                    with suppress(ApiError):
+                        trial.cluster.apply(other, field_manager=self.MANAGER, force=True)
+                        self.changed.add((resource, str(metadata["name"])))
+        if self.changed:
+            trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
 
     def judge(self, trial: Trial) -> Verdict:
         for call in trial.trace.since(trial.provoked_at):
@@ -78,7 +101,12 @@ class AppliedByOthers(Rule):
         given_up = self._judge_giving_up(trial)
         if given_up is not None:
             return given_up
-        return Verdict.success() if self.met else Verdict.not_exercised("the client applied no object that existed")
+        again = [
+            call
+            for call in trial.trace.since(self.mark)
+            if is_apply(call) and call.succeeded and (call.resource, call.name) in self.changed
+        ]
+        return Verdict.success() if self.met or again else Verdict.not_exercised("the client applied no object that existed")
 
     def _judge_giving_up(self, trial: Trial) -> Verdict | None:
         """Judges whether the client leaves a conflict of managers as it is: it forces no apply, and has not done so later."""

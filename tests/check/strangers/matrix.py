@@ -22,8 +22,8 @@ from pathlib import Path
 from defects import DEFECTS
 
 HERE = Path(__file__).parent
-WIDGETS = {"apply", "generate", "several", "lead", "stream"}
-PROGRAMS = ("watch", "put", "patch", "apply", "generate", "several", "lead", "pages", "stream")
+WIDGETS = {"apply", "generate", "several", "lead", "stream", "family"}
+PROGRAMS = ("watch", "put", "patch", "apply", "generate", "several", "lead", "pages", "stream", "family")
 
 
 def check(program: str, defect: str, options: list[str]) -> tuple[dict[str, tuple[str, str]], float]:
@@ -32,7 +32,8 @@ def check(program: str, defect: str, options: list[str]) -> tuple[dict[str, tupl
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "fakekube", "check", *options, "--sample", str(sample), "--report", str(report), "--"]
-        command += [sys.executable, str(HERE / "programs.py"), program, *(["--defect", defect] if defect else [])]
+        script = ["family.py"] if program == "family" else ["programs.py", program]
+        command += [sys.executable, str(HERE / script[0]), *script[1:], *(["--defect", defect] if defect else [])]
         begun = time.monotonic()
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
