@@ -1,4 +1,4 @@
-"""A correct operator of another make: asyncio and httpx, streams of lines, children by apply, status by PUT, no finalizer.
+"""A correct operator of another make: asyncio and HTTP by hand, children by apply, status by PUT, no finalizer.
 
     KUBECONFIG=… python tests/check/strangers/family.py
 
@@ -16,11 +16,11 @@ import random
 import ssl
 import time
 from base64 import b64decode
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-import httpx
 import yaml
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 CORE, WIDGETS = "/api/v1", "/apis/checked.dev/v1"
 MANAGER = "family"
 #: What goes wrong with a request that may be sent again.
-TROUBLE = (httpx.HTTPError, ssl.SSLError, json.JSONDecodeError)
+TROUBLE = (OSError, EOFError, asyncio.TimeoutError, asyncio.LimitOverrunError, ValueError, IndexError)
 
 
 class Refused(Exception):
@@ -61,53 +61,75 @@ class Pause:
         return self._last
 
 
+class Response:
+    """The head of an answer, and its body in pieces as they arrive."""
+
+    def __init__(self, status: int, headers: dict[str, str], reader: asyncio.StreamReader) -> None:
+        self.status, self.headers, self._reader = status, headers, reader
+
+    async def pieces(self, timeout: float) -> AsyncIterator[bytes]:
+        if "chunked" in self.headers.get("transfer-encoding", ""):
+            while size := int(await asyncio.wait_for(self._reader.readline(), timeout), 16):
+                yield (await asyncio.wait_for(self._reader.readexactly(size + 2), timeout))[:-2]
+        elif "content-length" in self.headers:
+            yield await asyncio.wait_for(self._reader.readexactly(int(self.headers["content-length"])), timeout)
+        else:
+            while piece := await asyncio.wait_for(self._reader.read(65536), timeout):
+                yield piece
+
+    async def whole(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces(10.0)])
+
+
 class Server:
-    """The API server of the kubeconfig."""
+    """The API server of the kubeconfig; each request has a connection of its own."""
 
     def __init__(self) -> None:
         config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
         cluster, self._user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        verify: Any = True
-        if "certificate-authority-data" in cluster:
-            verify = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-        elif "certificate-authority" in cluster:
-            verify = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        self._url = urlsplit(cluster["server"])
+        self._tls: ssl.SSLContext | None = None
+        if self._url.scheme == "https":
+            authority = cluster.get("certificate-authority-data")
+            text = b64decode(authority).decode() if authority else Path(cluster["certificate-authority"]).read_text()
+            self._tls = ssl.create_default_context(cadata=text)
         self._token, self._read_at = str(self._user.get("token") or ""), -1000.0
-        limits = httpx.Limits(max_connections=50, max_keepalive_connections=5)
-        self._http = httpx.AsyncClient(
-            base_url=cluster["server"], verify=verify, limits=limits, timeout=10.0, headers={"User-Agent": "family/2.1"}
-        )
 
-    def _headers(self) -> dict[str, str]:
+    @asynccontextmanager
+    async def _open(self, method: str, path: str, body: bytes, kind: str) -> AsyncIterator[Response]:
+        """Yields the answer to a request. Raises Refused and Expired."""
         if "tokenFile" in self._user and time.monotonic() - self._read_at > 20.0:
             self._token, self._read_at = Path(self._user["tokenFile"]).read_text().strip(), time.monotonic()
-        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
-
-    def _check(self, response: httpx.Response) -> None:
-        if response.status_code == 401:
-            self._read_at = -1000.0
-        if response.status_code == 410:
-            raise Expired
-        if response.status_code >= 400:
-            text = response.headers.get("Retry-After", "0")
-            raise Refused(response.status_code, float(text) if text.isdigit() else 0.0)
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {self._url.netloc}", "User-Agent: family/2.1", "Connection: close"]
+        lines += [f"Authorization: Bearer {self._token}"] if self._token else []
+        lines += [f"Content-Type: {kind}", f"Content-Length: {len(body)}"] if body else []
+        opening = asyncio.open_connection(self._url.hostname, self._url.port, ssl=self._tls, limit=1 << 25)
+        reader, writer = await asyncio.wait_for(opening, 10.0)
+        try:
+            writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+            head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10.0)).decode().split("\r\n")
+            pairs = (line.partition(":") for line in head[1:] if line)
+            response = Response(int(head[0].split()[1]), {name.lower(): value.strip() for name, _, value in pairs}, reader)
+            if response.status == 401:
+                self._read_at = -1000.0
+            if response.status == 410:
+                raise Expired
+            if response.status >= 400:
+                text = response.headers.get("retry-after", "0")
+                raise Refused(response.status, float(text) if text.isdigit() else 0.0)
+            yield response
+        finally:
+            writer.close()
 
     async def send(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
-        headers = {**self._headers(), **({"Content-Type": kind} if body is not None else {})}
-        content = None if body is None else json.dumps(body).encode()
-        response = await self._http.request(method, path, content=content, headers=headers)
-        self._check(response)
-        return dict(json.loads(response.content))
+        async with self._open(method, path, b"" if body is None else json.dumps(body).encode(), kind) as response:
+            return dict(json.loads(await response.whole()))
 
     async def follow(self, path: str) -> AsyncIterator[Object]:
         """Yields the events of a watch."""
-        timeout = httpx.Timeout(10.0, read=40.0)
-        async with self._http.stream("GET", path, headers=self._headers(), timeout=timeout) as response:
-            if response.status_code >= 400:
-                await response.aread()
-                self._check(response)
+        async with self._open("GET", path, b"", "") as response:
             rest = b""
-            async for piece in response.aiter_bytes():
+            async for piece in response.pieces(40.0):
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
