@@ -116,8 +116,8 @@ def judge_jitter(streams: Sequence[Stream]) -> Verdict | None:
     return None
 
 
-#: Shorter pauses, in seconds, are too short to compare. So many pauses in a row grow by the same factor if they differ by less than
-#: a part, and some seconds by which a busy machine is late. Random pauses look like this by chance in less than one of a hundred runs.
+#: Shorter pauses, in seconds, are too short to compare. So many pauses in a row grow by the same factor if they differ by less
+#: than a part and the seconds by which a busy machine is late; random pauses look like this in less than one of a hundred runs.
 _SHORTEST_PAUSE, _FACTORS, _EQUAL_FACTORS, _LATENESS, _GROWS = 0.4, 3, 0.03, 0.1, 1.2
 
 
