@@ -72,13 +72,14 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
         if not failures:
             continue
         first, last = failures[0], failures[-1]
-        calls = [call for call in stream.calls if first.at <= call.at <= last.at]
+        within = [call for call in stream.calls if first.at <= call.at <= last.at]
+        calls = within[:1] + [call for before, call in pairwise(within) if not _follows_list(before, call)]
         length = last.at - first.at
         half = first.at + length / 2
-        late = [call for call in calls if call.at >= half]
+        late = [call for call in within if call.at >= half]
         if length < _LEAST_SECONDS:
             continue
-        shown = f"{len(calls)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
+        shown = f"{len(within)} attempts in {length:.1f} s on {stream.key}, {len(late)} of them in the second half"
         if len(late) >= _LEAST_CALLS and len(late) / (length / 2) > _HOT:
             return Verdict.failure(
                 f"no backoff: {shown}", *excerpt(stream.calls), symptom=Symptom.NO_PAUSE, likeness=str(stream.key)
@@ -162,6 +163,11 @@ def _are_equal(pauses: Sequence[float]) -> bool:
 _REFUSALS = frozenset({409, 429, 500, 502, 503, 504})
 #: Pauses are equal if they differ from the median by no more than this part and so many seconds; this part of them has to.
 _EQUAL_PAUSES, _MEASURED, _MOST = 0.03, 0.03, 0.7
+
+
+def _follows_list(before: Call, call: Call) -> bool:
+    """Reports whether a call is the watch after a list that was answered: both are one attempt, however long the client takes."""
+    return call.is_watch and before.is_list and before.succeeded
 
 
 def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:

@@ -243,6 +243,7 @@ class Upgrade(Rule):
     id = "D3"
     name = "minor"
     provocation = "the API server is replaced by one of the next minor"
+    distorts = True  # what a server sends while it stops is not recorded
     obligation = "a client survives an upgrade of the API server: it connects again, and repeats discovery if a version is gone"
     advice = "use versions of groups that both minors serve, retry refused connections, and list again after a 410"
     source = "Kubernetes docs, version skew policy and deprecation policy; KEP-4330 (compatibility versions)"

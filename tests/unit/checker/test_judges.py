@@ -77,7 +77,7 @@ def test_a_watch_is_resumed_from_what_the_client_has_read(
 
 def attempts(*failures: float, then: Sequence[float] = ()) -> Any:
     """A stream with attempts that fail at some times, and others that succeed."""
-    calls = [SimpleNamespace(at=at, fails=True) for at in failures] + [SimpleNamespace(at=at, fails=False) for at in then]
+    calls = [SimpleNamespace(at=at, fails=at in failures, is_watch=True, is_list=False) for at in (*failures, *then)]
     return SimpleNamespace(key="configmaps", calls=calls)
 
 
