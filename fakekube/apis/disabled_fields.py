@@ -13,7 +13,7 @@ Specified by: pkg/registry/**/strategy.go and pkg/api/**/util.go (the functions 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -279,18 +279,67 @@ class _Row:
     used_by: tuple[tuple[_Step, ...], ...]
 
 
+#: The paths of several rows as a tree: the steps below a field or below `[]` and `{}`; None at the end of a path.
+_Tree = dict[str, "_Tree | None"]
+
+
+@dataclass(slots=True, frozen=True)
+class _Disabled:
+    """The rows whose gates are off, and all their paths as one tree, with which an object is searched in one walk."""
+
+    rows: tuple[_Row, ...]
+    fields: _Tree
+
+
 def _drop(emulation: Emulation, key: object, rows: Iterable[GatedFields], obj: Object, old: Object | None) -> None:
-    make: Callable[[Emulation], Sequence[_Row]] = partial(_compile, rows)
-    for row in emulation.compiled(("disabled-fields", key), make):
+    make: Callable[[Emulation], _Disabled] = partial(_compile, rows)
+    disabled = emulation.compiled(("disabled-fields", key), make)
+    if not _holds_any(obj, disabled.fields):
+        return
+    for row in disabled.rows:
         if old is not None and any(_has(old, path) for path in row.used_by):
             continue
         for path in row.drops:
             _remove(obj, path)
 
 
-def _compile(rows: Iterable[GatedFields], emulation: Emulation) -> Sequence[_Row]:
+def _compile(rows: Iterable[GatedFields], emulation: Emulation) -> _Disabled:
     off = [row for row in rows if not emulation.enabled(row.gate)]
-    return [_Row(tuple(map(_steps, row.paths)), tuple(map(_steps, row.used_by or row.paths))) for row in off]
+    compiled = tuple(_Row(tuple(map(_steps, row.paths)), tuple(map(_steps, row.used_by or row.paths))) for row in off)
+    fields: _Tree = {}
+    for row in compiled:
+        for path in row.drops:
+            _add_path(fields, path)
+    return _Disabled(compiled, fields)
+
+
+def _add_path(tree: _Tree, path: tuple[_Step, ...]) -> None:
+    (names, _), *rest = path
+    for name in names:
+        if not rest:
+            tree[name] = None
+            continue
+        below = tree.setdefault(name, {})
+        if below is not None:  # else the whole field is dropped
+            _add_path(below, tuple(rest))
+
+
+def _holds_any(value: Any, fields: _Tree) -> bool:
+    """Reports whether a value has a field at the end of a path, whatever its value."""
+    if value.__class__ is dict:
+        if "{}" in fields:
+            return any(_holds_any(member, fields["{}"] or {}) for member in value.values())
+        for name in fields.keys() & value.keys():
+            below = fields[name]
+            if below is None or (value[name] and _holds_any(value[name], below)):
+                return True
+        return False
+    below = fields.get("[]")
+    if below:
+        for item in value:
+            if item and _holds_any(item, below):
+                return True
+    return False
 
 
 def _members(value: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

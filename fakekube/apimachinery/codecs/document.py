@@ -3,12 +3,18 @@
 The values in the store are Documents. Invariant: the object of a Document never changes, so its encodings stay
 valid: a list joins cached bytes, and an event for a thousand watchers is encoded once.
 
+The store may hold a hundred thousand objects, and the cyclic collector looks at each of their dicts and lists. So only the
+latest ones are held as trees; `keep_recent` packs older ones as JSON text, and the first use makes a tree again. Whoever holds a
+tree may go on using it.
+
 The cache holds the *part*: the encoded item of a list. For JSON of built-in kinds it has neither `kind` nor
 `apiVersion`; the response to a get prepends both to the same bytes (`apimachinery.codecs.formats`).
 """
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, TypeVar
 
@@ -20,16 +26,48 @@ from fakekube.base.objects import Object
 
 V = TypeVar("V")
 
+#: The number of documents whose objects are held as trees; as many pods take the collector some 80 ms.
+_MAX_RECENT: Final = 6000
+_recent: deque[weakref.ref[Document]] = deque()
+
 
 class Document:
     """An immutable object and its cached encodings."""
 
-    __slots__ = ("_json", "_made", "object")
+    __slots__ = ("__weakref__", "_json", "_made", "_packed", "object")
+
+    object: Object
+    """The object. The attribute is unset while the document is packed."""
 
     def __init__(self, obj: Object) -> None:
         self.object = obj
         self._json = b""  # the most frequent encoding has its own attribute
         self._made: dict[Hashable, Any] = {}
+        self._packed = b""
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes the tree of a packed document again."""
+        if name != "object":
+            raise AttributeError(name)
+        tree = self.object = orjson.loads(self._packed)
+        keep_recent(self)
+        return tree
+
+    def pack(self) -> None:
+        """Holds the object as text from now on; not if it holds values that the text would change."""
+        try:
+            tree = self.object
+            packed = self._packed or orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+        except orjson.JSONEncodeError:  # a RawObject, integers beyond 64 bits, invalid UTF-8
+            return
+        if packed == self._json:
+            packed = self._json
+        else:
+            packed = memoryview(packed).tobytes()  # see `json`
+            self._json = b""
+        self._packed = packed
+        self._made = {key: made for key, made in self._made.items() if made.__class__ is bytes}
+        del self.object
 
     def encoded(self, key: Hashable, make: Callable[[Object], V]) -> V:
         """Returns `make(object)`, cached by key.
@@ -57,6 +95,15 @@ class Document:
     def __repr__(self) -> str:
         metadata = self.object.get("metadata") or {}
         return f"<Document {metadata.get('namespace', '')}/{metadata.get('name', '')}>"
+
+
+def keep_recent(document: Document) -> None:
+    """Counts a document of the store among the recent ones, and packs the oldest of them if they are too many."""
+    _recent.append(weakref.ref(document))
+    if len(_recent) > _MAX_RECENT:
+        oldest = _recent.popleft()()
+        if oldest is not None:
+            oldest.pack()
 
 
 def json_of(documents: Iterable[Document]) -> list[bytes]:

@@ -46,8 +46,14 @@ def _are_identical(one: Any, other: Any) -> bool:
         return False
 
 
+#: The classes of values without parts, which copies share.
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def copied(value: Any) -> Any:
     """Returns a deep copy of a tree, which the caller may change."""
+    if value.__class__ is dict and _SCALARS.issuperset(map(type, value.values())):
+        return dict(value)
     try:
         return orjson.loads(orjson.dumps(value))  # much faster than to walk
     except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8

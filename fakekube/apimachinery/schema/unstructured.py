@@ -45,7 +45,7 @@ def from_unstructured(
         return _read(type_, value, unknown)
     shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
     tree = _read(type_, {name: item for name, item in value.items() if name not in shared}, unknown)
-    return {**tree, **copied(shared)}
+    return {**tree, **{name: copied(item) for name, item in shared.items()}}
 
 
 def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:

@@ -72,12 +72,30 @@ def patch_document(content_type: str, body: bytes) -> Any:
         return None
 
 
+@dataclass(slots=True)
+class _Body:
+    """The body of a patch. What its validation has read is the document of the first reader, which may change it."""
+
+    raw: bytes
+    _document: tuple[Any, list[str]] | None = None
+
+    def validate_json(self) -> None:
+        """Raises DecodeError for a body that is not JSON."""
+        self._document = json.loads(self.raw, merge=False)
+
+    def take_document(self) -> tuple[Any, list[str]]:
+        """Returns a document of the caller's own, and the paths of duplicate members. Raises DecodeError."""
+        document, self._document = self._document, None
+        return document or json.loads(self.raw, merge=False)
+
+
 def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
     """Returns the patch in a body. Raises StatusError 400 if the minor validates patches before it looks for the object."""
+    read = _Body(body)
     if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE:
-        _validate_patch(content_type, body)
+        _validate_patch(content_type, read)
     creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
-    return Patch(partial(_READERS[content_type], scope, body, options), creates)
+    return Patch(partial(_READERS[content_type], scope, read, options), creates)
 
 
 #: The number of the first minor that validates every patch before it looks for the object (validateAndTranscodePatch).
@@ -85,16 +103,16 @@ VALIDATED_AT_ONCE_SINCE = 37
 _JSON_PREFIX = re.compile(rb"\s*\{").match
 
 
-def _validate_patch(content_type: str, body: bytes) -> None:
+def _validate_patch(content_type: str, body: _Body) -> None:
     """Raises StatusError 400 for a body that is not in the format of its media type."""
     if content_type == APPLY_CBOR:
         return
     try:
         if content_type == APPLY_YAML:
-            if not _JSON_PREFIX(body):  # what may be JSON is not converted
-                yaml.loads(body)
+            if not _JSON_PREFIX(body.raw):  # what may be JSON is not converted
+                yaml.loads(body.raw)
             return
-        json.loads(body)
+        body.validate_json()
     except DecodeError as error:
         text = f"error encoding patch: {error}" if content_type == APPLY_YAML else "invalid JSON patch"
         raise status.bad_request(text) from None
@@ -108,23 +126,23 @@ def _name_of_patch(scope: Scope) -> str:
 # ---------------------------------------------------------------- patches of the JSON text
 
 
-def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
     value, duplicates = _parsed(body, "error decoding patch: {}" if strict else "{}")
-    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body))
-    return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body))
+    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body.raw))
+    return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body.raw))
 
 
-def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+def _read_merge_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
     value, duplicates = _parsed(body, "error decoding patch: {}" if strict else merge_patch.INVALID)
     document = merge_patch.decode(value, strict=strict)
 
     def text(whole: Object) -> str:
-        return as_written(merge_patch.apply(whole, loads_with_literals(body)))
+        return as_written(merge_patch.apply(whole, loads_with_literals(body.raw)))
 
     edit = partial(_merged, document)
-    return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body) else None)
+    return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body.raw) else None)
 
 
 def _merged(document: Any, whole: Object) -> Any:
@@ -159,7 +177,7 @@ def _json_patch(
     return change
 
 
-def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     value, duplicates = _parsed(body, "{}", untyped=True)
     parsed = [strategic.decode(value)]
     strict = options.field_validation != "Ignore"
@@ -188,19 +206,19 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
 _LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
 
 
-def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+def _read_apply_yaml(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     try:
-        value, duplicates = yaml.loads(body)
-        if _LARGE_NUMBER(body):
+        value, duplicates = yaml.loads(body.raw)
+        if _LARGE_NUMBER(body.raw):
             value = json.untyped(value)
     except DecodeError as error:
         raise status.bad_request(f"error decoding {_name_of_patch(scope)}: error converting YAML to JSON: {error}") from None
     return _apply(scope, value, duplicates, options)
 
 
-def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+def _read_apply_cbor(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     try:
-        value = cbor.load_map(body)
+        value = cbor.load_map(body.raw)
     except DecodeError as error:
         raise status.bad_request(f"error decoding {_name_of_patch(scope)}: {error}") from None
     return _apply(scope, value, (), options)
@@ -237,14 +255,14 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 # ---------------------------------------------------------------- shared steps
 
 
-def _parsed(body: bytes, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
+def _parsed(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
     """Returns the document, and the paths of duplicate members (the last one counts).
 
     `problem`: the message for a body that is not JSON; `{}` stands for the error of the decoder.
     `untyped`: the document is first decoded into untyped values, so that large integers become floats.
     """
     try:
-        value, doubled = json.loads(body, merge=False)
+        value, doubled = body.take_document()
         if untyped:
             value = json.untyped(value)
         return value, doubled
@@ -316,7 +334,7 @@ def _named(scope: Scope, obj: Object) -> Object:
     return obj
 
 
-_READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Change]] = {
+_READERS: dict[str, Callable[[Scope, _Body, WriteOptions], Change]] = {
     JSON_PATCH: _read_json_patch,
     MERGE_PATCH: _read_merge_patch,
     STRATEGIC_MERGE_PATCH: _read_strategic,

@@ -22,7 +22,7 @@ from random import Random
 from struct import Struct
 from typing import Any
 
-from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.document import Document, keep_recent
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.schema import printing
@@ -170,8 +170,10 @@ class Written:
 
 
 def stamped(obj: Object, revision: int) -> Document:
-    """The object with its revision; everything else is shared."""
-    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+    """Returns the document of an object with its revision; everything else is shared."""
+    document = Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+    keep_recent(document)
+    return document
 
 
 def same_object(new: Object, stored: Document) -> bool:

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import collections
+import copy
 from typing import Any
 
-from fakekube.apimachinery.codecs.document import Document
+import pytest
+
+from fakekube.apimachinery.codecs import document as document_module
+from fakekube.apimachinery.codecs.document import Document, keep_recent
+from fakekube.base.golang.json_writer import RawObject
 
 
 def test_encoding_is_cached() -> None:
@@ -33,3 +39,37 @@ def test_superseded_document_is_encoded_again() -> None:
 def test_repr_shows_namespace_and_name() -> None:
     assert repr(Document({"metadata": {"namespace": "n", "name": "x"}})) == "<Document n/x>"
     assert repr(Document({})) == "<Document />"
+
+
+@pytest.mark.parametrize("value", ["text", 1, 1.0, -0.0, True, None, [], {}, "<&>", 2**63, {"b": 1, "a": [1.5, {"x": "y"}]}])
+def test_a_packed_document_holds_the_same_object(value: Any) -> None:
+    obj = {"metadata": {"name": "a"}, "data": {"z": value, "a": value}}
+    document = Document(copy.deepcopy(obj))
+    text = document.json
+    document.pack()
+    assert document.json == text
+    assert repr(document.object) == repr(obj)  # 1, 1.0 and True are equal
+    document.pack()
+    document.supersede()
+    assert (document.json, repr(document.object)) == (text, repr(obj))
+
+
+def test_a_document_with_texts_of_its_own_is_not_packed() -> None:
+    obj = {"metadata": {"name": "a"}, "raw": RawObject({"b": 1}, b'{ "b" : 1 }')}
+    document = Document(obj)
+    document.pack()
+    assert document.object is obj
+
+
+def test_old_documents_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_module, "_MAX_RECENT", 2)
+    monkeypatch.setattr(document_module, "_recent", collections.deque())
+    trees: list[dict[str, Any]] = [{"metadata": {"name": str(number)}} for number in range(3)]
+    documents = [Document(tree) for tree in trees]
+    for document in documents:
+        keep_recent(document)
+    first, _, last = documents
+    assert last.object is trees[2]
+    assert first.object is not trees[0]
+    assert first.object == trees[0]
+    assert first.object is first.object
