@@ -169,10 +169,11 @@ class FieldManager:
         if self._custom:
             current.check(duplicates=True)
             old.check(duplicates=True)
-        comparison = self._updater.compared(old, current)
-        signature = self._changes.signature(comparison, managed.owners, manager)
+        difference = old.compare(current)  # the reset fields included: the outcome of a known change needs no filter
+        signature = self._changes.signature(difference, managed.owners, manager)
         change = self._changes.find(signature)
         if change is None:
+            comparison = self._updater.without_reset_fields(difference, self._api_version)
             owners = self._updater.update(old, current, managed.owners, _CURRENT, comparison)
             change = self._with_final_manager(owners, manager)
             self._changes.keep(signature, managed.owners, change)

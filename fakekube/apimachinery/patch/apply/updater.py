@@ -246,7 +246,11 @@ class Updater:
 
     def compared(self, live: Typed, new: Typed) -> Comparison:
         """Compares two objects of one version, without the reset fields."""
-        return live.compare(new).filtered(self._filters.get(new.api_version))
+        return self.without_reset_fields(live.compare(new), new.api_version)
+
+    def without_reset_fields(self, comparison: Comparison, version: str) -> Comparison:
+        """Returns a comparison of two objects of a version without the fields that no manager may own."""
+        return comparison.filtered(self._filters.get(version))
 
     def _compared_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
         """Compares the objects in another version; None if there is no such version."""
