@@ -9,7 +9,6 @@ Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregato
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import with_condition
 from fakekube.apiserver.controlplane.control_loop import ControlLoop
+from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Reflector, Store
@@ -99,7 +99,7 @@ class AutoRegisterController(ControlLoop):
         }
         metadata = {
             "name": name,
-            "uid": str(uuid.uuid4()),
+            "uid": random_uuid(),
             "creationTimestamp": now,
             "labels": {LABEL: ALWAYS},
             "managedFields": [owner],
