@@ -136,6 +136,19 @@ ATTACK = """async (url) => {
   await tried('api', async () => (await fetch(url + '/api/v1/namespaces')).text());
   await tried('script', () => new Promise((done) => { const one = document.createElement('script'); one.src = url + '/fakekube/v1/info'; one.onerror = () => done('refused'); one.onload = () => done('loaded'); document.head.append(one); }));
   await tried('socket', () => new Promise((done) => { const one = new WebSocket(url.replace('http', 'ws') + '/api/v1/namespaces?watch=true'); one.onopen = () => done('open'); one.onerror = () => done('refused'); }));
+  await tried('beacon', async () => { navigator.sendBeacon(url + '/fakekube/v1/clock/hold', new Blob(['{}'], {type: 'text/plain'})); return 'refused'; });
+  await tried('terminal', () => new Promise((done) => { const one = new WebSocket(url.replace('http', 'ws') + '/fakekube/v1/pods/default/a/terminal', 'v5.channel.k8s.io'); one.onopen = () => done('open'); one.onerror = () => done('refused'); }));
+  await tried('events', () => new Promise((done) => { const one = new EventSource(url + '/fakekube/v1/live'); one.onopen = () => done('open'); one.onerror = () => { one.close(); done('refused'); }; }));
+  await tried('module', async () => { await import(url + '/fakekube/v1/info'); return 'loaded'; });
+  await tried('image', () => new Promise((done) => { const one = new Image(); one.onload = () => done('loaded'); one.onerror = () => done('refused'); one.src = url + '/fakekube/v1/info'; }));
+  await tried('style', () => new Promise((done) => { const one = document.createElement('link'); one.rel = 'stylesheet'; one.href = url + '/fakekube/v1/info'; one.onload = () => done('loaded'); one.onerror = () => done('refused'); document.head.append(one); }));
+  await tried('form', () => new Promise((done) => {
+    const target = document.createElement('iframe'); target.name = 'target'; document.body.append(target);
+    const form = document.createElement('form'); form.action = url + '/fakekube/v1/clock/hold'; form.method = 'post'; form.enctype = 'text/plain'; form.target = 'target';
+    const field = document.createElement('input'); field.name = '{"a":"'; field.value = '"}'; form.append(field); document.body.append(form);
+    target.onload = () => { try { done(target.contentDocument?.body?.innerText ? 'readable' : 'refused'); } catch { done('refused'); } };
+    form.submit(); setTimeout(() => done('refused'), 1000);
+  }));
   const frame = document.createElement('iframe');
   frame.src = url + '/fakekube/';
   await new Promise((done) => { frame.onload = done; setTimeout(done, 1500); document.body.append(frame); });

@@ -1,4 +1,4 @@
-"""Makes the screenshot of docs/page.md and the README: `FAKEKUBE_SCREENSHOT=1 pytest tests/page/test_screenshot.py` writes it."""
+"""Makes the screenshots of docs/page.md and the README: `FAKEKUBE_SCREENSHOT=1 pytest tests/page/test_screenshot.py` writes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from fakekube import Cluster
 from tests.page.rows import wait
 from tests.unit.seen import deployment
 
-IMAGE = Path(__file__).parents[2] / "docs" / "page.png"
+DOCS = Path(__file__).parents[2] / "docs"
+#: Name of an image → the address of its view.
+VIEWS = {
+    "page": "#/timeline",
+    "page-history": "#/objects/deployments.apps/default/web?tab=history&path=spec.replicas",
+    "page-controls": "#/controls",
+}
+#: Name of an image → what must be there before it is taken.
+READY = {
+    "page": "document.querySelector('.finding') !== null && document.querySelectorAll('.grid-body .grid-row').length > 5",
+    "page-history": "document.querySelectorAll('table.versions tbody tr').length > 5",
+    "page-controls": "document.querySelectorAll('[role=switch]').length > 5",
+}
 
 
-def test_the_screenshot_of_the_documentation(open_page: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_screenshots_of_the_documentation(open_page: Callable[..., Any], tmp_path: Path) -> None:
     with Cluster() as cluster:
         cluster.keep_changes()
         users = [cluster.as_user(name, groups=["system:masters"]) for name in ("my-operator", "autoscaler")]
@@ -25,9 +37,13 @@ def test_the_screenshot_of_the_documentation(open_page: Callable[..., Any], tmp_
             cluster.settle()
         cluster.mark("scaled three times")
         page = open_page(cluster.page_url, viewport={"width": 1280, "height": 720})
-        wait(page, "document.querySelector('.finding') !== null && document.querySelectorAll('.grid-body .grid-row').length > 5")
-        page.click("text=All")
-        path = IMAGE if os.environ.get("FAKEKUBE_SCREENSHOT") else tmp_path / "page.png"
-        page.screenshot(path=path)
-        assert path.stat().st_size > 20_000
-        assert IMAGE.exists()
+        folder = DOCS if os.environ.get("FAKEKUBE_SCREENSHOT") else tmp_path
+        for name, address in VIEWS.items():
+            page.evaluate("(hash) => { location.hash = hash; }", address)
+            wait(page, READY[name])
+            if name == "page":
+                page.click("text=All")
+            path = folder / f"{name}.png"
+            page.screenshot(path=path)
+            assert path.stat().st_size > 20_000
+            assert (DOCS / f"{name}.png").exists()
