@@ -85,6 +85,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     try:
         if options.command == "serve":
             cluster.pace = options.pace
+            cluster.network_policies = options.network_policies
             _load_pods(cluster, options)
         if options.verbose:
             cluster.wrap_served = with_access_log

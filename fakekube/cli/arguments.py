@@ -104,6 +104,7 @@ class Options:
     strict: bool = False
     allow_timeout: bool = False
     pace: float = 0.05
+    network_policies: bool = False
     """Seconds that kubelets take."""
     pod_rules: list[Path] = field(default_factory=list)
     verbose: bool = False
@@ -192,6 +193,7 @@ def _parser() -> argparse.ArgumentParser:
         default=0.05,
         help="how long a kubelet takes to start and to remove a pod (50ms); 0 for at once",
     )
+    serve.add_argument("--network-policies", action="store_true", help="NetworkPolicies decide which pods reach each other")
     serve.add_argument(
         "--rules",
         dest="pod_rules",

@@ -272,6 +272,18 @@ class Cluster(SeenCluster):
         self._components.pace = seconds
 
     @property
+    def network_policies(self) -> bool:
+        """Whether NetworkPolicies decide which pods reach each other, as with a network plugin that implements them.
+
+        By default they do not, as in kind before 0.24 and in minikube. `fakekube serve --network-policies` sets it.
+        """
+        return self._components.network_policies
+
+    @network_policies.setter
+    def network_policies(self, enforced: bool) -> None:
+        self._components.network_policies = enforced
+
+    @property
     def images(self) -> Images:
         """The images of containers: `cluster.images["ghcr.io/me/app"] = Image(…)`; see docs/images.md."""
         return self._components.images

@@ -145,6 +145,7 @@ class Components:
             self.stages.update(origin.stages)
             self.stages_changed()
         self.pace = origin.pace
+        self.network_policies = origin.network_policies
         if "images" in origin._shared:
             self.images.update(origin.images)
             self.images.missing.extend(origin.images.missing)
@@ -198,6 +199,15 @@ class Components:
     @pace.setter
     def pace(self, seconds: float) -> None:
         self._shared["pace"] = seconds
+
+    @property
+    def network_policies(self) -> bool:
+        """See `Cluster.network_policies`."""
+        return bool(self._shared.get("network_policies"))
+
+    @network_policies.setter
+    def network_policies(self, enforced: bool) -> None:
+        self._shared["network_policies"] = enforced
 
     @property
     def images(self) -> Images:

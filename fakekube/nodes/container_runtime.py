@@ -64,7 +64,10 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         )
         manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 
-    return Runtime(backend, client, behaviour, on_exit, shared.get("images"))
+    def enforces_policies() -> bool:
+        return bool(shared.get("network_policies"))
+
+    return Runtime(backend, client, behaviour, on_exit, shared.get("images"), enforces_policies=enforces_policies)
 
 
 def _completes(pod: Mapping[str, Any], name: str) -> bool:

@@ -54,6 +54,17 @@ class Image:
     daemon: bool = False
     """Whether its entry point runs for ever and needs no process: it only serves ports."""
 
+    def groups_of(self, uid: int) -> tuple[int, list[int]]:
+        """Returns the group of a user, and its supplementary groups, in /etc/passwd and /etc/group of the image."""
+        users = [line.split(":") for line in self._lines("/etc/passwd")]
+        name, gid = next(((one[0], int(one[3])) for one in users if one[2] == str(uid)), ("", 0))
+        groups = [line.split(":") for line in self._lines("/etc/group")] if name else []
+        return gid, [int(one[2]) for one in groups if name in one[3].split(",")]
+
+    def _lines(self, path: str) -> list[str]:
+        content = self.files.get(path, "")
+        return content.splitlines() if isinstance(content, str) else []
+
     def program(self, name: str) -> Any:
         """Returns the program with a name or path; None if it has none."""
         return self.programs.get(name) or self.programs.get(posixpath.basename(name))
@@ -103,6 +114,9 @@ def _import_later(module: str, name: str) -> Command:
 
 
 _WAIT: Final = _import_later("programs", "wait")
+#: The users and groups of agnhost.
+_USERS: Final = "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n"
+_GROUPS: Final = "root:x:0:root\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"
 _AGNHOST: Final = _import_later("agnhost", "agnhost")
 _NO_NEW_PRIVILEGES: Final = {"/nnp": _import_later("programs", "nonewprivs")}
 _ALPINE: Final = "Alpine Linux"
@@ -150,7 +164,13 @@ _IMAGES: Final[Mapping[str, Image]] = {
         programs={"/agnhost": _AGNHOST, "/agnhost-2": _AGNHOST},
         entrypoint=("/agnhost",),
         command=("pause",),
-        files={"/uploads/.keep": b"", "/localhost.crt": _certificate, "/localhost.key": _key},
+        files={
+            "/uploads/.keep": b"",
+            "/localhost.crt": _certificate,
+            "/localhost.key": _key,
+            "/etc/passwd": _USERS,
+            "/etc/group": _GROUPS,
+        },
         system=_ALPINE,
     ),
     "kitten": _picture("kitten"),

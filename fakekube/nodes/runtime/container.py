@@ -155,6 +155,8 @@ class Container:
     def gid(self) -> int:
         """See `program.Host`."""
         given = self._security("runAsGroup")
+        if given is None and self._security("runAsUser") is not None and self.image is not None:
+            return self.image.groups_of(self.uid)[0]
         return int(given) if given is not None else self._image_user()[1]
 
     def _image_user(self) -> tuple[int, int]:
@@ -167,7 +169,9 @@ class Container:
     def groups(self) -> list[int]:
         """See `program.Host`."""
         security = self.pod["spec"].get("securityContext") or {}
+        own = self.image.groups_of(self.uid)[1] if self.image is not None else []
         found = [*(security.get("supplementalGroups") or ()), security.get("fsGroup")]
+        found = [*own, *found] if security.get("supplementalGroupsPolicy") != "Strict" else found
         return list(dict.fromkeys([self.gid, *(int(one) for one in found if one is not None)]))
 
     @property

@@ -96,6 +96,11 @@ class Listeners:
         """Reports whether a program listens at a port."""
         return port in self._udp if protocol == "UDP" else bool(self._tcp.get(port))
 
+    def ports(self) -> Iterator[tuple[str, int]]:
+        """Yields the protocols and the ports at which programs listen."""
+        yield from (("tcp", port) for port, found in sorted(self._tcp.items()) if found)
+        yield from (("udp", port) for port in sorted(self._udp))
+
     def connect(self, port: int, peer: Peer) -> Connection:
         """Returns a connection to the program at a TCP port. Raises OSError if there is none."""
         for accept in list(self._tcp.get(port, ())):

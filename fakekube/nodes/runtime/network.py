@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
@@ -23,6 +23,9 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror
 from fakekube.nodes.runtime.listeners import Listeners, Peer
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.network_policy import NetworkPolicies
 
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
@@ -58,6 +61,9 @@ class PodNetworks(Protocol):
 
     def connect_api_server(self) -> Connection:
         """Connects to the API server."""
+
+    def policies(self) -> NetworkPolicies | None:
+        """Returns the NetworkPolicies that are in force; None if none are."""
 
 
 class NoSuchHost(OSError):
@@ -289,6 +295,7 @@ class Network:
         pod = self._pod()
         for address in self._require_addresses(host):
             target = self._runtime.routes.target(pod, address, port)
+            self._check_policies(pod, target, address, port, "TCP")
             if target is None:
                 return self._runtime.connect_api_server()
             return self._runtime.connect(target.pod, target.port, self._runtime.routes.peer(pod))
@@ -299,10 +306,23 @@ class Network:
         pod = self._pod()
         for address in self._require_addresses(host):
             target = self._runtime.routes.target(pod, address, port, "UDP")
+            self._check_policies(pod, target, address, port, "UDP")
             if target is None:
                 raise oserror(errno.ECONNREFUSED, host)
             return self._runtime.send(target.pod, target.port, data, self._runtime.routes.peer(pod))
         raise NoSuchHost(-2, "Name or service not known", host)
+
+    def _check_policies(self, pod: StoredObject, target: Target | None, address: str, port: int, protocol: str) -> None:
+        """Raises an OSError, as after a timeout, if NetworkPolicies are in force and do not allow a connection."""
+        policies = self._runtime.policies()
+        if policies is None:
+            return
+        if target is None:
+            allowed = policies.allow_address(pod, address, port, protocol)
+        else:
+            allowed = policies.allow(pod, target.pod, target.port, protocol)
+        if not allowed:
+            raise oserror(errno.ETIMEDOUT, address)
 
     def _require_addresses(self, host: str) -> list[str]:
         found = self.resolve(host)

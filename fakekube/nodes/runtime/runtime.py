@@ -40,6 +40,7 @@ from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
+    from fakekube.nodes.runtime.network_policy import NetworkPolicies
 
 _SPECS: Final = ("containers", "initContainers", "ephemeralContainers")
 
@@ -54,6 +55,7 @@ class Runtime:
         on_exit: called with pod, container and exit code when a main program ends that determines the end of its container;
             with None if the shell does not have the program.
         images: the images of the cluster.
+        enforces_policies: reports whether NetworkPolicies are in force.
     """
 
     def __init__(
@@ -63,6 +65,8 @@ class Runtime:
         behaviour: Callable[[StoredObject, StoredObject], Behaviour] | None = None,
         on_exit: Callable[[StoredObject, Container, int | None], None] | None = None,
         images: Images | None = None,
+        *,
+        enforces_policies: Callable[[], bool] = lambda: False,
     ) -> None:
         self.cluster = backend.services
         self._client = client
@@ -71,6 +75,7 @@ class Runtime:
         self.clock: Clock = backend.clock
         self._behaviour = behaviour or (lambda _pod, _container: NOTHING)
         self._on_exit = on_exit
+        self._enforces_policies = enforces_policies
         self._lock = threading.RLock()
         self._sandboxes: dict[str, Sandbox] = {}
         self._node_files: dict[str, FileSystem] = {}
@@ -118,7 +123,7 @@ class Runtime:
         return self.sandbox(pod).container(spec, run)
 
     def node_files(self, node: str) -> FileSystem:
-        """Returns the files of a node, which hostPath volumes mount; made on first use."""
+        """Returns the files of a node, which hostPath volumes mount, or with "" those of all nodes; made on first use."""
         with self._lock:
             found = self._node_files.get(node)
             if found is None:
@@ -215,6 +220,14 @@ class Runtime:
         except OSError:
             return None
         return self.sandbox(target.pod).bridge(target.port)
+
+    def policies(self) -> NetworkPolicies | None:
+        """See `network.PodNetworks`."""
+        if not self._enforces_policies():
+            return None
+        from fakekube.nodes.runtime.network_policy import NetworkPolicies
+
+        return NetworkPolicies(self.cluster)
 
     def connect_api_server(self) -> Connection:
         """Connects to the API server, which serves TLS."""

@@ -87,6 +87,7 @@ class Sandbox:
             self._token,
             lambda: self.node,
             node_files=self._node_files,
+            shared_files=lambda: runtime.node_files(""),
             image_root=self._image_root,
         )
         self.network = Network(lambda: self.pod, runtime)

@@ -39,6 +39,7 @@ class Volumes:
         token: returns a service account token for an audience and a lifetime in seconds.
         node: returns the node of the pod.
         node_files: returns the files of the node.
+        shared_files: returns the files of the volumes that all nodes reach.
         image_root: returns the root directory of an image.
     """
 
@@ -51,10 +52,11 @@ class Volumes:
         node: Callable[[], StoredObject | None],
         *,
         node_files: Callable[[], FileSystem],
+        shared_files: Callable[[], FileSystem],
         image_root: Callable[[str], Directory],
     ) -> None:
         self._pod, self._cluster, self._now, self._token, self._node = pod, cluster, now, token, node
-        self._node_files, self._image_root = node_files, image_root
+        self._node_files, self._shared_files, self._image_root = node_files, shared_files, image_root
         self._directories: dict[str, Node] = {}
         self._stamp = "..2026_01_01_00_00_00.0"
 
@@ -92,6 +94,8 @@ class Volumes:
         found = self._directories.get(volume["name"])
         if found is None and "image" in volume:
             found = self._directories[volume["name"]] = self._image_root(volume["image"].get("reference") or "")
+        if found is None and (claim := self._claim_of(volume)):
+            found = self._directories[volume["name"]] = self._bound_to(claim, volume)
         if found is None and "hostPath" in volume:
             found = self._directories[volume["name"]] = self._on_node(volume["hostPath"])
         if found is None:
@@ -99,6 +103,33 @@ class Volumes:
             found = self._empty(volume) if contents is None else self._make_directory(contents)
             self._directories[volume["name"]] = found
         return found
+
+    def _claim_of(self, volume: StoredObject) -> str:
+        """Returns the name of the claim of a volume; "" if it has none."""
+        if "ephemeral" in volume:
+            return f"{self._pod()['metadata']['name']}-{volume['name']}"
+        return str((volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
+
+    def _bound_to(self, claim: str, volume: StoredObject) -> Node:
+        """Returns the directory of the volume to which a claim is bound: all pods that use it share it.
+
+        Local volumes and hostPaths are directories of the node, all others of the cluster.
+        """
+        found = self._cluster.get("", "persistentvolumeclaims", self._pod()["metadata"]["namespace"], claim)
+        name = found["spec"].get("volumeName") if found is not None else None
+        bound = self._cluster.get("", "persistentvolumes", "", name) if name else None
+        if bound is None:
+            return self._empty(volume)
+        for kind in ("local", "hostPath"):
+            if kind in bound["spec"]:
+                return self._on_node(bound["spec"][kind])
+        path = f"/{bound['metadata']['uid']}"
+        return self._shared_files().node(path) if self._shared_files().exists(path) else self._new_shared(path, volume)
+
+    def _new_shared(self, path: str, volume: StoredObject) -> Node:
+        made = self._empty(volume)
+        self._shared_files().add(path, made)
+        return made
 
     def _on_node(self, source: StoredObject) -> Node:
         """Returns the file or directory of the node at the path of a hostPath; it is created if it does not exist."""

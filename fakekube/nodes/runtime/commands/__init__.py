@@ -25,7 +25,7 @@ _MODULES: Final[Mapping[str, str]] = {
     " sysctl uname uptime usleep which whoami groups nohup xargs",
     "shells": "sh ash bash dash busybox [ [[ expr false test true",
     "archive": "tar gzip gunzip zcat",
-    "network": "curl nc ping wget ifconfig ip dig getent host nslookup",
+    "network": "curl nc ping wget ifconfig ip netstat dig getent host nslookup",
 }
 
 #: Name → module.

@@ -211,6 +211,21 @@ async def _report_failure(program: Program, code: int, text: str, quiet: bool) -
     return code
 
 
+async def _netstat(program: Program) -> int:
+    """Lists the ports at which programs listen: -a, -l, -n, -t, -u."""
+    flags, _ = options(program, "alntup")
+    wanted = {one for one in ("tcp", "udp") if one[0] in flags} or {"tcp", "udp"}
+    scope = "(only servers)" if "l" in flags else "(servers and established)" if "a" in flags else "(w/o servers)"
+    head = "Proto Recv-Q Send-Q Local Address           Foreign Address         State       "
+    rows = [f"Active Internet connections {scope}", head]
+    for protocol, port in program.host.network.listeners.ports():
+        if protocol in wanted and flags.keys() & {"a", "l"}:
+            local, state = f":::{port}", "LISTEN" if protocol == "tcp" else ""
+            rows.append(f"{protocol:5} {0:6} {0:6} {local:23} {':::*':23} {state:11} ".rstrip(" ") + " ")
+    await program.write("\n".join(rows) + "\n")
+    return 0
+
+
 class _Listener:
     """Listens at a port of the pod for one connection."""
 
@@ -458,5 +473,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "dig": _dig,
     "getent": _getent,
     "host": _host,
+    "netstat": _netstat,
     "nslookup": _nslookup,
 }

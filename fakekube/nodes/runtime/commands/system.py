@@ -119,6 +119,8 @@ async def _id(program: Program) -> int:
     names = "n" in flags
     if "u" in flags:
         await program.write("root\n" if names and not uid else f"{uid}\n")
+    elif "G" in flags and not names:
+        await program.write(" ".join(map(str, program.host.groups)) + "\n")
     elif "g" in flags or "G" in flags:
         await program.write("root\n" if names and not gid else f"{gid}\n")
     else:
