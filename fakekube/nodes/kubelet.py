@@ -148,6 +148,7 @@ class Kubelet(StatusManager):
             self._write_planned_status,
             self._commands.containers_with_command,
             self._commands.obstacles,
+            image_of=lambda name: self.context.shared.get("images", DEFAULT).find(name),
         )
         self._probes = Probes(self, self._commands, self._workers)
         self._running = RunningPods(self, self._workers, self._on_node)

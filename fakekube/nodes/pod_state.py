@@ -20,9 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
+
+if TYPE_CHECKING:
+    from fakekube.nodes.images.image import Image
 
 
 class Kind(Enum):
@@ -156,6 +159,10 @@ class ContainerEvent(NamedTuple):
     message: str
 
 
+def _no_image(_: str) -> None:
+    return None
+
+
 def _no_obstacle(*_: object) -> str:
     return ""
 
@@ -182,6 +189,8 @@ class PodState:
     """Returns why a container with this spec cannot be created; "" if it can."""
     mount_error: Callable[[], str] = _no_obstacle
     """Returns why the volumes cannot be mounted; "" if they can."""
+    image_of: Callable[[str], Image | None] = _no_image
+    """Returns a known image."""
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)
     sandbox: bool = False

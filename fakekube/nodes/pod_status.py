@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.patch.errors import STRATEGIC_MERGE_PATCH
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.nodes.pod_state import Container, Kind, PodState, State, Termination
+
+if TYPE_CHECKING:
+    from fakekube.nodes.images.image import Image
+
 
 #: The phases in which a pod has ended.
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
@@ -52,13 +56,22 @@ def mount_statuses(container: StoredObject) -> dict[str, Any]:
     return {"volumeMounts": mounts} if mounts else {}
 
 
-def linux_user(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
-    """Returns user and groups of the first process of a container, as far as the spec says."""
+def linux_user(pod: StoredObject, container: StoredObject, image: Image | None = None) -> dict[str, Any]:
+    """Returns user and groups of the first process of a container, as far as the spec and a known image say."""
     shared, own = pod["spec"].get("securityContext") or {}, container.get("securityContext") or {}
     given = {**shared, **{name: value for name, value in own.items() if value is not None}}
-    gid = int(given.get("runAsGroup") or 0)
-    groups = [gid, *(shared.get("supplementalGroups") or ()), *([shared["fsGroup"]] if shared.get("fsGroup") is not None else ())]
-    return {"uid": int(given.get("runAsUser") or 0), "gid": gid, "supplementalGroups": sorted(dict.fromkeys(groups))}
+    uid, gid = image.user_ids() if image is not None else (0, 0)
+    groups: list[int] = []
+    if given.get("runAsUser") is not None:
+        uid, gid = int(given["runAsUser"]), 0
+    if image is not None:
+        known, groups = image.groups_of(uid)
+        gid = gid or known
+    gid = int(given["runAsGroup"]) if given.get("runAsGroup") is not None else gid
+    groups = groups if shared.get("supplementalGroupsPolicy") != "Strict" else []
+    groups = [gid, *groups, *(shared.get("supplementalGroups") or ())]
+    groups += [shared["fsGroup"]] if shared.get("fsGroup") is not None else []
+    return {"uid": uid, "gid": gid, "supplementalGroups": sorted(dict.fromkeys(groups))}
 
 
 def is_of_job(pod: StoredObject) -> bool:
@@ -194,9 +207,9 @@ def planned_status(
         "hostIP": host,
         "hostIPs": [{"ip": host}],
         "startTime": (pod.get("status") or {}).get("startTime") or at(state.since),
-        "containerStatuses": [_status(pod, one, full, at) for one in state.of_kind(Kind.MAIN)],
+        "containerStatuses": [_status(pod, one, full, at, state.image_of) for one in state.of_kind(Kind.MAIN)],
     }
-    inits = [_status(pod, one, full, at) for one in state.of_kind(Kind.INIT, Kind.SIDECAR)]
+    inits = [_status(pod, one, full, at, state.image_of) for one in state.of_kind(Kind.INIT, Kind.SIDECAR)]
     if inits:
         status["initContainerStatuses"] = inits
     ips = list(own)
@@ -210,7 +223,9 @@ def planned_status(
 # ---------------------------------------------------------------- containers
 
 
-def _status(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dict[str, Any]:
+def _status(
+    pod: StoredObject, one: Container, full: str, at: Timestamps, image_of: Callable[[str], Image | None]
+) -> dict[str, Any]:
     image = one.spec.get("image", "")
     has_run = one.state is not State.WAITING or one.last is not None
     attempt = one.attempt if one.state is not State.WAITING else max(one.attempt, 0)
@@ -227,7 +242,7 @@ def _status(pod: StoredObject, one: Container, full: str, at: Timestamps) -> dic
         **mount_statuses(one.spec),
     }
     if one.state is State.RUNNING:
-        status["user"] = {"linux": linux_user(pod, one.spec)}
+        status["user"] = {"linux": linux_user(pod, one.spec, image_of(image))}
     if has_run:
         status["containerID"] = container_id(pod["metadata"]["uid"], one.name, attempt)
     return status

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
@@ -20,6 +20,10 @@ from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import PodPlan
 from fakekube.nodes.pod_state import Container, PodState, State
 from fakekube.nodes.pod_status import is_of_job, planned_status
+
+if TYPE_CHECKING:
+    from fakekube.nodes.images.image import Image
+
 
 Addresses = tuple[str, list[str]]
 #: The functions `creation_error` and `mount_error` of a `PodState`.
@@ -44,7 +48,8 @@ class PodWorkers:
         recorder: The recorder of the kubelet.
         write: Writes the status of a pod.
         followed: Returns the names of a pod's containers that terminate with their command.
-        obstacles: Returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
+        image_of: returns a known image.
+        obstacles: returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
     """
 
     def __init__(
@@ -54,9 +59,12 @@ class PodWorkers:
         write: Write,
         followed: Callable[[Object], frozenset[str]],
         obstacles: Callable[[Object], Obstacles],
+        *,
+        image_of: Callable[[str], Image | None],
     ) -> None:
         self._clock, self._recorder, self._write = clock, recorder, write
         self._followed, self._obstacles = followed, obstacles
+        self._image_of = image_of
         self._workers: dict[str, _Worker] = {}
 
     def __contains__(self, uid: str) -> bool:
@@ -153,6 +161,7 @@ class PodWorkers:
     def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
         followed, status = self._followed(pod), pod.get("status") or {}
         state = PodState(pod["spec"], plan, now, is_of_job(pod), followed)
+        state.image_of = self._image_of
         if not status.get("startTime") or followed:
             state.creation_error, state.mount_error = self._obstacles(pod)
         for field in ("initContainerStatuses", "containerStatuses"):

@@ -54,6 +54,11 @@ class Image:
     daemon: bool = False
     """Whether its entry point runs for ever and needs no process: it only serves ports."""
 
+    def user_ids(self) -> tuple[int, int]:
+        """Returns user and group of `user`."""
+        user, _, group = self.user.partition(":")
+        return int(user or 0), int(group or 0)
+
     def groups_of(self, uid: int) -> tuple[int, list[int]]:
         """Returns the group of a user, and its supplementary groups, in /etc/passwd and /etc/group of the image."""
         users = [line.split(":") for line in self._lines("/etc/passwd")]

@@ -161,9 +161,7 @@ class Container:
 
     def _image_user(self) -> tuple[int, int]:
         """Returns user and group of the image."""
-        image = self.image
-        user, _, group = (image.user if image is not None else "").partition(":")
-        return int(user or 0), int(group or 0)
+        return self.image.user_ids() if self.image is not None else (0, 0)
 
     @property
     def groups(self) -> list[int]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FIRST_PORT: Final = 32_768
 
 
-#: Labels of Services that kube-proxy ignores (LabelServiceProxyName, IsHeadlessService).
+#: Labels of Services and EndpointSlices that kube-proxy ignores (LabelServiceProxyName, IsHeadlessService).
 _NOT_PROXIED: Final = frozenset({"service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"})
 
 
@@ -179,6 +179,8 @@ class Routes:
         policy = spec.get("internalTrafficPolicy") if local else None
         node = client["spec"].get("nodeName") if client is not None and policy == "Local" else None
         for piece in endpoints_of(self._cluster, metadata["name"], metadata["namespace"]):
+            if client is not None and not _NOT_PROXIED.isdisjoint(piece["metadata"].get("labels") or ()):
+                continue
             for target in piece.get("ports") or ():
                 named = (target.get("name") or "") == (wanted.get("name") or "")
                 if not named or (target.get("protocol") or "TCP") != wanted.get("protocol", "TCP"):
