@@ -159,10 +159,6 @@ class ContainerEvent(NamedTuple):
     message: str
 
 
-def _no_image(_: str) -> None:
-    return None
-
-
 def _no_obstacle(*_: object) -> str:
     return ""
 
@@ -189,7 +185,7 @@ class PodState:
     """Returns why a container with this spec cannot be created; "" if it can."""
     mount_error: Callable[[], str] = _no_obstacle
     """Returns why the volumes cannot be mounted; "" if they can."""
-    image_of: Callable[[str], Image | None] = _no_image
+    image_of: Callable[[str], Image | None] = lambda _name: None
     """Returns a known image."""
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)

@@ -95,7 +95,7 @@ class Volumes:
         if found is None and "image" in volume:
             found = self._directories[volume["name"]] = self._image_root(volume["image"].get("reference") or "")
         if found is None and (claim := self._claim_of(volume)):
-            found = self._directories[volume["name"]] = self._bound_to(claim, volume)
+            found = self._directories[volume["name"]] = self._bound_volume(claim, volume)
         if found is None and "hostPath" in volume:
             found = self._directories[volume["name"]] = self._on_node(volume["hostPath"])
         if found is None:
@@ -110,7 +110,7 @@ class Volumes:
             return f"{self._pod()['metadata']['name']}-{volume['name']}"
         return str((volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
 
-    def _bound_to(self, claim: str, volume: StoredObject) -> Node:
+    def _bound_volume(self, claim: str, volume: StoredObject) -> Node:
         """Returns the directory of the volume to which a claim is bound: all pods that use it share it.
 
         Local volumes and hostPaths are directories of the node, all others of the cluster.

@@ -127,4 +127,5 @@ def test_a_service_that_is_left_to_another_proxy_is_not_reachable(cluster: Clust
     inside = cluster.pods.get("p")
     assert inside.exec(f"wget -q -O - http://{address}/hostname").code == 1
     cluster.patch("services", "s", {"metadata": {"labels": {next(iter(labels)): None}}})
+    cluster.settle()
     assert inside.exec(f"wget -q -O - http://{address}/hostname").stdout == "p"

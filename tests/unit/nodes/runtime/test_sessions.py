@@ -47,7 +47,7 @@ class Session:
         assert self.streams.stdout is not None
         seen = b""
         while not seen.endswith(end):
-            part = self.streams.stdout.read_blocking(timeout=5)
+            part = self.streams.stdout.read_blocking(timeout=60)
             if not part:
                 break
             seen += part
@@ -196,7 +196,7 @@ def test_netcat_listens_on_forwarded_port(cluster: Cluster) -> None:
         connection = cluster._components.runtime.port_forward(stored(cluster, "listener"), 5000)
         connection.from_client.write_all(b"a\n")
         connection.from_client.close()
-        assert connection.to_client.read_blocking(timeout=5) == b"b\n"
+        assert connection.to_client.read_blocking(timeout=60) == b"b\n"
 
 
 @pytest.mark.parametrize("path", ["healthz", "pods", "runningpods/", "stats/summary", "metrics", "metrics/resource", "configz"])
