@@ -77,7 +77,6 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             compaction_interval=options.compaction_interval,
             nodes=options.nodes,
             stages=options.stages,
-            seed=options.cluster_seed,
             **options.flags,
         )
     except (OptionError, ManifestError, StageError) as problem:
@@ -412,12 +411,7 @@ def _export(options: Options) -> int:
 
     try:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
-        if options.normalised:
-            from fakekube.powers.normalised import normalise
-
-            objects = normalise(client, namespace=options.namespace, kinds=options.kinds)
-        else:
-            objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
+        objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
     except (KubeconfigError, ApiError, UnknownResource) as problem:
         raise UsageError(str(problem)) from None
     sys.stdout.buffer.write(as_list(objects) if options.format == "json" else as_yaml(objects))
@@ -459,18 +453,6 @@ def _record(options: Options) -> int:
     return record(options)
 
 
-def _validate(options: Options) -> int:
-    from fakekube.cli.validate import validate
-
-    return validate(options)
-
-
-def _scenario(options: Options) -> int:
-    from fakekube.cli.scenario import run_scenario
-
-    return run_scenario(options)
-
-
 _COMMANDS = {
     "check": _check,
     "envtest": _envtest,
@@ -479,8 +461,6 @@ _COMMANDS = {
     "record": _record,
     "run": _run,
     "serve": _serve,
-    "scenario": _scenario,
     "server": _server,
     "show": show,
-    "validate": _validate,
 }

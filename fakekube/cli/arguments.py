@@ -51,7 +51,6 @@ class Options:
     namespace: str | None = None
     kinds: list[str] = field(default_factory=list)
     format: str = "yaml"
-    normalised: bool = False
     secrets: bool = False
     output: Path | None = None
     duration: float | None = None
@@ -77,12 +76,6 @@ class Options:
     """Seconds."""
     expect: list[str] = field(default_factory=list)
     seed: int = 0
-    scenarios: list[str] = field(default_factory=list)
-    """The arguments of `scenario`."""
-    paths: list[Path] = field(default_factory=list)
-    """What `validate` reads."""
-    output_format: str = "text"
-    ignore_missing_schemas: bool = False
     report: Path | None = None
     trace: Path | None = None
     """Where `run` writes a trace file."""
@@ -110,7 +103,6 @@ class Options:
     verbose: bool = False
     images: list[Path] = field(default_factory=list)
     kube_system: bool = False
-    cluster_seed: int | None = None
     clusters: bool = False
     """Whether the cluster has a pool of others."""
     max_clusters: int | None = None
@@ -176,14 +168,6 @@ def _parser() -> argparse.ArgumentParser:
             usage="fakekube check [options] -- COMMAND [ARGUMENT ...]",
         )
     )
-    _add_validate(commands.add_parser("validate", help="apply manifests with a dry run to a fresh cluster"))
-    _add_scenario(
-        commands.add_parser(
-            "scenario",
-            help="serve a cluster with tasks to practise on",
-            usage="fakekube scenario FILE|NAME | list | test [FILE|NAME ...]",
-        )
-    )
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
     serve.add_argument(
@@ -247,13 +231,6 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
-        command.add_argument(
-            "--seed",
-            type=int,
-            dest="cluster_seed",
-            metavar="N",
-            help="uids, generated names, addresses and ports come from it, and the clock starts at a fixed time",
-        )
         command.add_argument("--host", help="the address to listen on (127.0.0.1)")
         command.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
         command.add_argument(
@@ -268,7 +245,13 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--compaction-interval", type=_duration, metavar="5s", help="the interval between compactions of the history (5m)"
         )
-        _add_version(command)
+        command.add_argument(
+            "--kubernetes-version",
+            type=_minor,
+            dest="version",
+            metavar="1.35",
+            help=f"the Kubernetes minor to emulate, one of {', '.join(RELEASES)} ({DEFAULT})",
+        )
         command.add_argument(
             "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that differ from their defaults"
         )
@@ -324,42 +307,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_validate(validate: argparse.ArgumentParser) -> None:
-    validate.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with manifests")
-    _add_version(validate)
-    validate.add_argument(
-        "--output",
-        dest="output_format",
-        choices=("text", "json", "junit"),
-        help="lines FILE:LINE: KIND NAMESPACE/NAME: message, JSON, or JUnit's XML (text)",
-    )
-    validate.add_argument("--strict", action="store_true", default=None, help="warnings count as refusals")
-    validate.add_argument(
-        "--ignore-missing-schemas", action="store_true", default=None, help="skip kinds without a definition, and say so"
-    )
-
-
-def _add_scenario(scenario: argparse.ArgumentParser) -> None:
-    scenario.add_argument("scenarios", nargs="+", metavar="FILE|NAME", help="a file, or a name that `scenario list` prints")
-    scenario.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
-    scenario.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
-
-
-def _add_version(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--kubernetes-version",
-        type=_minor,
-        dest="version",
-        metavar="1.35",
-        help=f"the Kubernetes minor to emulate, one of {', '.join(RELEASES)} ({DEFAULT})",
-    )
-
-
 def _add_export(export: argparse.ArgumentParser) -> None:
     _add_source(export)
-    export.add_argument(
-        "--normalised", action="store_true", default=None, help="replace what differs by chance by stable names, for golden files"
-    )
     export.add_argument("--format", choices=("yaml", "json"), help="a YAML stream or a v1 List (yaml)")
 
 

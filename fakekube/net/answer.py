@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fakekube.net.body import Body
+from fakekube.net.environ import Body
 from fakekube.net.http1 import Request
-from fakekube.net.response import Head, encode_head
+from fakekube.net.response import Fields, Head, WSGIResponse, encode_head
 from fakekube.net.transport import Transport
-from fakekube.net.wsgi_response import Fields, WSGIResponse
 
 _MEASURED_BYTES = 2048
 """Bodies up to this size have a Content-Length; net/http sends longer ones in chunks (bufferBeforeChunkingSize)."""

@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.net import websocket
 from fakekube.net.answer import Answer
-from fakekube.net.body import CONTINUE, Body
-from fakekube.net.environ import make_environ
-from fakekube.net.framing import Bare, Chunked, Framing, Raw, WebSocketMessages
+from fakekube.net.environ import CONTINUE, Body, make_environ
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
-from fakekube.net.pump import Delivery, Progress, Pump
+from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Pump, Raw, WebSocketMessages
 from fakekube.net.streams import BrokenStreamError, Stream, Tunnel
 from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 

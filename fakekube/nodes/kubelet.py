@@ -136,7 +136,7 @@ class Kubelet(StatusManager):
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
     def on_start(self) -> None:
-        self._addresses = Addresses(seeded=bool(self.context.shared.get("seeded")))
+        self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._due: dict[tuple[str, bool], float] = {}
@@ -239,8 +239,7 @@ class Kubelet(StatusManager):
         """Returns the seconds until the next renewal, which increase while a held clock is advanced over hours."""
         real = time.monotonic()
         interval, last = self._intervals.get(name, (RENEW_EVERY, 0.0))
-        seeded = bool(self.context.shared.get("seeded"))  # then real time decides nothing
-        in_one_advance = self.clock.held and (seeded or real - last < ONE_ADVANCE)
+        in_one_advance = self.clock.held and real - last < ONE_ADVANCE
         interval = min(interval * 2, MAX_RENEW_EVERY) if in_one_advance else RENEW_EVERY
         self._intervals[name] = (interval, real)
         return interval

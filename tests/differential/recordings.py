@@ -11,7 +11,6 @@ import gzip
 import json
 import tempfile
 import traceback
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
-from fakekube.base.clock import Clock
 from fakekube.cluster import TOKEN
 from tests.differential import certificates
 from tests.differential.client import Client, Exchange
@@ -102,8 +100,6 @@ class Recording:
             version=self.version,
             feature_gates=self.feature_gates,
             compaction_interval=self.compaction_interval,
-            seed=zlib.crc32(self.name.encode()),  # an allocated address is not, by chance, one that the scenario sends itself
-            clock=Clock(),  # of real time, because of the certificates in scenarios
             **self.options,
         )
         cluster.clock.hold()

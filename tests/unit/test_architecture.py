@@ -77,7 +77,6 @@ PARTS: Mapping[str, frozenset[str]] = {
 CIRCLES: Mapping[frozenset[str], str] = {
     frozenset({"apis.rest.strategy", "apis.rest.resource", "apis.rest.cluster_access"}): "to be untangled",
     frozenset({"apiserver.auth.authentication_configuration", "apiserver.auth.options"}): "to be untangled",
-    frozenset({"apiserver.admission.cel.activation", "apiserver.admission.cel.conditions"}): "to be untangled",
     frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
 }
 

@@ -54,11 +54,6 @@ def _rows(heading: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in line.strip("|").split(" | ")]
 
 
-def _called(call: ast.Call) -> str:
-    """Returns the last part of the name of the function that is called; "" if it has no name."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-
-
 @functools.cache
 def _imports(folder: str) -> Mapping[str, set[str]]:
     """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it."""
@@ -71,7 +66,7 @@ def _imports(folder: str) -> Mapping[str, set[str]]:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
-            if isinstance(node, ast.Call) and _called(node) in ("importorskip", "find_spec"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("importorskip", "find_spec")):
                 names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
             for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - own - {"_typeshed"}:
                 found[name].add(path.relative_to(ROOT / folder).parts[0])
@@ -110,16 +105,13 @@ def test_notice_says_what_every_data_file_was_made_from() -> None:
     assert all(list(data.glob(pattern)) for pattern in patterns)
     files = {path for path in (ROOT / "fakekube").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
     page = {path for path in files if path.is_relative_to(ROOT / "fakekube" / "page")}  # its manifest names what is of others
-    scenarios = set((ROOT / "fakekube" / "cluster" / "scenarios" / "library").glob("*.yaml"))  # written for this project
-    assert files - named - page - scenarios == {ROOT / "fakekube" / "py.typed"}
+    assert files - named - page == {ROOT / "fakekube" / "py.typed"}
 
 
 def test_dependencies_are_those_that_are_imported() -> None:
     imported = dict(_imports("fakekube"))
     optional = {
-        _import_name(name)
-        for extra in ("clients", "descriptions", "snapshots")
-        for name in _names(PROJECT["optional-dependencies"][extra])
+        _import_name(name) for extra in ("clients", "descriptions") for name in _names(PROJECT["optional-dependencies"][extra])
     }
     assert {_import_name(name) for name in _names(PROJECT["dependencies"])} == imported.keys() - optional
     assert _imports("conftest_plugin").keys() - {"pytest_html"} == {"pytest"}  # pytest-html is linked to, where it is installed
@@ -176,7 +168,7 @@ def test_all_loggers_are_below_that_of_the_package() -> None:
         (path, node)
         for path in (ROOT / "fakekube").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and _called(node) == "getLogger"
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("getLogger")
     ]
     assert calls
     assert [str(path) for path, node in calls if ast.unparse(node.args[0]) not in ("__name__", "'fakekube'")] == []

@@ -1,7 +1,7 @@
 """The strategies of CustomResourceDefinitions: main path and /status.
 
 A definition is validated as a whole, including its metadata, because its name depends on its spec. Controllers
-(`apiserver.controlplane.definitions`) set conditions and accepted names; the strategy only maintains
+(`apiserver.controlplane.controllers`) set conditions and accepted names; the strategy only maintains
 storedVersions.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition (strategy.go, etcd.go),
@@ -15,7 +15,7 @@ from typing import Any
 
 from fakekube.apiextensions.definition.conditions import FINALIZER, approval_errors, is_true
 from fakekube.apiextensions.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
-from fakekube.apiextensions.instances.schema_cache import find_compiled
+from fakekube.apiextensions.instances.schema_cache import cached
 from fakekube.apiextensions.instances.validation import unrecognized_formats
 from fakekube.apiextensions.schema import schemas_in
 from fakekube.apimachinery.codecs.json import untyped
@@ -199,5 +199,5 @@ def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
-            known = find_compiled(schema)
+            known = cached(schema)
             yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)

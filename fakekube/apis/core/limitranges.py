@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from uuid import uuid4
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
@@ -16,7 +17,6 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
-from fakekube.base.chance import random_uuid
 
 TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
@@ -40,7 +40,7 @@ class LimitRangeStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["metadata"].get("name"):
-            obj["metadata"]["name"] = random_uuid()
+            obj["metadata"]["name"] = str(uuid4())
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -95,7 +95,7 @@ def _limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:
     errors += _names(ratios, path, name_check)
     named = {**bounds, **defaults, **ratios}
     for name in {name: None for amounts in named.values() for name in amounts}:
-        errors += _validate_quantities(name, {field: amounts.get(name) for field, amounts in named.items()}, path)
+        errors += _together(name, {field: amounts.get(name) for field, amounts in named.items()}, path)
     return errors
 
 
@@ -117,7 +117,7 @@ ORDER = (
 )  # fmt: skip
 
 
-def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) -> list[FieldError]:
+def _together(name: str, texts: Mapping[str, str | None], path: str) -> list[FieldError]:
     """Validates the quantities of one resource against each other."""
     amounts = {field: quantity(text) for field, text in texts.items() if text is not None}
     errors = [

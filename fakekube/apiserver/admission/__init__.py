@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fakekube.apiserver.admission.chain import Chain
+from fakekube.apiserver.admission.chain import Attributes, Chain, Operation, Plugin
 from fakekube.apiserver.admission.options import AdmissionOptions, ConfigurationError
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.profiles import UnknownPluginError, configured, plugins
 
 __all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "UnknownPluginError", "chain_of", "configured"]

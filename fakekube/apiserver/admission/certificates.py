@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 
 from fakekube.apis.validation.to_internal import same
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 
 REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")

@@ -12,7 +12,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, pod_limits, pod_requests
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apiserver.admission.plugin import UPDATE, Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.chain import UPDATE, Attributes, Operation, Plugin, forbidden
 
 PODS = ("", "pods")
 CLAIMS = ("", "persistentvolumeclaims")

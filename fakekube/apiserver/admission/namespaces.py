@@ -1,17 +1,19 @@
-"""NamespaceLifecycle: rejects objects in missing namespaces, new objects in terminating ones, and the deletion of
-three system namespaces.
+"""NamespaceLifecycle, which guards missing and terminating namespaces, and NamespaceAutoProvision and NamespaceExists.
 
-Deletions are always allowed, so that a namespace can be emptied. Access reviews are allowed, too: their result must
-not reveal whether a namespace exists.
+Deletions are always allowed, so that a namespace can be emptied. Access reviews are allowed, too: their result must not reveal
+whether a namespace exists.
 
-Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
+The plugins NamespaceAutoProvision and NamespaceExists. Off by default.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; plugin/pkg/admission/namespace/{autoprovision,exists}.
 """
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apiserver.admission.plugin import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
-from fakekube.base.chance import random_uuid
+from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 NAMESPACES = ("", "namespaces")
@@ -53,12 +55,6 @@ class NamespaceLifecycle(Plugin):
         raise error
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The plugins NamespaceAutoProvision and NamespaceExists. Off by default.
-#
-# Specified by: plugin/pkg/admission/namespace/{autoprovision,exists}.
-
-
 #: The server creates the namespace with its loopback client.
 _OWNER = {
     "manager": "kube-apiserver",
@@ -84,7 +80,7 @@ class NamespaceAutoProvision(Plugin):
             return
         metadata = {
             "name": name,
-            "uid": random_uuid(),
+            "uid": str(uuid4()),
             "creationTimestamp": attributes.context.now(),
             "labels": {"kubernetes.io/metadata.name": name},
             "managedFields": [{**_OWNER, "time": attributes.context.now()}],

@@ -1,6 +1,15 @@
-"""TaintNodesByCondition: adds the taint node.kubernetes.io/not-ready to new nodes.
+"""Admission of nodes and of what kubelets write: TaintNodesByCondition, NodeDeclaredFeatureValidator and NodeRestriction.
 
-Specified by: plugin/pkg/admission/nodetaint.
+NodeDeclaredFeatureValidator: rejects changes of pods that need features which their node does not declare.
+
+NodeRestriction: restricts kubelets to their own node and the pods that run on it.
+
+It applies to users in the group system:nodes only. Off by default, as in kube-apiserver; kubeadm enables it together with the
+Node authorizer.
+
+Specified by: plugin/pkg/admission/nodetaint; plugin/pkg/admission/nodedeclaredfeatures,
+k8s.io/component-helpers/nodedeclaredfeatures; plugin/pkg/admission/noderestriction/admission.go,
+k8s.io/kubelet/pkg/apis/well_known_labels.go.
 """
 
 from __future__ import annotations
@@ -13,7 +22,7 @@ from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.validation.to_internal import diff, same
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -33,12 +42,6 @@ class TaintNodesByCondition(Plugin):
         kept = {(taint.get("key"), taint.get("effect")) for taint in taints}
         if (NOT_READY["key"], NOT_READY["effect"]) not in kept:
             spec["taints"] = [*taints, dict(NOT_READY)]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# NodeDeclaredFeatureValidator: rejects changes of pods that need features which their node does not declare.
-#
-# Specified by: plugin/pkg/admission/nodedeclaredfeatures, k8s.io/component-helpers/nodedeclaredfeatures.
 
 
 Spec = Mapping[str, Any]
@@ -92,15 +95,6 @@ def _missing(attributes: Attributes, name: str, old: Spec, new: Spec) -> Iterato
         raise forbidden(attributes, f"node {go_quote(name)} not found")
     declared = (node.get("status") or {}).get("declaredFeatures") or ()
     yield from (feature for feature in required if feature not in declared)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# NodeRestriction: restricts kubelets to their own node and the pods that run on it.
-#
-# It applies to users in the group system:nodes only. Off by default, as in kube-apiserver; kubeadm enables it together
-# with the Node authorizer.
-#
-# Specified by: plugin/pkg/admission/noderestriction/admission.go, k8s.io/kubelet/pkg/apis/well_known_labels.go.
 
 
 _NODES: Final = "system:nodes"

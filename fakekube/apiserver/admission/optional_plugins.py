@@ -1,6 +1,17 @@
-"""Admission plugins for pods that are off by default.
+"""Admission plugins that are off by default.
 
-Specified by: plugin/pkg/admission/{alwayspullimages,antiaffinity,extendedresourcetoleration}.
+EventRateLimit: limits the rate of events of the server, or of each namespace, user, or source and object. Off by default.
+
+There is a token bucket for each key: it holds `burst` tokens, refills with `qps` tokens a second of the cluster's clock, and
+an event takes one. The least recently used keys are dropped.
+
+The plugins AlwaysDeny, DenyServiceExternalIPs and OwnerReferencesPermissionEnforcement. Off by default.
+
+The plugins PodNodeSelector and PodTolerationRestriction, which use annotations of namespaces. Off by default.
+
+Specified by: plugin/pkg/admission/{alwayspullimages,antiaffinity,extendedresourcetoleration};
+plugin/pkg/admission/eventratelimit; plugin/pkg/admission/{deny,gc,network/denyserviceexternalips};
+plugin/pkg/admission/{podnodeselector,podtolerationrestriction}, pkg/util/tolerations.
 """
 
 from __future__ import annotations
@@ -13,12 +24,16 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid, not_supported
+from fakekube.apimachinery.patch.errors import type_mismatch
+from fakekube.apimachinery.selectors.labels import label_key, label_value
 from fakekube.apis.core.pods import visitor
+from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.well_known import LABEL_HOSTNAME
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.admission.options import ConfigurationError
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
+from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import go_quote
 
 PODS = ("", "pods")
@@ -110,16 +125,6 @@ class ExtendedResourceToleration(PodPlugin):
                 spec["tolerations"] = [*held, toleration]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# EventRateLimit: limits the rate of events of the server, or of each namespace, user, or source and object. Off by
-# default.
-#
-# There is a token bucket for each key: it holds `burst` tokens, refills with `qps` tokens a second of the cluster's
-# clock, and an event takes one. The least recently used keys are dropped.
-#
-# Specified by: plugin/pkg/admission/eventratelimit.
-
-
 _CACHE_SIZE = 4096
 _SOURCE = ("component", "host")
 _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion")
@@ -206,12 +211,6 @@ def _errors(limit: Mapping[str, Any], path: str) -> list[FieldError]:
     if limit.get("type") != "Server" and limit.get("cacheSize", 0) < 0:
         errors.append(invalid(f"{path}.cacheSize", limit["cacheSize"], "must not be negative"))
     return errors
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The plugins AlwaysDeny, DenyServiceExternalIPs and OwnerReferencesPermissionEnforcement. Off by default.
-#
-# Specified by: plugin/pkg/admission/{deny,gc,network/denyserviceexternalips}.
 
 
 #: Users with this permission may set blockOwnerDeletion for every owner.
@@ -337,3 +336,186 @@ def _may(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
         "resourceAttributes": {field: value for field, value in asked.items() if value},
     }
     return context.services.authorize(context.user, context.groups, question)
+
+
+_NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+_DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
+_ALLOWED_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+_CLUSTER_DEFAULT = "clusterDefaultNodeSelector"
+_MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
+
+Toleration = Mapping[str, Any]
+
+
+def _annotations(attributes: Attributes) -> Mapping[str, str]:
+    """Returns the annotations of the namespace of a request. Raises StatusError 404."""
+    namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
+    if namespace is None:
+        raise status.not_found("", "namespaces", attributes.namespace)
+    found: Mapping[str, str] = namespace["metadata"].get("annotations") or {}
+    return found
+
+
+# ---------------------------------------------------------------- node selectors
+
+
+class PodNodeSelector(Plugin):
+    """Adds the node selector in the annotation of a namespace to its pods.
+
+    Args:
+        selectors: podNodeSelectorPluginConfig: the allowed labels by namespace, and the default selector.
+    """
+
+    name = "PodNodeSelector"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({PODS})
+
+    def __init__(self, selectors: Mapping[str, str] | None = None) -> None:
+        self._selectors = selectors or {}
+
+    @classmethod
+    def configured(cls, configuration: Any) -> PodNodeSelector:
+        return cls((configuration or {}).get("podNodeSelectorPluginConfig"))
+
+    def admit(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        wanted = self._wanted(attributes)
+        _check_conflicts(attributes, wanted)
+        if wanted:
+            spec["nodeSelector"] = {**wanted, **(spec.get("nodeSelector") or {})}
+        self.validate(attributes)
+
+    def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        _check_conflicts(attributes, self._wanted(attributes))
+        allowed = _labels_of(self._selectors.get(attributes.namespace, ""))
+        asked = attributes.object["spec"].get("nodeSelector") or {}
+        if allowed and any(allowed.get(key) != value for key, value in asked.items()):
+            raise _refused(attributes, "pod node label selector labels conflict with its namespace whitelist")
+
+    def _wanted(self, attributes: Attributes) -> Mapping[str, str]:
+        annotations = _annotations(attributes)
+        text = annotations.get(_NODE_SELECTOR)
+        return _labels_of(self._selectors.get(_CLUSTER_DEFAULT, "") if text is None else text)
+
+
+def _check_conflicts(attributes: Attributes, wanted: Mapping[str, str]) -> None:
+    assert attributes.object is not None
+    asked = attributes.object["spec"].get("nodeSelector") or {}
+    if any(key in wanted and wanted[key] != value for key, value in asked.items()):
+        raise _refused(attributes, "pod node label selector conflicts with its namespace node label selector")
+
+
+def _refused(attributes: Attributes, problem: str) -> status.StatusError:
+    assert attributes.object is not None
+    return status.forbidden("", "pods", attributes.object["metadata"].get("name", ""), problem)
+
+
+def _labels_of(selector: str) -> dict[str, str]:
+    """Parses `key=value,…` (ConvertSelectorToLabelsMap). Raises StatusError 500."""
+    labels = {}
+    for part in selector.split(",") if selector else ():
+        pieces = part.split("=")
+        if len(pieces) != 2:
+            raise status.generic(500, "", f"invalid selector: [{' '.join(pieces)}]")
+        key, value = pieces[0].strip(), pieces[1].strip()
+        for path, text, problems in (("<nil>", key, label_key(key)), (f"[{key}]", value, label_value(value))):
+            if problems:
+                raise status.generic(500, "", aggregate([invalid(path, text, "; ".join(problems))]))
+        labels[key] = value
+    return labels
+
+
+# ---------------------------------------------------------------- tolerations
+
+
+class PodTolerationRestriction(Plugin):
+    """Adds the default tolerations in the annotation of a namespace to its pods, and enforces its whitelist.
+
+    Args:
+        default, whitelist: The cluster's tolerations, for namespaces without annotations.
+    """
+
+    name = "PodTolerationRestriction"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE})
+    resources = frozenset({PODS})
+
+    def __init__(self, default: Sequence[Toleration] = (), whitelist: Sequence[Toleration] = ()) -> None:
+        self._default, self._whitelist = default, whitelist
+
+    @classmethod
+    def configured(cls, configuration: Any) -> PodTolerationRestriction:
+        said = configuration or {}
+        return cls(said.get("default") or (), said.get("whitelist") or ())
+
+    def admit(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        more: list[Toleration] = []
+        if attributes.operation is Operation.CREATE:
+            given = _tolerations_in(_annotations(attributes), _DEFAULT_TOLERATIONS)
+            more = list(self._default if given is None else given)
+        if qos_class(spec) != "BestEffort":
+            more.append(dict(_MEMORY_PRESSURE))
+        if more:
+            spec["tolerations"] = _merged([*(spec.get("tolerations") or ()), *more])
+        self.validate(attributes)
+
+    def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        held = attributes.object["spec"].get("tolerations") or ()
+        if not held:
+            return
+        given = _tolerations_in(_annotations(attributes), _ALLOWED_TOLERATIONS)
+        allowed, scope = (self._whitelist, "cluster") if given is None else (given, "namespace")
+        if allowed and not all(any(_is_superset(one, toleration) for one in allowed) for toleration in held):
+            problem = f"pod tolerations (possibly merged with namespace default tolerations) conflict with its {scope} whitelist"
+            raise status.generic(500, "", problem)
+
+
+def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | None:
+    """Returns the tolerations in an annotation; None if it is not set. Raises StatusError 500."""
+    text = annotations.get(key)
+    if text is None:
+        return None
+    if not text:
+        return []
+    try:
+        found = parse(text.encode())
+    except JSONError as problem:
+        raise status.generic(500, "", str(problem)) from None
+    if not isinstance(found, list | None):
+        raise status.generic(500, "", type_mismatch(found, "Go value of type []v1.Toleration"))
+    for item in found or ():
+        if not isinstance(item, dict):
+            raise status.generic(500, "", type_mismatch(item, "Go value of type v1.Toleration"))
+    return found or []
+
+
+def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
+    """Returns the tolerations that no other one covers (MergeTolerations)."""
+    merged: list[Toleration] = []
+    for index, toleration in enumerate(tolerations):
+        later = (other for other in tolerations[index + 1 :] if other != toleration)
+        if not any(_is_superset(other, toleration) for other in (*merged, *later)):
+            merged.append(toleration)
+    return merged
+
+
+def _is_superset(one: Toleration, other: Toleration) -> bool:
+    """Reports whether `one` tolerates every taint that `other` tolerates."""
+    if one == other:
+        return True
+    operator = one.get("operator", "")
+    if one.get("key", "") != other.get("key", "") and (one.get("key") or operator != "Exists"):
+        return False
+    if one.get("effect") and one["effect"] != other.get("effect", ""):
+        return False
+    if one.get("effect") == "NoExecute" and one.get("tolerationSeconds") is not None:
+        seconds = other.get("tolerationSeconds")
+        if seconds is None or seconds > one["tolerationSeconds"]:
+            return False
+    if operator in ("", "Equal"):
+        return bool(other.get("operator", "") == "Equal" and other.get("value", "") == one.get("value", ""))
+    return bool(operator == "Exists")

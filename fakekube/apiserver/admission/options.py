@@ -1,6 +1,11 @@
-"""The flags of kube-apiserver about admission.
+"""The flags of kube-apiserver about admission, and the admission control configuration file.
 
-Specified by: k8s.io/apiserver/pkg/server/options/admission.go.
+Reads the admission control configuration file, with the configuration of each plugin.
+
+A file is an AdmissionConfiguration, whose plugins have their configuration inline or in another file; or, in the legacy
+format, the configuration of ImagePolicyWebhook or PodNodeSelector itself.
+
+Specified by: k8s.io/apiserver/pkg/server/options/admission.go; k8s.io/apiserver/pkg/admission/config.go.
 """
 
 from __future__ import annotations
@@ -25,15 +30,6 @@ class AdmissionOptions:
     """Plugins that do not run although they are on by default."""
     admission_control_config_file: str = ""
     """The path of an AdmissionConfiguration, which has the configurations of plugins."""
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Reads the admission control configuration file, with the configuration of each plugin.
-#
-# A file is an AdmissionConfiguration, whose plugins have their configuration inline or in another file; or, in the
-# legacy format, the configuration of ImagePolicyWebhook or PodNodeSelector itself.
-#
-# Specified by: k8s.io/apiserver/pkg/admission/config.go.
 
 
 _GROUP, _KIND = "apiserver.config.k8s.io", "AdmissionConfiguration"

@@ -15,11 +15,11 @@ from importlib import import_module
 from typing import Any
 
 from fakekube.apiserver.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+from fakekube.apiserver.admission.chain import Plugin
 from fakekube.apiserver.admission.limit_ranger import LimitRanger
 from fakekube.apiserver.admission.namespaces import NamespaceLifecycle
 from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, NodeRestriction, TaintNodesByCondition
 from fakekube.apiserver.admission.options import AdmissionOptions, ConfigurationError, read_configuration
-from fakekube.apiserver.admission.plugin import Plugin
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
     DefaultTolerationSeconds,
@@ -27,10 +27,10 @@ from fakekube.apiserver.admission.pods import (
     PodTopologyLabels,
     Priority,
     RuntimeClass,
+    ServiceAccount,
 )
 from fakekube.apiserver.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from fakekube.apiserver.admission.resource_quota import ResourceQuota
-from fakekube.apiserver.admission.service_accounts import ServiceAccount
 from fakekube.apiserver.admission.storage import (
     DefaultIngressClass,
     DefaultStorageClass,
@@ -158,8 +158,8 @@ _OPTIONAL: Mapping[str, str] = {
     "NamespaceAutoProvision": "fakekube.apiserver.admission.namespaces",
     "NamespaceExists": "fakekube.apiserver.admission.namespaces",
     "OwnerReferencesPermissionEnforcement": "fakekube.apiserver.admission.optional_plugins",
-    "PodNodeSelector": "fakekube.apiserver.admission.namespace_policies",
-    "PodTolerationRestriction": "fakekube.apiserver.admission.namespace_policies",
+    "PodNodeSelector": "fakekube.apiserver.admission.optional_plugins",
+    "PodTolerationRestriction": "fakekube.apiserver.admission.optional_plugins",
 }
 
 _NO_OPTIONS = AdmissionOptions()

@@ -15,8 +15,8 @@ from fakekube.apis.core.pods.resources import Amounts, amounts
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apiserver.admission.plugin import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
-from fakekube.apiserver.quota.evaluators import Evaluator, evaluator_for, matches
+from fakekube.apiserver.admission.chain import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.quota import Evaluator, evaluator_for, matches
 
 NONE = quantity("0")
 

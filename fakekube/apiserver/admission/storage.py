@@ -1,6 +1,11 @@
-"""Admission plugins for claims and volumes: default class, protection finalizers, resize.
+"""Admission plugins for claims, volumes and Ingresses: default class, protection finalizers, resize.
 
-Specified by: plugin/pkg/admission/storage.
+Selects the default object, such as the default StorageClass, among several that are marked as default.
+
+DefaultIngressClass: sets the default class of Ingresses without a class.
+
+Specified by: plugin/pkg/admission/storage; pkg/volume/util/storageclass.go (GetDefaultClass),
+plugin/pkg/admission/network/defaultingressclass; plugin/pkg/admission/network/defaultingressclass.
 """
 
 from __future__ import annotations
@@ -17,13 +22,7 @@ from fakekube.apis.well_known import (
     PVC_PROTECTION_FINALIZER,
     VAC_PROTECTION_FINALIZER,
 )
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin, forbidden
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Selects the default object, such as the default StorageClass, among several that are marked as default.
-#
-# Specified by: pkg/volume/util/storageclass.go (GetDefaultClass),
-# plugin/pkg/admission/network/defaultingressclass.
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 
 
 def newest_default(objects: Iterable[Object], annotations: Sequence[str]) -> Object | None:
@@ -113,12 +112,6 @@ def _class_name(claim: Object) -> str:
     if BETA_STORAGE_CLASS_ANNOTATION in annotations:
         return str(annotations[BETA_STORAGE_CLASS_ANNOTATION])
     return (claim.get("spec") or {}).get("storageClassName") or ""
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# DefaultIngressClass: sets the default class of Ingresses without a class.
-#
-# Specified by: plugin/pkg/admission/network/defaultingressclass.
 
 
 GROUP = "networking.k8s.io"

@@ -1,8 +1,17 @@
-"""The interface of extension API servers: a backend takes a request and returns the response head with its body as a stream.
+"""Servers of aggregated APIs as backends: the interface, applications of this process, and streaming responses.
 
 Invariant: the caller closes every response. A backend never waits beyond its deadline.
 
-Specified by: net/http (RoundTripper).
+A WSGI application of this process as an extension API server, called without a socket.
+
+It runs in the thread of the request. An exception becomes a response 500, as with any WSGI server.
+
+A streaming response, such as a watch: a thread reads it, and the server takes the received bytes.
+
+Invariant: the number of bytes that the thread reads ahead of the client is limited, so a slow client costs no memory. The
+thread ends with the response, or when the client disconnects.
+
+Specified by: net/http (RoundTripper); PEP 3333.
 """
 
 from __future__ import annotations
@@ -10,17 +19,16 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
-from fakekube.net.streams import BrokenStreamError
+from fakekube.base.threads import WORKERS
+from fakekube.net.streams import BrokenStreamError, Notifier
 from fakekube.net.wsgi import environ_key
-
-if TYPE_CHECKING:
-    pass
 
 Headers = list[tuple[str, str]]
 
@@ -118,14 +126,6 @@ def header(headers: Headers, name: str) -> str:
 """The timeout of dialing (net.Dialer of the default transport)."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# A WSGI application of this process as an extension API server, called without a socket.
-#
-# It runs in the thread of the request. An exception becomes a response 500, as with any WSGI server.
-#
-# Specified by: PEP 3333.
-
-
 _log = logging.getLogger(__name__)
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -207,3 +207,70 @@ def _environ(request: BackendRequest) -> dict[str, Any]:
         if key != "CONTENT_LENGTH":  # that of the body is set
             environ[key] = f"{environ[key]},{value}" if key in environ else value
     return environ
+
+
+_AHEAD = 256 * 1024
+
+
+class Following:
+    """The body of a streaming response: a `streams.Stream`."""
+
+    deadline: float | None = None
+
+    def __init__(self, body: BackendBody) -> None:
+        self.source = Notifier()
+        self._body = body
+        self._changed = threading.Condition()
+        self._frames: list[bytes] = []
+        self._size = 0
+        self._finished = False
+        self._broken = False
+        self._closed = False
+        WORKERS.run(self._read)
+
+    @property
+    def ended(self) -> bool:
+        return self._finished and not self._frames and not self._broken
+
+    def take(self) -> list[bytes]:
+        with self._changed:
+            frames, self._frames, self._size = self._frames, [], 0
+            self._changed.notify_all()
+        if self._broken and not frames:
+            raise BrokenStreamError
+        return frames
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._body.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._frames or self._finished or self._closed)
+            frames = self.take()
+            if not frames:
+                return
+            yield from frames
+
+    def _read(self) -> None:
+        try:
+            for piece in self._body:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._size < _AHEAD or self._closed)
+                    if self._closed:
+                        return
+                    self._frames.append(piece)
+                    self._size += len(piece)
+                    self._changed.notify_all()
+                self.source.notify()
+        except BackendError:
+            self._broken = not self._closed
+        finally:
+            with self._changed:
+                self._finished = True
+                self._changed.notify_all()
+            self._body.close()
+            self.source.notify()

@@ -1,14 +1,18 @@
 """The controller of APIServices with a Service: their condition Available, and the documents of their servers.
 
 The part of the condition that depends on cluster objects (Service, port, endpoints) is written in the thread of the write that
-changed it, before that write's response. Requests to a server are made in a thread per APIService, and repeated by the clock of
-the cluster, like the controllers of kube-aggregator.
+changed it, before that write's response. Requests to a server are made in a thread per APIService, and repeated by the clock
+of the cluster, like the controllers of kube-aggregator.
 
 Invariants: at most one thread makes requests for an APIService, and its result is discarded if the APIService, its Service or
-its endpoints have changed meanwhile (`Remote.generation`). Without an APIService that has a Service there is no thread or timer.
+its endpoints have changed meanwhile (`Remote.generation`). Without an APIService that has a Service there is no thread or
+timer.
+
+Determines the condition Available of an APIService: from its Service and endpoints, then by a request to the server.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote (remote_available_controller.go), pkg/apiserver
-(handler_discovery.go), pkg/controllers/openapi, pkg/controllers/openapiv3.
+(handler_discovery.go), pkg/controllers/openapi, pkg/controllers/openapiv3;
+k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go (sync).
 """
 
 from __future__ import annotations
@@ -30,19 +34,13 @@ from fakekube.apis.well_known import LABEL_SERVICE_NAME
 from fakekube.apiserver.aggregator.backends import BackendError, BackendTimeoutError
 from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
-from fakekube.apiserver.controlplane.control_loop import ControlLoop
+from fakekube.apiserver.controlplane.controllers import ControlLoop
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock, Timer
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.threads import WORKERS
 from fakekube.store import Record, Reflector, Store
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Determines the condition Available of an APIService: from its Service and endpoints, then by a request to the server.
-#
-# Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go (sync).
-
 
 #: The user of requests of the aggregator.
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))

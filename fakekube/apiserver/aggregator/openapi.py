@@ -1,9 +1,13 @@
-"""Collects the OpenAPI documents of extension API servers: v3 by its index, or v2, which is converted.
+"""Collects and merges the OpenAPI documents of extension API servers: v3 by its index, or v2, which is converted.
 
 A server without documents is skipped; for an unavailable server the last documents are kept.
 
+OpenAPI v2 documents of several servers: filtered by paths, merged into one, converted to v3.
+
+If two servers define different schemas by one name, that of the later server is renamed (`NAME_v2`), with its references.
+
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator (aggregator.go, downloader.go),
-pkg/controllers/openapi/aggregator.
+pkg/controllers/openapi/aggregator; k8s.io/kube-openapi/pkg/aggregator (aggregator.go), pkg/openapiconv (convert.go).
 """
 
 from __future__ import annotations
@@ -101,14 +105,6 @@ def _document(location: Location, path: str, accept: str) -> Json | None:
     if response.status != 200:
         raise InvalidDocumentError(f"http error: {response.status}")
     return parse_object(body)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# OpenAPI v2 documents of several servers: filtered by paths, merged into one, converted to v3.
-#
-# If two servers define different schemas by one name, that of the later server is renamed (`NAME_v2`), with its references.
-#
-# Specified by: k8s.io/kube-openapi/pkg/aggregator (aggregator.go), pkg/openapiconv (convert.go).
 
 
 _DEFINITIONS, _SCHEMAS = "#/definitions/", "#/components/schemas/"

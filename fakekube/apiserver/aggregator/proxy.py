@@ -1,11 +1,17 @@
-"""The proxy of one cluster: forwards requests for the group versions of other servers.
+"""The proxy of group versions of other servers, and that of pods/proxy, services/proxy and nodes/proxy.
 
-    availability → transport → location → headers → upgrade or request → redirects and links → response
+availability → transport → location → headers → upgrade or request → redirects and links → response
 
 An error before the response is plain text with 503; a later one aborts the response.
 
+The proxy of pods/proxy, services/proxy and nodes/proxy.
+
+The request keeps the Host of the client and has no headers about the user. Redirects and links in the response are rewritten
+to lead through the API server. An error before the response is a Status.
+
 Specified by: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go,
-transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/httputil (ReverseProxy).
+transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/httputil (ReverseProxy);
+k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go); pkg/registry/core/{pod,service,node} (ProxyREST).
 """
 
 from __future__ import annotations
@@ -42,16 +48,6 @@ from fakekube.net.streams import BrokenStreamError
 
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.remote import RemoteBackend
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The proxy of pods/proxy, services/proxy and nodes/proxy.
-#
-# The request keeps the Host of the client and has no headers about the user. Redirects and links in the response are rewritten to
-# lead through the API server. An error before the response is a Status.
-#
-# Specified by: k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go); pkg/registry/core/{pod,service,node}
-# (ProxyREST).
 
 
 class UpgradeAwareHandler:
@@ -137,7 +133,7 @@ def _body_of_request(request: Request) -> tuple[Iterable[bytes], int | None]:
 
 
 def _upgrade_or_fail(backend: RemoteBackend, request: BackendRequest) -> Response:
-    from fakekube.apiserver.aggregator.upgrade import UpgradeError, try_upgrade
+    from fakekube.apiserver.aggregator.remote import UpgradeError, try_upgrade
 
     try:
         return try_upgrade(backend, request)
@@ -275,7 +271,7 @@ def _timeout(request: Request, origin: Origin) -> tuple[bool, float | None]:
 def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> Response:
     if isinstance(backend, Unreachable):
         return text_error(503, f"error dialing backend: {backend.problem}")
-    from fakekube.apiserver.aggregator.upgrade import UpgradeError, try_upgrade
+    from fakekube.apiserver.aggregator.remote import UpgradeError, try_upgrade
 
     try:
         return try_upgrade(backend, request)
@@ -383,7 +379,7 @@ def _body_of(response: BackendResponse, request: Request, *, long_running: bool)
         finally:
             response.body.close()
     if long_running:
-        from fakekube.apiserver.aggregator.following import Following
+        from fakekube.apiserver.aggregator.backends import Following
 
         return Following(response.body)
     return ForwardedBody(response.body)

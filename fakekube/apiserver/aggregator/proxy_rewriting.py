@@ -1,7 +1,10 @@
-"""The headers of proxied requests: hop-by-hop headers, the headers of the user, and Go's form of names and paths.
+"""The headers of proxied requests and responses, and the links in responses.
+
+Rewrites links to the proxied server in responses, so that they lead through the API server.
 
 Specified by: net/http/httputil (ReverseProxy); net/textproto (CanonicalMIMEHeaderKey); k8s.io/client-go/transport
-(SetAuthProxyHeaders); k8s.io/apimachinery/pkg/util/proxy (Transport).
+(SetAuthProxyHeaders); k8s.io/apimachinery/pkg/util/proxy (Transport); k8s.io/apimachinery/pkg/util/proxy/transport.go
+(rewriteURL, rewriteHTML); golang.org/x/net/html (Tokenizer).
 """
 
 from __future__ import annotations
@@ -113,12 +116,6 @@ def _listed(value: str) -> frozenset[str]:
 def _canonical(name: str) -> str:
     """Returns the canonical form of a header name."""
     return "-".join(part[:1].upper() + part[1:].lower() for part in name.split("-"))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Rewrites links to the proxied server in responses, so that they lead through the API server.
-#
-# Specified by: k8s.io/apimachinery/pkg/util/proxy/transport.go (rewriteURL, rewriteHTML); golang.org/x/net/html (Tokenizer).
 
 
 @dataclass(slots=True, frozen=True)

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fakekube.apiserver.audit.policy import LEVELS, Level, RequestAuditConfig
+from fakekube.apiserver.auth.access import user_info
 from fakekube.apiserver.auth.authorization import Attributes
-from fakekube.apiserver.auth.reviews import user_info
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 

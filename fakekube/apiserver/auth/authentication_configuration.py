@@ -1,7 +1,12 @@
-"""Reads AuthenticationConfiguration files: JWT authenticators, and anonymous authentication.
+"""Reads files of the group apiserver.config.k8s.io: AuthenticationConfiguration, for JWTs and anonymous requests.
+
+Reads configuration files of the group apiserver.config.k8s.io with strict decoding, as kube-apiserver does.
+
+An invalid file raises an `OptionError` that names the flag. Unknown fields and fields of the wrong type are errors; both are
+detected from the fields that the reader of a kind requests.
 
 Specified by: k8s.io/apiserver/pkg/apis/apiserver (AuthenticationConfiguration; validation/validation.go) and
-pkg/authentication/cel.
+pkg/authentication/cel; k8s.io/apiserver/pkg/apis/apiserver (load, v1, v1beta1).
 """
 
 from __future__ import annotations
@@ -22,15 +27,6 @@ from fakekube.apiserver.auth.authentication import Anonymous
 from fakekube.apiserver.auth.jwt import ClaimMapping, Expression, JWTConfiguration
 from fakekube.apiserver.auth.options import OptionError, read_text
 from fakekube.base.golang.timestamps import parse_duration
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Reads configuration files of the group apiserver.config.k8s.io with strict decoding, as kube-apiserver does.
-#
-# An invalid file raises an `OptionError` that names the flag. Unknown fields and fields of the wrong type are errors;
-# both are detected from the fields that the reader of a kind requests.
-#
-# Specified by: k8s.io/apiserver/pkg/apis/apiserver (load, v1, v1beta1).
-
 
 GROUP = "apiserver.config.k8s.io"
 

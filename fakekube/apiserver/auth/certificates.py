@@ -1,10 +1,15 @@
-"""Authenticates client certificates: verifies chains and determines users.
+"""Authenticates by client certificates: of users, and of front proxies, which send their users in headers.
 
-A chain leads from the client certificate over the intermediates that the client sends to a certificate authority.
-Every certificate must be valid at the cluster's time and, if it has extended key usages, allow client authentication.
-Verified chains are cached by the bytes of the certificates; only the time is checked again.
+A chain leads from the client certificate over the intermediates that the client sends to a certificate authority. Every
+certificate must be valid at the cluster's time and, if it has extended key usages, allow client authentication. Verified
+chains are cached by the bytes of the certificates; only the time is checked again.
 
-Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypto/x509 of Go (Certificate.Verify).
+Authenticates requests of front proxies, which authenticate users themselves and send them in headers.
+
+A front proxy needs a client certificate of the requestheader CA with an allowed common name.
+
+Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypto/x509 of Go (Certificate.Verify);
+k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go.
 """
 
 from __future__ import annotations
@@ -185,14 +190,6 @@ def _uid(subject: Any) -> str:
     if uids == [""]:
         raise BadCredentialsError("UID cannot be an empty string")
     return uids[0] if uids else ""
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Authenticates requests of front proxies, which authenticate users themselves and send them in headers.
-#
-# A front proxy needs a client certificate of the requestheader CA with an allowed common name.
-#
-# Specified by: k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go.
 
 
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")

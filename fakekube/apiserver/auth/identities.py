@@ -1,6 +1,9 @@
-"""Builds and parses the user and group names of Kubernetes.
+"""The user and group names of Kubernetes, and the types that all authenticators share.
 
-Specified by: k8s.io/apiserver/pkg/authentication/user and …/serviceaccount (util.go).
+Types shared by the authenticators: the error for invalid credentials, and the result for a token.
+
+Specified by: k8s.io/apiserver/pkg/authentication/user and …/serviceaccount (util.go);
+k8s.io/apiserver/pkg/authentication/authenticator/interfaces.go.
 """
 
 from __future__ import annotations
@@ -65,12 +68,6 @@ def node_name(username: str) -> str | None:
         return None
     name = username[len(NODE_PREFIX) :]
     return None if names.dns_subdomain(name, False) else name
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Types shared by the authenticators: the error for invalid credentials, and the result for a token.
-#
-# Specified by: k8s.io/apiserver/pkg/authentication/authenticator/interfaces.go.
 
 
 INVALID_TOKEN: Final = "invalid bearer token"

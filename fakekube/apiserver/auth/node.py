@@ -1,9 +1,15 @@
 """The Node authorizer: allows kubelets what they need, and reads only of objects that their own pods use.
 
-A kubelet's user is system:node:NAME in the group system:nodes. Most requests are authorized by the rules of the
-cluster role system:node; objects that pods use need a path to the node in `NodeGraph`.
+A kubelet's user is system:node:NAME in the group system:nodes. Most requests are authorized by the rules of the cluster role
+system:node; objects that pods use need a path to the node in `NodeGraph`.
 
-Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go).
+The graph of relations between nodes, their pods, and the objects that the pods use.
+
+The relations are read from pods, persistent volumes, volume attachments and resource slices, and cached until one of them
+changes. The graph is built on the first use, so it costs nothing without the Node authorizer.
+
+Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go);
+k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (graph.go) and pkg/api/persistentvolume/util.go.
 """
 
 from __future__ import annotations
@@ -18,15 +24,6 @@ from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import ALLOWED, NO_OPINION, Attributes, Observed, ResolvedRules, Rule
 from fakekube.apiserver.auth.rbac import rule_allows
 from fakekube.apiserver.endpoints.request import User
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The graph of relations between nodes, their pods, and the objects that the pods use.
-#
-# The relations are read from pods, persistent volumes, volume attachments and resource slices, and cached until one of
-# them changes. The graph is built on the first use, so it costs nothing without the Node authorizer.
-#
-# Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (graph.go) and pkg/api/persistentvolume/util.go.
-
 
 #: Group and plural of the resources that define relations.
 RESOURCES: Final = (

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 import orjson
 
@@ -19,8 +20,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.controlplane.control_loop import ControlLoop
-from fakekube.base.chance import random_uuid
+from fakekube.apiserver.controlplane.controllers import ControlLoop
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Store
@@ -90,7 +90,7 @@ class ClusterAuthenticationTrustController(ControlLoop):
         metadata = {
             "name": NAME,
             "namespace": NAMESPACE,
-            "uid": random_uuid(),
+            "uid": str(uuid4()),
             "creationTimestamp": now,
             "managedFields": [_managed_fields(data, now)],
         }

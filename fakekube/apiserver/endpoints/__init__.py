@@ -1,73 +1,7 @@
 """Serves the verbs of resources: get, list, watch, create, update, patch, delete, deletecollection, connect.
 
-`handle` is the entry point for requests that `apiserver/http/` has routed. It makes the `Scope` and calls the handler of the verb
-(`apiserver.endpoints.handlers`). The handlers read and write the store through `apiserver.registry.generic`.
+`handlers` has the handler of each verb; the modules here are what handlers share: the request and its response, the negotiation
+of media types, decoding of bodies, admission of a write, and encoding of responses.
+
+Specified by: k8s.io/apiserver/pkg/endpoints.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
-
-from fakekube.apimachinery.codecs.errors import EncodeError
-from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apiserver.endpoints.handlers import connect, create, delete, get, patch, update
-from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.registry.generic import versions
-from fakekube.apiserver.registry.scope import Backend, Scope, Settings
-from fakekube.base.depth import call_with_deep_stack
-
-__all__ = ["Backend", "Settings", "handle"]
-
-_HANDLERS: dict[str, Callable[[Scope], Response]] = {
-    "get": get.get,
-    "list": get.list_or_watch,
-    "watch": get.list_or_watch,
-    "create": create.create,
-    "update": update.update,
-    "patch": patch.patch,
-    "delete": delete.delete,
-    "deletecollection": delete.handle_collection,
-}
-
-
-def handle(request: Request, backend: Backend) -> Response:
-    """Serves a request for a resource of `backend`.
-
-    A request that exceeds the recursion limit is handled again in a thread with a deep stack. The steps after an object
-    is stored (control loops, encoding the response) do so by themselves, so that nothing is written twice.
-
-    Raises StatusError for every error of the request.
-    """
-    try:
-        return _handled(request, backend)
-    except RecursionError:
-        request.warnings.clear()
-    try:
-        return call_with_deep_stack(partial(_handled, request, backend))
-    except RecursionError:
-        raise status.bad_request("exceeded max depth") from None
-
-
-def _handled(request: Request, backend: Backend) -> Response:
-    info = request.info
-    resource = backend.registry.get(info.group, info.version, info.resource)
-    if resource is None:  # it was removed while the request was on its way
-        raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
-    if resource.unservable:
-        raise status.internal(resource.unservable)
-    if resource.deprecation:
-        request.warnings.append(resource.deprecation)
-        if request.audit is not None:
-            request.audit.deprecated()
-    if resource.converts_by_call:
-        versions.start_conversions(backend, resource)
-    subresource = resource.subresources[info.subresource] if info.subresource else None
-    namespace = info.namespace if resource.namespaced else ""
-    scope = Scope(request, backend, resource, subresource, namespace, info.name)
-    if subresource is not None and connect.is_connection(subresource):
-        return connect.handle(scope)
-    try:
-        return _HANDLERS[info.verb](scope)
-    except EncodeError as error:  # the write is done, but the response cannot be encoded
-        raise status.generic(500, "", str(error)) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from fakekube.apimachinery.patch.apply import entries
 from fakekube.apis.rest.strategy import Object, WriteContext
-from fakekube.apiserver.admission.plugin import CONNECT, CREATE, DELETE, Attributes, Operation
+from fakekube.apiserver.admission.chain import CONNECT, CREATE, DELETE, Attributes, Operation
 from fakekube.apiserver.registry.scope import Scope
 
 _INVALID_MANAGED_FIELDS = (

@@ -2,7 +2,10 @@
 
 An address on which nothing listens is answered like a refused connection; no connection is opened.
 
-Specified by: pkg/registry/core/pod/strategy.go (validateContainer, streamLocation); pkg/kubelet/client (GetConnectionInfo).
+What a kubelet's server answers by itself, by the status of a pod, before it asks the container runtime.
+
+Specified by: pkg/registry/core/pod/strategy.go (validateContainer, streamLocation); pkg/kubelet/client (GetConnectionInfo);
+pkg/kubelet/server/server.go; pkg/kubelet/kubelet_pods.go (validateContainerLogStatus, findContainer).
 """
 
 from __future__ import annotations
@@ -108,12 +111,6 @@ def refused(place: str) -> str:
 def unresolvable(host: str) -> str:
     """Returns the error of a name that has no address."""
     return f"lookup {host}: no such host"
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What a kubelet's server answers by itself, by the status of a pod, before it asks the container runtime.
-#
-# Specified by: pkg/kubelet/server/server.go; pkg/kubelet/kubelet_pods.go (validateContainerLogStatus, findContainer).
 
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

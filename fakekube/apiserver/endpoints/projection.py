@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apis.rest.strategy import Object, Projection, Subresource
-from fakekube.apiserver.admission.plugin import Operation
+from fakekube.apiserver.admission.chain import Operation
 from fakekube.apiserver.endpoints import admission, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response

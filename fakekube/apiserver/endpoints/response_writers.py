@@ -1,35 +1,259 @@
-"""Encodes responses in the negotiated representation.
+"""Encodes responses in the negotiated representation: as it is, as PartialObjectMetadata, or as a Table.
 
-Objects, lists and watch events are encoded the same way: the stored document is converted to the version of the
-request, transformed if requested (Table, metadata only), and joined from parts that are encoded once and cached with
-the document.
+Objects, lists and watch events are encoded the same way: the stored document is converted to the version of the request,
+transformed if requested (Table, metadata only), and joined from parts that are encoded once and cached with the document.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject), responsewriters, watch.go.
+Transforms objects and lists into the requested representation: PartialObjectMetadata or a Table.
+
+A transformation gets the stored object, from which the cells of built-in kinds are printed, and the object in the requested
+version. A Status is never transformed.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject), responsewriters, watch.go;
+k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformObject, asTable).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.document import Document, json_of
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.codecs.framing import Chunks
-from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.printers import custom, partial, table
+from fakekube.apimachinery.printers.table import Row, TableConvertor
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.endpoints import negotiation, response_transforms
+from fakekube.apiserver.endpoints import negotiation
+from fakekube.apiserver.endpoints.bodies import internal_package
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.endpoints.response_transforms import INITIAL_EVENTS_END
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.reads import Listing
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.depth import with_deep_stack
 from fakekube.store import Event, Record
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.registry.generic.reads import Listing
+
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+#: The value of includeObject for rows that carry metadata only.
+_METADATA = ("", "Metadata")
+
+
+# ---------------------------------------------------------------- whole answers
+
+
+def transform_object(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
+    """Returns one object, transformed. Raises StatusError 400 or 406."""
+    assert chosen.target is not None
+    if chosen.target.kind == "Table":
+        return _response(chosen, code, _table(scope, chosen, lambda: [(stored, shown)], _table_metadata(shown)))
+    if chosen.target.kind == "PartialObjectMetadataList":
+        if scope.resource.custom:
+            raise StatusError(500, "", "content is not a list")
+        raise _not_acceptable(scope, "the requested object is not a list")
+    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), partial.kind(chosen.target.api_version)
+    document = _metadata_of(scope, chosen.target.api_version)(shown if scope.resource.custom else stored)
+    return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
+
+
+def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: Object) -> Response:
+    """Returns a collection, transformed. Raises StatusError 400 or 406."""
+    assert chosen.target is not None
+    api_version = chosen.target.api_version
+    if chosen.target.kind == "Table":
+        made = _table(scope, chosen, lambda: _pairs(scope.resource, listing), metadata, listing.encoded)
+        return _response(chosen, 200, made)
+    if chosen.target.kind == "PartialObjectMetadata":
+        raise _not_acceptable(scope, "the requested object is a list", "List")
+    if not listing.records and chosen.format != "protobuf":
+        return _empty_list(chosen, Kind(api_version, "PartialObjectMetadataList", custom=True), metadata)
+    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), partial.kind(api_version)
+
+    def items() -> Any:
+        documents = listing.documents
+        if scope.resource.custom:
+            documents = versions.all_shown(scope.resource, documents)
+        return form.items(map(_metadata_of(scope, api_version), documents), kind)
+
+    kept = listing.encoded((form, kind, scope.resource), items)
+    return _response(chosen, 200, form.list(kept, partial.list_kind(api_version), metadata))
+
+
+def _metadata_of(scope: Scope, api_version: str) -> Callable[[Document], Document]:
+    """Returns the function that reduces an object to its metadata: of custom resources the converted object, else the stored."""
+    resource = scope.resource
+    return partial.reader(api_version, (resource.group, resource.plural), custom=resource.custom)
+
+
+def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
+    """Returns an empty list as Go encodes a nil slice: its items are null."""
+    empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
+    form = formats.format_of(chosen.format, pretty=chosen.pretty)
+    return _response(chosen, 200, form.object(form.encoded_item(Document(empty), kind), kind))
+
+
+def transform_plain(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
+    """Transforms an object that is not of the resource (without kind and apiVersion, unless its kind is `custom`)."""
+    document = Document(obj)
+    if kind.kind != "Status":
+        return transform_object(scope, chosen, code, document, document)
+    form = formats.format_of(chosen.format, pretty=chosen.pretty)
+    return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
+
+
+def _response(chosen: MediaType, code: int, body: bytes | Chunks) -> Response:
+    return Response(code, [("Content-Type", chosen.media_type)], body)
+
+
+def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError:
+    """Returns the 406 for a list asked for as one object, or the reverse; the message names the Go type."""
+    kind = scope.kind
+    go_type = f"{internal_package(kind.group)}.{kind.kind}{suffix}"
+    if scope.resource.custom:
+        go_type = f"unstructured.Unstructured{suffix}"
+    wanted = "PartialObjectMetadata" if suffix else "PartialObjectMetadataList"
+    return status.not_acceptable(f"you requested {wanted}, but {problem} (*{go_type})")
+
+
+# ---------------------------------------------------------------- tables
+
+Pairs = list[tuple[Document, Document]]
+"""Stored documents, and the same in the requested version."""
+Keep = Callable[[Hashable, Callable[[], table.Rows]], table.Rows]
+"""Returns the cached value of a key, or makes it."""
+
+
+def _pairs(resource: Resource, listing: Listing) -> Pairs:
+    documents = listing.documents
+    return list(zip(documents, versions.all_shown(resource, documents), strict=True))
+
+
+def _not_kept(_key: Hashable, make: Callable[[], table.Rows]) -> table.Rows:
+    return make()
+
+
+def _table(
+    scope: Scope, chosen: MediaType, pairs: Callable[[], Pairs], metadata: Object, keep: Keep = _not_kept
+) -> bytes | Chunks:
+    """Builds a Table. In compact JSON, the rows are joined from encoded cells that are cached with their objects."""
+    assert chosen.target is not None
+    api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
+    shown = _Rows(scope, api_version)
+    if chosen.format == "json" and not chosen.pretty:
+        kept = keep((convertor, api_version, *shown.key), lambda: table.Rows(convertor, *shown.parts(pairs())))
+        return table.table_json(convertor, api_version, kept, metadata=metadata, now=now)
+    whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs()], metadata, now))
+    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), _table_kind(api_version)
+    return form.object(form.encoded_item(whole, kind), kind)
+
+
+def _table_metadata(shown: Document) -> Object:
+    """Returns the ListMeta of a table with one row (an object that a dry run creates has no revision)."""
+    revision = shown.object["metadata"].get("resourceVersion")
+    return {"resourceVersion": revision} if revision else {}
+
+
+def _table_kind(api_version: str) -> Kind:
+    return Kind(api_version, "Table", custom=True)
+
+
+def _convertor(scope: Scope) -> TableConvertor:
+    resource, subresource = scope.resource, scope.subresource
+    if subresource is not None and subresource.projection is not None:
+        if resource.custom:
+            return custom.convertor(custom.SCALE_COLUMNS)
+        return table.convertor_for("autoscaling", "v1", "scales", scale=True, minor=resource.emulation.version)
+    if resource.custom:
+        return custom.convertor(resource.printer_columns)
+    return table.convertor_for(resource.group, resource.version, resource.plural, minor=resource.emulation.version)
+
+
+class _Rows:
+    """Builds rows for a value of the query parameter includeObject. Raises StatusError 400."""
+
+    def __init__(self, scope: Scope, api_version: str) -> None:
+        self._include = scope.request.query.get("includeObject") or ""
+        problem = table.include_object_error(self._include)
+        if problem:
+            raise status.bad_request(problem)
+        self.key = (scope.resource, self._include)
+        """The cache key of rows, besides the objects."""
+        self._custom = scope.resource.custom
+        self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=self._custom)
+        self._metadata_of = _metadata_of(scope, api_version)
+
+    def row(self, stored: Document, shown: Document) -> Row:
+        carried = self._carried(stored, shown)
+        whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
+        return Row((shown if self._custom else stored).object, whole)
+
+    def parts(self, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
+        """Returns the arguments of `apimachinery.printers.table`: the printed cells, and the JSON of the objects in the rows."""
+        printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
+        if self._include in _METADATA:
+            return printed, json_of(map(self._metadata_of, printed))
+        return printed, [self._carried_json(*pair) for pair in pairs]
+
+    def _carried_json(self, stored: Document, shown: Document) -> bytes:
+        carried = self._carried(stored, shown)
+        if carried is None:
+            return b"null"
+        return self._kind.whole_json(carried.json) if carried is shown else carried.json
+
+    def _carried(self, stored: Document, shown: Document) -> Document | None:
+        """Returns the object in the row: None, the object in the requested version, or its metadata."""
+        annotations = shown.object["metadata"].get("annotations") or {}
+        if self._include == "None" and INITIAL_EVENTS_END not in annotations:
+            return None
+        return shown if self._include == "Object" else self._metadata_of(shown if self._custom else stored)
+
+
+# ---------------------------------------------------------------- watch events
+
+
+class EventTransform:
+    """Transforms the objects of one watch. Only the first Table of a watch has column definitions."""
+
+    def __init__(self, scope: Scope, chosen: MediaType) -> None:
+        assert chosen.target is not None
+        self._api_version = chosen.target.api_version
+        self._is_table = chosen.target.kind == "Table"
+        self.kind = _table_kind(self._api_version) if self._is_table else partial.kind(self._api_version)
+        self.shares = not self._is_table
+        """The encoded events are the same for all watchers."""
+        self._scope = scope
+        self._metadata_of = _metadata_of(scope, self._api_version)
+        self._headers = True
+        if self._is_table:
+            self._rows = _Rows(scope, self._api_version)
+            self._convertor = _convertor(scope)
+
+    def __call__(self, stored: Document, shown: Document) -> Document:
+        if not self._is_table:
+            return self._metadata_of(shown if self._scope.resource.custom else stored)
+        headers, self._headers = self._headers, False
+        now = self._scope.backend.clock.now()
+        row = self._rows.row(stored, shown)
+        made = table.table(self._convertor, self._api_version, [row], _table_metadata(shown), now, headers=headers)
+        return Document(made)
+
+
+def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
+    """Returns the transformation of a watch's objects; None if there is none. Raises StatusError 400."""
+    assert chosen.target is not None
+    if chosen.target.kind == "PartialObjectMetadataList":
+        return None  # no event is a list: the real server fails to transform each one, and sends it untransformed
+    return EventTransform(scope, chosen)
+
 
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 
@@ -65,7 +289,7 @@ def object_response(scope: Scope, chosen: MediaType, code: int, document: Docume
     """Returns a response with one object of the scope's resource."""
     shown = versions.shown(scope.resource, document)
     if chosen.target is not None:
-        return response_transforms.object_response(scope, chosen, code, document, shown)
+        return transform_object(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(scope.resource)
     return _response(chosen, code, form.object(form.encoded_item(shown, kind), kind))
 
@@ -74,7 +298,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     """Returns a response with a collection."""
     resource, metadata = scope.resource, list_metadata(listing)
     if chosen.target is not None:
-        return response_transforms.list_response(scope, chosen, listing, metadata)
+        return transform_list(scope, chosen, listing, metadata)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(resource)
     items = listing.encoded((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
     if resource.custom:  # an unstructured list: its members are sorted, and `continue` is always present
@@ -96,13 +320,9 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     """Returns a response with another kind than that of the resource: a Status (which has its kind), a Scale, a review."""
     kind = kind or STATUS
     if chosen.target is not None:
-        return response_transforms.plain_response(scope, chosen, code, obj, kind)
+        return transform_plain(scope, chosen, code, obj, kind)
     form = formats.format_of(chosen.format, pretty=chosen.pretty)
     return _response(chosen, code, form.object(form.encoded_item(Document(obj), kind), kind))
-
-
-def _response(chosen: MediaType, code: int, body: bytes | Chunks) -> Response:
-    return Response(code, [("Content-Type", chosen.media_type)], body)
 
 
 # ---------------------------------------------------------------- watch events
@@ -115,14 +335,14 @@ class UnencodableError(Exception):
 class EventEncoder:
     """Encodes the events of a watch in one representation; each event is encoded once for all watchers."""
 
-    def __init__(self, scope: Scope, chosen: MediaType, transform: response_transforms.EventTransform | None = None) -> None:
+    def __init__(self, scope: Scope, chosen: MediaType, transform: EventTransform | None = None) -> None:
         """`transform`: the transformation of objects into the target of `chosen`, if it exists already."""
         self._scope = scope
         self._resource = scope.resource
         self._chosen = chosen
         self._form = formats.format_of(chosen.format, pretty=chosen.pretty)
         if transform is None and chosen.target is not None:
-            transform = response_transforms.event_transform(scope, chosen)
+            transform = event_transform(scope, chosen)
         self._transform = transform
         self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
         self._encodes = chosen.target is None or self._transform is not None

@@ -1,6 +1,15 @@
-"""Serves /version: the emulated version of Kubernetes.
+"""Serves /version and OpenID Connect discovery, and the ranges of documents.
 
-Specified by: k8s.io/apiserver/pkg/server/routes/version.go, k8s.io/apimachinery/pkg/version.
+Serves OpenID Connect discovery for service account tokens: the provider configuration and the keys.
+
+The part of a document that a Range header asks for.
+
+Invariant: several ranges at once are answered with the whole document, which HTTP allows; the real server sends them as
+multipart/byteranges.
+
+Specified by: k8s.io/apiserver/pkg/server/routes/version.go, k8s.io/apimachinery/pkg/version;
+k8s.io/kubernetes/pkg/routes/openidmetadata.go and pkg/serviceaccount/openidmetadata.go; net/http (fs.go, parseRange and
+serveContent).
 """
 
 from __future__ import annotations
@@ -47,12 +56,6 @@ def version_info(minor: str, emulated: str = "") -> dict[str, str]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Serves OpenID Connect discovery for service account tokens: the provider configuration and the keys.
-#
-# Specified by: k8s.io/kubernetes/pkg/routes/openidmetadata.go and pkg/serviceaccount/openidmetadata.go.
-
-
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 KEYS_PATH: Final = "/openid/v1/jwks"
 KEYS_TYPE: Final = "application/jwk-set+json"
@@ -75,15 +78,6 @@ def configuration(signer: Signer, request: Request) -> Response:
 def keys(signer: Signer) -> Response:
     """Returns the public keys as a JSON Web Key Set."""
     return Response(200, [("Content-Type", KEYS_TYPE), _CACHING], orjson.dumps(signer.key_set()))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The part of a document that a Range header asks for.
-#
-# Invariant: several ranges at once are answered with the whole document, which HTTP allows; the real server sends them as
-# multipart/byteranges.
-#
-# Specified by: net/http (fs.go, parseRange and serveContent).
 
 
 _RANGE: Final = re.compile(r"\s*(\d*)\s*-\s*(\d*)\s*", re.ASCII)

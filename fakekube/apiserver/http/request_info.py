@@ -1,9 +1,14 @@
-"""Parses path and method into the RequestInfo, which authentication, authorization and the handlers share.
+"""Parses path and method into the RequestInfo, which authentication, authorization and the handlers share, and the deadline.
 
-The parser does not know which resources exist: `/api/v1/nope` is a list of "nope", and routing responds with 404. The
-order matters, because a user without permission gets "forbidden" before "not found".
+The parser does not know which resources exist: `/api/v1/nope` is a list of "nope", and routing responds with 404. The order
+matters, because a user without permission gets "forbidden" before "not found".
 
-Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
+Computes the deadline of a request from `?timeout=…`; long-running requests have none.
+
+The deadline matters for calls of other servers only, such as admission webhooks.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go;
+k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, pkg/endpoints/handlers/rest.go, pkg/server/filters/longrunning.go.
 """
 
 from __future__ import annotations
@@ -105,15 +110,6 @@ def _is_int64(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Computes the deadline of a request from `?timeout=…`; long-running requests have none.
-#
-# The deadline matters for calls of other servers only, such as admission webhooks.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, pkg/endpoints/handlers/rest.go,
-# pkg/server/filters/longrunning.go.
 
 
 _LONG_VERBS: Final = frozenset({"watch", "proxy"})

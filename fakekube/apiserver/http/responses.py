@@ -1,7 +1,18 @@
-"""Writes responses that no resource handler makes: errors as Status, objects without storage, and plain text.
+"""Writes responses that no resource handler makes, compresses large ones, and encodes Warning headers.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http
-(Error).
+Compresses large responses for clients that accept gzip.
+
+Only objects (bodies with the media type of a serializer) of more than 128 KiB are compressed. Watches are not, nor responses
+which already have Content-Encoding or Content-Length.
+
+Encodes Warning headers: deduplicates and truncates the texts.
+
+Texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is truncated to 256, and no more
+are added once the truncated ones reach 4,096.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http (Error);
+k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go; k8s.io/apiserver/pkg/endpoints/filters/warning.go,
+k8s.io/apimachinery/pkg/util/net (NewWarningHeader).
 """
 
 from __future__ import annotations
@@ -111,15 +122,6 @@ def _kind(api_version: str, kind: str, go_type: str) -> Kind:
     return Kind(api_version, kind, type_of(go_type) if go_type else None, custom=True)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Compresses large responses for clients that accept gzip.
-#
-# Only objects (bodies with the media type of a serializer) of more than 128 KiB are compressed. Watches are not, nor
-# responses which already have Content-Encoding or Content-Length.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go.
-
-
 #: Bytes: larger responses are compressed.
 THRESHOLD: Final = 128 * 1024
 _LEVEL: Final = 1
@@ -149,16 +151,6 @@ def gzipped(body: bytes | Chunks) -> bytes:
 def takes_gzip(accept_encoding: str) -> bool:
     """Reports whether the client accepts gzip."""
     return any(token.strip() == "gzip" for token in accept_encoding.split(","))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Encodes Warning headers: deduplicates and truncates the texts.
-#
-# Texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is truncated to 256,
-# and no more are added once the truncated ones reach 4,096.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/filters/warning.go, k8s.io/apimachinery/pkg/util/net
-# (NewWarningHeader).
 
 
 _CODE: Final = 299

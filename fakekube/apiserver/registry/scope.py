@@ -1,7 +1,9 @@
-"""The scope of a request: resource, subresource, namespace, name and options.
+"""The scope of a request (resource, subresource, namespace, name and options), and the backend that serves it.
 
-`endpoints.handle` builds it from the path; a handler that writes derives another one with the decoded options
+`endpoints.handlers.handle` builds it from the path; a handler that writes derives another one with the decoded options
 (`for_write`). A scope is immutable.
+
+The backend of a cluster for request handlers: one object that `apiserver/server.py` builds and that no handler changes.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
 """
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.net.streaming.kubelet_api import Kubelet
     from fakekube.store import Store
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The backend of a cluster for request handlers: one object that `apiserver/server.py` builds and that no handler changes.
 
 
 DECLARED_RULES = 37

@@ -282,9 +282,8 @@ def apply_load(cluster: Cluster, members: Members) -> Answer:
 
 def export(cluster: Cluster, members: Members) -> Answer:
     kinds = [kind for kind in members.get("kinds", "").split(",") if kind]
-    read = cluster.normalised if _flag(members.get("normalised", "false"), "normalised") else cluster.export
     try:
-        objects = read(namespace=members.get("namespace"), kinds=kinds)
+        objects = cluster.export(namespace=members.get("namespace"), kinds=kinds)
     except UnknownResource as problem:
         raise BadMembers(str(problem)) from None
     if members.get("format", "yaml") not in ("yaml", "json"):

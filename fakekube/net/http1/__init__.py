@@ -4,7 +4,7 @@
 reads responses from a blocking source.
 """
 
-from fakekube.net.http1.bodies import BodyError
+from fakekube.net.http1.messages import BodyError
 from fakekube.net.http1.requests import MAX_HEAD_BYTES, Fields, ProtocolError, Request, RequestParser, is_valid_target
 
 __all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]

@@ -16,11 +16,13 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from fakekube.net.http1.bodies import Body, ChunkedBody, SizedBody
-from fakekube.net.http1.headers import (
+from fakekube.net.http1.messages import (
     END_OF_HEADER,
     TOKEN,
+    Body,
+    ChunkedBody,
     MIMEHeaderError,
+    SizedBody,
     header_tokens,
     parse_content_length,
     parse_mime_header,

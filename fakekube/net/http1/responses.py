@@ -17,10 +17,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from fakekube.base.golang.strconv import go_quote
-from fakekube.net.http1.bodies import Body, BodyError, ChunkedBody, SizedBody, UnboundedBody
-from fakekube.net.http1.headers import (
+from fakekube.net.http1.messages import (
     END_OF_HEADER,
+    Body,
+    BodyError,
+    ChunkedBody,
     MIMEHeaderError,
+    SizedBody,
+    UnboundedBody,
     header_tokens,
     parse_content_length,
     parse_mime_header,

@@ -16,11 +16,10 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.connection import Service
 from fakekube.net.http1 import BodyError
 from fakekube.net.http2 import frames
-from fakekube.net.http2.connection_socket import ConnectionSocket, Owner
+from fakekube.net.http2.connection_socket import ConnectionSocket, Owner, StreamTransport
 from fakekube.net.http2.exchange import exchange
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.stream import RequestStream
-from fakekube.net.http2.stream_transport import StreamTransport
 from fakekube.net.loop import WRITE
 from fakekube.net.transport import Disconnected, Transport
 

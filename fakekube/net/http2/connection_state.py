@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections import deque
 
 from fakekube.net.http2 import frames
-from fakekube.net.http2.frames import ErrorCode, Setting
+from fakekube.net.http2.frames import MAX_FRAME_BYTES, ErrorCode, Setting
 from fakekube.net.http2.header_blocks import MAX_LIST_BYTES
-from fakekube.net.http2.reader import MAX_FRAME_BYTES
-from fakekube.net.http2.sender import Sender
-from fakekube.net.http2.stream import Inflow, RequestStream
+from fakekube.net.http2.stream import Inflow, RequestStream, Sender
 
 #: The window of a stream (resourceBody99Percentile in secure_serving.go).
 STREAM_BUFFER = 256 << 10

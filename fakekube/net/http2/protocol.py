@@ -1,28 +1,157 @@
 """The server side of an HTTP/2 connection, without sockets and threads: converts bytes to requests, and responses to bytes.
 
-`receive` processes received bytes, `next_request` returns requests to serve, `send_head` and `send_data` send responses; `output`
-has the bytes to send. Invariants:
+`receive` processes received bytes, `next_request` returns requests to serve, `send_head` and `send_data` send responses;
+`output` has the bytes to send. Invariants:
 
 * The result depends on the received bytes, not on the sizes of the pieces.
 * At most `max_streams` requests are served at once, and four times as many wait; more (by cancelling) end the connection.
 * `output` has a bounded size (`connection_state`).
 
-Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), also for the reactions to invalid frames.
+Limits the rates of frames without effect and of cancelled requests, and ends connections that exceed them.
+
+Parses the bytes of a client into frames, and joins header blocks that are split into several frames.
+
+Invariant: the result depends on the bytes, not on the sizes of the pieces; at most one frame and one header block are
+buffered.
+
+Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), also for the reactions to invalid frames; nghttp2 for the
+limits of cancelled requests (--max-reset-stream-rate). Go's server only limits queued frames; RFC 9113, sections 3.4 and 4;
+golang.org/x/net/http2 (frame.go: ReadFrame, checkFrameOrder, readMetaFrame).
 """
 
 from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fakekube.net.http2 import frames
 from fakekube.net.http2.connection_state import MAX_AWAITED_BODY, STREAM_BUFFER, ConnectionState
-from fakekube.net.http2.frames import ConnectionFailure, ErrorCode, Setting, StreamFailure
-from fakekube.net.http2.header_blocks import BlockDecoder, MalformedRequest, parse_request
-from fakekube.net.http2.limits import Limits
-from fakekube.net.http2.reader import FrameReader
+from fakekube.net.http2.frames import MAX_FRAME_BYTES, ConnectionFailure, ErrorCode, Setting, StreamFailure
+from fakekube.net.http2.header_blocks import MAX_LIST_BYTES, BlockDecoder, MalformedRequest, parse_request
 from fakekube.net.http2.stream import RequestStream
+
+_MAX_IDLE_FRAMES = 10_000
+_IDLE_FRAME_SECONDS = 30.0
+"""A client may send `_MAX_IDLE_FRAMES` frames without effect in this time, between two with an effect."""
+_MAX_CANCELLED = 1000
+_CANCELLED_PER_SECOND = 33
+"""The limits of requests that are cancelled before their responses: at once, and per second in the long run."""
+
+
+class Limits:
+    """The counters of one connection. The methods raise ConnectionFailure if a limit is exceeded."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._idle_frames = 0
+        self._idle_since = 0.0
+        self._cancelled = 0.0
+        self._cancelled_at = 0.0
+
+    def useful_frame(self) -> None:
+        """Counts a frame with an effect: data, or a request."""
+        self._idle_frames = 0
+
+    def idle_frame(self) -> None:
+        """Counts a frame without an effect on a request."""
+        self._idle_frames += 1
+        if self._idle_frames == 1:
+            self._idle_since = self._monotonic()
+        elif self._idle_frames > _MAX_IDLE_FRAMES:
+            if self._monotonic() - self._idle_since < _IDLE_FRAME_SECONDS:
+                raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+            self._idle_frames = 0
+
+    def cancelled_request(self) -> None:
+        """Counts a request that the client cancels before its response."""
+        now = self._monotonic()
+        self._cancelled = max(0.0, self._cancelled - (now - self._cancelled_at) * _CANCELLED_PER_SECOND) + 1
+        self._cancelled_at = now
+        if self._cancelled > _MAX_CANCELLED:
+            raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+
+
+_MAX_CONTINUATIONS = 10_000
+_OF_BLOCKS = frozenset({frames.HEADERS, frames.CONTINUATION})
+
+Frame = tuple[int, int, int, bytes]
+"""Type, flags, stream identifier, payload."""
+
+
+class FrameReader:
+    """The reader of one connection."""
+
+    def __init__(self) -> None:
+        self.wrong_preface = False
+        """Whether the client did not send the preface of HTTP/2."""
+        self._buffer = bytearray()
+        self._preface_seen = False
+        self._block: bytearray | None = None
+        self._block_head: Frame = (0, 0, 0, b"")
+        self._continuations = 0
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yields complete frames; HEADERS have their whole header blocks and no padding.
+
+        Raises ConnectionFailure for an invalid frame, or one that may not follow the previous one.
+        """
+        buffer = self._buffer
+        buffer += data
+        if not self._preface_seen and not self._see_preface():
+            return
+        start, end = 0, len(buffer)
+        try:
+            while end - start >= frames.HEADER_BYTES:
+                length = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
+                if length > MAX_FRAME_BYTES:
+                    raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+                begin = start + frames.HEADER_BYTES
+                if end - begin < length:
+                    break
+                kind, flags = buffer[start + 3], buffer[start + 4]
+                stream_id = int.from_bytes(buffer[start + 5 : begin], "big") & frames.LARGEST_WINDOW
+                start = begin + length
+                payload = bytes(buffer[begin:start])
+                if self._block is None and kind not in _OF_BLOCKS:
+                    yield kind, flags, stream_id, payload
+                elif (whole := self._part_of_block(kind, flags, stream_id, payload)) is not None:
+                    yield whole
+        finally:
+            del buffer[:start]
+
+    def _see_preface(self) -> bool:
+        expected, buffer = frames.PREFACE, self._buffer
+        if not buffer.startswith(expected[: len(buffer)]):
+            self.wrong_preface = True
+        elif len(buffer) >= len(expected):
+            del buffer[: len(expected)]
+            self._preface_seen = True
+        return self._preface_seen
+
+    def _part_of_block(self, kind: int, flags: int, stream_id: int, payload: bytes) -> Frame | None:
+        """Adds a frame to a header block; returns the HEADERS if it is complete, else None."""
+        if self._block is None:
+            if kind == frames.CONTINUATION or stream_id == 0:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            if flags & frames.PADDED:
+                payload = frames.remove_padding(payload)
+            if flags & frames.END_HEADERS:
+                return kind, flags, stream_id, payload
+            self._block, self._continuations = bytearray(payload), 0
+            self._block_head = (kind, flags, stream_id, b"")
+            return None
+        if kind != frames.CONTINUATION or stream_id != self._block_head[2]:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self._block += payload
+        self._continuations += 1
+        if len(self._block) > 2 * MAX_LIST_BYTES or self._continuations > _MAX_CONTINUATIONS:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if not flags & frames.END_HEADERS:
+            return None
+        block, self._block = bytes(self._block), None
+        return *self._block_head[:3], block
+
 
 _MAX_SETTINGS = 100
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from fakekube.net.body import MAX_DISCARDED_BYTES, Body
+from fakekube.net.environ import MAX_DISCARDED_BYTES, Body
 from fakekube.net.http1 import BodyError, RequestParser
 from fakekube.net.transport import Transport
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from fakekube.net import websocket
-from fakekube.net.framing import Bare, Chunked, WebSocketMessages
 from fakekube.net.http1 import RequestParser
+from fakekube.net.pump import Bare, Chunked, WebSocketMessages
 from fakekube.net.streams import Fragment
 
 

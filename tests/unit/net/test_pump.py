@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from fakekube.base.clock import Clock
-from fakekube.net.framing import Bare, Chunked
 from fakekube.net.http1 import RequestParser
 from fakekube.net.loop import READ, WRITE, Loop
-from fakekube.net.pump import Delivery, FrameCache, Progress, Pump
+from fakekube.net.pump import Bare, Chunked, Delivery, FrameCache, Progress, Pump
 from fakekube.net.transport import Disconnected, Transport
 
 

@@ -10,29 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakekube.net import spdy
-from fakekube.net.spdy import frames
-from fakekube.net.spdy.dictionary import DICTIONARY
-from fakekube.net.spdy.frames import Data, FrameError, FrameReader, FrameWriter, GoAway, Ping, RstStream, SynReply, SynStream
+from fakekube.net.spdy import DICTIONARY, Data, FrameError, FrameReader, FrameWriter, GoAway, Ping, RstStream, SynReply, SynStream
 from tests.unit.net.streaming.peers import SPDYClient, cut, joined
 
 IDS = st.integers(1, 0x7FFFFFFF)
 TEXTS = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=12)
-HEADERS = st.dictionaries(TEXTS.map(str.lower).filter(lambda name: name not in frames._INVALID_HEADERS), TEXTS, max_size=4)
+HEADERS = st.dictionaries(TEXTS.map(str.lower).filter(lambda name: name not in spdy._INVALID_HEADERS), TEXTS, max_size=4)
 FRAMES = st.one_of(
     st.builds(Data, IDS, st.binary(max_size=200), st.booleans()),
     st.builds(SynStream, IDS, HEADERS, st.booleans()),
     st.builds(SynReply, IDS, HEADERS, st.booleans()),
-    st.builds(frames.HeaderBlock, IDS, HEADERS, st.booleans()),
+    st.builds(spdy.HeaderBlock, IDS, HEADERS, st.booleans()),
     st.builds(RstStream, IDS, st.integers(1, 11)),
     st.builds(Ping, IDS),
     st.builds(GoAway, IDS, st.integers(0, 2)),
-    st.builds(frames.Unused, st.sampled_from([4, 9])),
+    st.builds(spdy.Unused, st.sampled_from([4, 9])),
 )
 
 
 @settings(max_examples=25, deadline=None)
 @given(sent=st.lists(FRAMES, max_size=8), places=st.lists(st.integers(0, 2000), max_size=8))
-def test_spdy_frames_are_independent_of_chunk_boundaries(sent: list[frames.Frame], places: list[int]) -> None:
+def test_spdy_frames_are_independent_of_chunk_boundaries(sent: list[spdy.Frame], places: list[int]) -> None:
     writer, reader = FrameWriter(), FrameReader()
     stream = b"".join(writer.encode(frame) for frame in sent)
     found = [frame for piece in cut(stream, places) for frame in reader.feed(piece)]
@@ -112,7 +110,7 @@ class Both:
         self.connection = spdy.Connection(self.events)
         self.client = SPDYClient()
 
-    def sent(self) -> list[frames.Frame]:
+    def sent(self) -> list[spdy.Frame]:
         data, self.connection.outgoing = b"".join(self.connection.outgoing), []
         return self.client.read(data)
 
@@ -140,8 +138,8 @@ def test_stream_reset_by_client_and_server(both: Both) -> None:
     (one, first), (two, second) = both.client.open(), both.client.open()
     both.connection.receive(first + second)
     both.connection.reset(both.connection.streams[one])
-    both.connection.receive(both.client.encode(RstStream(two, frames.CANCEL)) + both.client.data(two, b"late"))
-    assert both.sent() == [SynReply(1, {}), SynReply(3, {}), RstStream(1, frames.CANCEL)]
+    both.connection.receive(both.client.encode(RstStream(two, spdy.CANCEL)) + both.client.data(two, b"late"))
+    assert both.sent() == [SynReply(1, {}), SynReply(3, {}), RstStream(1, spdy.CANCEL)]
     assert both.events.found[-1] == ("reset", 3, b"")
     assert not both.connection.streams
 
@@ -149,13 +147,13 @@ def test_stream_reset_by_client_and_server(both: Both) -> None:
 def test_stream_ids_must_increase(both: Both) -> None:
     (_, first), (_, second) = both.client.open(), both.client.open()
     both.connection.receive(first + second + both.client.encode(SynStream(1, {})) + both.client.encode(SynStream(3, {})))
-    assert both.sent()[2:] == [RstStream(1, frames.PROTOCOL_ERROR), RstStream(3, frames.PROTOCOL_ERROR)]
+    assert both.sent()[2:] == [RstStream(1, spdy.PROTOCOL_ERROR), RstStream(3, spdy.PROTOCOL_ERROR)]
     assert not both.connection.closed
 
 
 def test_rejected_stream_is_reset(both: Both) -> None:
     both.connection.receive(both.client.open(reject="1")[1])
-    assert both.sent() == [RstStream(1, frames.CANCEL)]
+    assert both.sent() == [RstStream(1, spdy.CANCEL)]
 
 
 def test_client_pings_are_answered(both: Both) -> None:
@@ -168,7 +166,7 @@ def test_close_resets_streams_and_sends_goaway(both: Both) -> None:
     both.connection.receive(first + second)
     both.connection.close()
     both.connection.close()
-    assert both.sent()[2:] == [RstStream(1, frames.CANCEL), RstStream(3, frames.CANCEL), GoAway(3)]
+    assert both.sent()[2:] == [RstStream(1, spdy.CANCEL), RstStream(3, spdy.CANCEL), GoAway(3)]
 
 
 @pytest.mark.parametrize("data", [*HOSTILE.values(), FrameWriter().encode(GoAway(0))])
@@ -186,7 +184,7 @@ def test_goaway_is_answered(both: Both) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=40), FRAMES), max_size=10))
-def test_arbitrary_client_frames_do_not_raise(sent: list[bytes | frames.Frame]) -> None:
+def test_arbitrary_client_frames_do_not_raise(sent: list[bytes | spdy.Frame]) -> None:
     both, writer = Both(), FrameWriter()
     for one in sent:
         both.connection.receive(one if isinstance(one, bytes) else writer.encode(one))

@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.base.clock import Clock
 from fakekube.net import Server
-from fakekube.net.switch_interval import SwitchInterval
+from fakekube.net.leader_followers import SwitchInterval
 
 
 @pytest.fixture(autouse=True)

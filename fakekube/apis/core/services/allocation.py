@@ -14,6 +14,7 @@ pkg/registry/core/service/ipallocator (cidrallocator.go, ipallocator.go).
 from __future__ import annotations
 
 import ipaddress
+import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,7 +33,6 @@ from fakekube.apis.core.services.validation import cluster_ip_fields
 from fakekube.apis.networking.servicecidrs import parent_reference, service_ip_address
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation import ip as addresses
-from fakekube.base.chance import chance
 
 PORT_POOL = "nodeports"
 
@@ -107,7 +107,7 @@ class Allocation:
         if errors:
             raise self._invalid(errors)
         if not selectorless:
-            errors = self._validate_configured_families()
+            errors = self._unconfigured()
             if errors:
                 raise self._invalid(errors)
         families = spec.get("ipFamilies") or [self._ranges.families[0]]
@@ -124,8 +124,8 @@ class Allocation:
             and new.get("type") == old.get("type") != EXTERNAL_NAME
             and new.get("ipFamilyPolicy") == PREFER_DUAL_STACK
             and old.get("ipFamilyPolicy") in (None, PREFER_DUAL_STACK)
-            and _is_same_field(new, old, "clusterIPs")
-            and _is_same_field(new, old, "ipFamilies")
+            and _same(new, old, "clusterIPs")
+            and _same(new, old, "ipFamilies")
         )
 
     def _narrow(self) -> list[FieldError]:
@@ -176,7 +176,7 @@ class Allocation:
             spec["ipFamilies"] = families
         return errors
 
-    def _validate_configured_families(self) -> list[FieldError]:
+    def _unconfigured(self) -> list[FieldError]:
         spec = self._spec
         errors: list[FieldError] = []
         if spec["ipFamilyPolicy"] == REQUIRE_DUAL_STACK and len(self._ranges.families) < 2:
@@ -345,7 +345,7 @@ def _release(context: WriteContext, ips: Sequence[str], ports: Sequence[int]) ->
         context.services.release(PORT_POOL, str(number))
 
 
-def _is_same_field(new: Object, old: Object, field: str) -> bool:
+def _same(new: Object, old: Object, field: str) -> bool:
     return (new.get(field) or []) == (old.get(field) or [])
 
 
@@ -468,6 +468,6 @@ def candidates(values: range, static: int) -> Iterator[int]:
     """Yields all values, the `static` lowest ones last; each part starts at a random value."""
     for part in (values[static:], values[:static]):
         if part:
-            start = chance().randrange(len(part))
+            start = random.randrange(len(part))
             yield from part[start:]
             yield from part[:start]

@@ -1,10 +1,18 @@
 """Mutating policies: expressions change the object of a write before it is validated.
 
-Policies act one after the other, each with each of its bindings and parameters, and see what those before them did. A
-policy whose reinvocationPolicy is IfNeeded acts once more if the object has changed after it acted.
+Policies act one after the other, each with each of its bindings and parameters, and see what those before them did. A policy
+whose reinvocationPolicy is IfNeeded acts once more if the object has changed after it acted.
+
+Applies the mutations of a policy to an object: merges apply configurations, and applies JSON patches.
+
+The result is decoded as the type of the object and defaulted. Nothing is changed in place.
+
+Compiles a mutating policy: its match conditions, variables and mutations.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go,
-k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go.
+k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go;
+k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher.go,patch/smd.go,patch/json_patch.go};
+k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go, pkg/admission/plugin/cel/mutation.go.
 """
 
 from __future__ import annotations
@@ -25,37 +33,29 @@ from fakekube.apimachinery.schema import defaults, printing
 from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apimachinery.schema.unstructured import from_unstructured
-from fakekube.apiserver.admission.cel.activation import Activation, authorizer_of
-from fakekube.apiserver.admission.cel.conditions import (
+from fakekube.apiserver.admission.cel import (
     BUDGET,
+    Activation,
     Compiled,
     MatchConditionError,
     MatchConditions,
     OutOfBudget,
+    authorizer_of,
     compiled,
     composed,
     evaluate,
 )
-from fakekube.apiserver.admission.matching import Match, namespace_of
-from fakekube.apiserver.admission.plugin import Attributes, forbidden
+from fakekube.apiserver.admission.chain import Attributes, forbidden
+from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
 from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsError, PolicySource, collect_params, param_resource
 from fakekube.apiserver.admission.policy.validating import namespace_object
-from fakekube.apiserver.admission.versioned import VersionedAttributes
 from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
     from fakekube.apis.rest.resource import GVK
     from fakekube.apis.rest.strategy import Object
-    from fakekube.apiserver.admission.versioned import VersionedAttributes
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Applies the mutations of a policy to an object: merges apply configurations, and applies JSON patches.
-#
-# The result is decoded as the type of the object and defaulted. Nothing is changed in place.
-#
-# Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher.go,patch/smd.go,patch/json_patch.go}.
+    from fakekube.apiserver.admission.matching import VersionedAttributes
 
 
 class MutationError(Exception):
@@ -216,12 +216,6 @@ def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None =
     shared = {name: item for name, item in obj.items() if item is not None and item is (live or {}).get(name)}
     printed: Object = printing.normalise(_type(versioned), obj, stored=False, parts=shared)
     return {"kind": kind.kind, "apiVersion": kind.api_version, **printed}
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Compiles a mutating policy: its match conditions, variables and mutations.
-#
-# Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go, pkg/admission/plugin/cel/mutation.go.
 
 
 class Mutation(NamedTuple):

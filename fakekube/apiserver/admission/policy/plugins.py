@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.policy.mutating import Dispatcher as MutatingDispatcher

@@ -1,9 +1,13 @@
-"""The policies of a cluster that are in force, with their bindings: read again when one of them has changed.
+"""The policies of a cluster that are in force, with their bindings and parameters.
 
-A policy without a binding does nothing, nor does a binding without its policy. What is compiled for a policy is
-cached by the process under the text of its spec, so that the next cluster with the same policy need not compile it.
+A policy without a binding does nothing, nor does a binding without its policy. What is compiled for a policy is cached by the
+process under the text of its spec, so that the next cluster with the same policy need not compile it.
 
-Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go.
+The parameters of a policy's binding: objects of any kind, found by name or by labels, as they are now.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go;
+k8s.io/apiserver/pkg/admission/plugin/policy/generic/{policy_dispatcher,policy_source}.go (CollectParams,
+ensureParamsForPolicyLocked).
 """
 
 from __future__ import annotations
@@ -91,13 +95,6 @@ class PolicySource(Generic[E]):
                 criteria = Criteria.of_match_resources(spec.get("matchConstraints"))
                 hooks.append(Hook(name, spec, criteria, bound, self._compile(spec)))
         return hooks
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The parameters of a policy's binding: objects of any kind, found by name or by labels, as they are now.
-#
-# Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/{policy_dispatcher,policy_source}.go (CollectParams,
-# ensureParamsForPolicyLocked).
 
 
 class ParamsError(Exception):

@@ -1,9 +1,15 @@
-"""Evaluates validating policies.
+"""Compiles validating policies and evaluates them for a write.
 
 All matching policies are evaluated with the object as it will be stored. The validationActions of the binding decide what a
 failed validation does: Deny denies the request (with the first denial), Warn adds a warning, Audit an audit annotation.
 
-Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,dispatcher}.go.
+Compiles a validating policy and evaluates it for a write.
+
+It evaluates the match conditions, then the validations, their messages, and the audit annotations, each within a cost budget.
+An unused message is only evaluated if its cost could exhaust the budget.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,dispatcher}.go;
+k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,validator}.go.
 """
 
 from __future__ import annotations
@@ -18,37 +24,28 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.codecs import json as json_codec
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apiserver.admission.cel.activation import Activation, authorizer_of
-from fakekube.apiserver.admission.cel.conditions import (
+from fakekube.apiserver.admission.cel import (
     BUDGET,
+    Activation,
     Compiled,
     Evaluation,
     MatchConditionError,
     MatchConditions,
     OutOfBudget,
+    authorizer_of,
     compiled,
     composed,
     evaluate,
 )
-from fakekube.apiserver.admission.matching import Match, namespace_of
-from fakekube.apiserver.admission.plugin import Attributes, forbidden
+from fakekube.apiserver.admission.chain import Attributes, forbidden
+from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
 from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsError, PolicySource, collect_params, param_resource
-from fakekube.apiserver.admission.versioned import VersionedAttributes
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.libraries.authorization import Authorizer
     from fakekube.apis.rest.resource import Resource
     from fakekube.apis.rest.strategy import Object
-    from fakekube.apiserver.admission.versioned import VersionedAttributes
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Compiles a validating policy and evaluates it for a write.
-#
-# It evaluates the match conditions, then the validations, their messages, and the audit annotations, each within a cost budget.
-# An unused message is only evaluated if its cost could exhaust the budget.
-#
-# Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,validator}.go.
+    from fakekube.apiserver.admission.matching import VersionedAttributes
 
 
 #: Bytes of a message that an expression has made.

@@ -1,9 +1,12 @@
 """Handles connect: the subresources that reach into pods and nodes (log, exec, attach, portforward, proxy).
 
-The options are decoded and shown to admission here; the handler of each subresource is imported when it is first used.
-What listens in pods and on nodes is found by `Backend.kubelet_of`; without it every connection is refused.
+The options are decoded and shown to admission here; the handler of each subresource is imported when it is first used. What
+listens in pods and on nodes is found by `Backend.kubelet_of`; without it every connection is refused.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (ConnectResource).
+Decodes the query of a connect request (exec, attach, portforward, proxy) into an options object for admission.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (ConnectResource);
+k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions).
 """
 
 from __future__ import annotations
@@ -16,11 +19,6 @@ from fakekube.apiserver.endpoints import admission
 from fakekube.apiserver.endpoints.connection_info import connect_options
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Decodes the query of a connect request (exec, attach, portforward, proxy) into an options object for admission.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions).
 
 
 def is_connection(subresource: Subresource) -> bool:

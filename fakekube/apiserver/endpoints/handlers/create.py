@@ -12,7 +12,7 @@ from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
 from fakekube.apis.rest.strategy import Action, Object
-from fakekube.apiserver.admission.plugin import CREATE
+from fakekube.apiserver.admission.chain import CREATE
 from fakekube.apiserver.endpoints import admission, bodies, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response

@@ -1,12 +1,15 @@
-"""Handles GET of one object or of a subresource.
+"""Handles GET: of one object or of a subresource, and of a collection (list and watch).
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go.
+Handles list and watch, which are both a GET of a collection.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go; k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource),
+watch.go.
 """
 
 from __future__ import annotations
 
 from fakekube.apimachinery.errors import status
-from fakekube.apiserver.endpoints import projection, response_transforms, response_writers
+from fakekube.apiserver.endpoints import projection, response_writers
 from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket, open_watch
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
@@ -29,12 +32,6 @@ def get(scope: Scope) -> Response:
     return response_writers.object_response(scope, representation, 200, document)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Handles list and watch, which are both a GET of a collection.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), watch.go.
-
-
 def list_or_watch(scope: Scope) -> Response:
     """Handles a GET of a collection, or a watch. Raises StatusError."""
     representation = response_writers.negotiate(scope)
@@ -45,7 +42,7 @@ def list_or_watch(scope: Scope) -> Response:
     if "watch" not in scope.resource.verbs:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
     # The transformation is negotiated before the format of the stream.
-    transform = response_transforms.event_transform(scope, representation) if representation.target is not None else None
+    transform = response_writers.event_transform(scope, representation) if representation.target is not None else None
     stream_form = response_writers.negotiate_stream(scope)
     reused = transform if stream_form.target == representation.target else None
     stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form, reused))

@@ -70,7 +70,7 @@ def handle(scope: Scope) -> Response:
     if isinstance(body, bytes):
         body = WholeStream(body)
     if is_web_socket(scope.request):
-        from fakekube.net.streaming.messages import log_messages
+        from fakekube.net.streaming.channels import log_messages
 
         header, messages = log_messages(scope.request.method, scope.request.headers, body, scope.backend.clock)
         return Response(101, header, messages)

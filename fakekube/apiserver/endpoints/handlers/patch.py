@@ -1,8 +1,13 @@
 """Handles PATCH: every patch type, on objects and on subresources.
 
-A patch is a function from the current object, in the version of the request, to the patched one; the result is decoded
-by its schema and written as an update. After a conflict with another writer the patch is applied again; only a patch
-with a resourceVersion can fail with 409. An apply to an absent object creates it.
+A patch is a function from the current object, in the version of the request, to the patched one; the result is decoded by its
+schema and written as an update. After a conflict with another writer the patch is applied again; only a patch with a
+resourceVersion can fail with 409. An apply to an absent object creates it.
+
+Implements the patch types as functions from the current object to the patched one.
+
+A `Patch` is decoded once and may be called several times, each time with the current object in the version of the request. It
+returns a new tree, with managedFields updated.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -25,7 +30,7 @@ from fakekube.apimachinery.patch.errors import APPLY_CBOR, APPLY_YAML, JSON_PATC
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.schema.trees import copied_with_texts
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.plugin import CREATE, UPDATE
+from fakekube.apiserver.admission.chain import CREATE, UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
@@ -33,15 +38,6 @@ from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import json_kind
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Implements the patch types as functions from the current object to the patched one.
-#
-# A `Patch` is decoded once and may be called several times, each time with the current object in the version of the
-# request. It returns a new tree, with managedFields updated.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
-
 
 Change = Callable[["Object | None"], Object]
 """(live object in the request's version, or None) → the patched one. Raises StatusError."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.plugin import CREATE, UPDATE
+from fakekube.apiserver.admission.chain import CREATE, UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options

@@ -32,7 +32,7 @@ from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net import websocket
-from fakekube.net.streaming import negotiation, tunnel
+from fakekube.net.streaming import negotiation
 from fakekube.net.streaming.channels import UnsupportedProtocolError, handshake
 from fakekube.net.streaming.kubelet_api import Connection, Kubelet, KubeletError
 from fakekube.net.streaming.remotecommand import Action, Options
@@ -62,13 +62,13 @@ def port_forward(scope: Scope, options: Object) -> Response:
     pod, info = _located(scope)
     request, headers = scope.request, scope.request.headers
     tunnels = is_web_socket(request) and any(map(_is_tunnelling, headers.get("sec-websocket-protocol", "").split(",")))
-    if tunnels and not tunnel.offered_protocols(headers):
+    if tunnels and not negotiation.offered_protocols(headers):
         return _text(400, "unable to upgrade: no tunneling spdy protocols provided")
     kubelet = _dialled(request, info)
     ports: Sequence[int] = ()
     try:
         if is_web_socket(request) and not tunnels:
-            from fakekube.net.streaming.portforward.websocket import ports_of
+            from fakekube.net.streaming.portforward import ports_of
 
             told = ",".join(str(port) for port in options.get("ports") or ())
             try:
@@ -124,7 +124,7 @@ def _forwarded_headers(request: Request) -> dict[str, str]:
 
 
 def _is_tunnelling(name: str) -> bool:
-    return name.strip().startswith(tunnel.PREFIX) and name.strip().endswith(".k8s.io")
+    return name.strip().startswith(negotiation.PREFIX) and name.strip().endswith(".k8s.io")
 
 
 def _text(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Response:
@@ -186,17 +186,17 @@ def _remote_command(scope: Scope, options: Object, *, attaches: bool) -> Respons
     except KubeletError as error:
         return _kubelet_answer(error)
     if is_web_socket(request):
-        from fakekube.net.streaming.remotecommand.websocket import KUBELET_PROTOCOLS, WebSocketCommand
+        from fakekube.net.streaming.remotecommand import KUBELET_PROTOCOLS, WebSocketCommand
 
         try:
             protocol, headers = handshake(request.method, request.headers, KUBELET_PROTOCOLS)
         except UnsupportedProtocolError:
             _refuse_protocol()
         return Response(101, headers, WebSocketCommand(protocol, streams, action, clock))
-    from fakekube.net.streaming.remotecommand.spdy import PROTOCOLS, SPDYCommand
+    from fakekube.net.streaming.remotecommand import SPDY_PROTOCOLS, SPDYCommand
 
     try:
-        protocol = negotiation.negotiate(_forwarded_headers(request), PROTOCOLS)
+        protocol = negotiation.negotiate(_forwarded_headers(request), SPDY_PROTOCOLS)
     except negotiation.HandshakeError as error:
         return _text(error.code, error.text, error.headers)
     return Response(101, negotiation.switching_headers(protocol), SPDYCommand(protocol, streams, action, clock))
@@ -227,7 +227,7 @@ def _begun(kubelet: Kubelet, command: _Command) -> tuple[Options, Action]:
 
 def _translated(request: Request, info: ConnectionInfo, command: _Command, clock: Clock) -> Response:
     """Returns the answer of the API server's translator, which upgrades before it asks the kubelet."""
-    from fakekube.net.streaming.remotecommand.websocket import V5, RefusedCommand, WebSocketCommand
+    from fakekube.net.streaming.remotecommand import V5, RefusedCommand, WebSocketCommand
 
     _, headers = handshake(request.method, request.headers, [V5])
     if info.kubelet is None:
@@ -252,24 +252,23 @@ def _forwarded(scope: Scope, kubelet: Kubelet, pod: Object, ports: Sequence[int]
         return kubelet.port_forward(pod, port)
 
     if is_web_socket(request) and not tunnels:
-        from fakekube.net.streaming.portforward.websocket import PROTOCOLS, WebSocketForward
+        from fakekube.net.streaming.portforward import WEBSOCKET_PROTOCOLS, WebSocketForward
 
         try:
-            protocol, headers = handshake(request.method, request.headers, PROTOCOLS)
+            protocol, headers = handshake(request.method, request.headers, WEBSOCKET_PROTOCOLS)
         except UnsupportedProtocolError:
             _refuse_protocol()
         return Response(101, headers, WebSocketForward(protocol, ports, where, connect, clock))
-    from fakekube.net.streaming.portforward.spdy import PROTOCOLS as SPDY_PROTOCOLS
-    from fakekube.net.streaming.portforward.spdy import SPDYForward
+    from fakekube.net.streaming.portforward import SPDY_PROTOCOLS, SPDYForward
 
     asked = _forwarded_headers(request)
     if tunnels:
-        asked |= {"upgrade": "SPDY/3.1", "x-stream-protocol-version": ",".join(tunnel.offered_protocols(request.headers))}
+        asked |= {"upgrade": "SPDY/3.1", "x-stream-protocol-version": ",".join(negotiation.offered_protocols(request.headers))}
     try:
         protocol = negotiation.negotiate(asked, SPDY_PROTOCOLS)
     except negotiation.HandshakeError as error:
         return _text(error.code, error.text, error.headers)
     if not tunnels:
         return Response(101, negotiation.switching_headers(protocol), SPDYForward(where, connect, clock))
-    answer = tunnel.handshake(request.method, request.headers, protocol)
-    return Response(101, list(answer), tunnel.TunnellingWebSocket(SPDYForward(where, connect, clock)))
+    answer = negotiation.handshake(request.method, request.headers, protocol)
+    return Response(101, list(answer), negotiation.TunnellingWebSocket(SPDYForward(where, connect, clock)))

@@ -1,18 +1,24 @@
 """Streams watch events: the initial state, if requested, then every change that selectors match, in the order of revisions.
 
-A `WatchStream` is a cursor into the history of a bucket: it holds no queue, so a slow client costs no memory. A client
-whose position is no longer in the history gets an error event with code 410, and the stream is closed. `take` encodes
-the events since its position as frames. A frame is made once per event and representation and shared by all watchers
-(`Event.encodings`).
+A `WatchStream` is a cursor into the history of a bucket: it holds no queue, so a slow client costs no memory. A client whose
+position is no longer in the history gets an error event with code 410, and the stream is closed. `take` encodes the events
+since its position as frames. A frame is made once per event and representation and shared by all watchers (`Event.encodings`).
 
-Selectors decide the type of an event: an object that matches before and after is MODIFIED, one that matches only after
-is ADDED, one that matches only before is DELETED. A DELETED event has the last state with the revision of the change.
+Selectors decide the type of an event: an object that matches before and after is MODIFIED, one that matches only after is
+ADDED, one that matches only before is DELETED. A DELETED event has the last state with the revision of the change.
 
-Bookmarks are sent after the initial state (annotation k8s.io/initial-events-end) if it was requested, then periodically
-and shortly before the end of the stream, if the resource has changed since the stream began.
+Bookmarks are sent after the initial state (annotation k8s.io/initial-events-end) if it was requested, then periodically and
+shortly before the end of the stream, if the resource has changed since the stream began.
+
+Serves watches over WebSocket: each event is one message.
+
+`net/` performs the handshake and writes the frames of the protocol. This module decides which requests get a WebSocket, and
+makes the messages: the encoded event, without the length prefix that Protobuf has in a plain body. Text formats use text
+messages.
 
 Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
-k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
+k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go; k8s.io/apiserver/pkg/endpoints/handlers/watch.go
+(HandleWS), pkg/util/httpstream/wsstream.
 """
 
 from __future__ import annotations
@@ -317,16 +323,6 @@ def _start_from_nowhere(scope: Scope, stream: WatchStream, options: ListOptions)
         stream.start_with_state(mark_end=False)
     else:
         stream.start_from(scope.backend.store.revision)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Serves watches over WebSocket: each event is one message.
-#
-# `net/` performs the handshake and writes the frames of the protocol. This module decides which requests get a
-# WebSocket, and makes the messages: the encoded event, without the length prefix that Protobuf has in a plain body. Text
-# formats use text messages.
-#
-# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/watch.go (HandleWS), pkg/util/httpstream/wsstream.
 
 
 _TEXTS = ("json", "yaml")

@@ -1,7 +1,14 @@
-"""The encoded OpenAPI documents of a cluster, each built on first use.
+"""The encoded OpenAPI documents of a cluster, each built on first use, merged with those of other servers.
 
-Documents of built-in resources are built once per emulation and --runtime-config, those with custom resources once per state of
-the definitions. The ETag of a document is the hash of its JSON in all formats.
+Documents of built-in resources are built once per emulation and --runtime-config, those with custom resources once per state
+of the definitions. The ETag of a document is the hash of its JSON in all formats.
+
+OpenAPI documents merged with those of other servers: the index of v3, the document of v2, and v3 documents of servers that
+only publish v2.
+
+Each is cached for one state of the documents of all servers.
+
+Specified by: k8s.io/kube-aggregator/pkg/controllers/openapi/aggregator, pkg/controllers/openapiv3/aggregator.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
 from fakekube.apiserver.aggregator.openapi import convert_v2_to_v3, filter_paths, merge_specs, published
-from fakekube.apiserver.http.openapi import custom, sources, v2, v3
+from fakekube.apiserver.http.openapi import sources, v2, v3
 from fakekube.apiserver.http.openapi.operations import Paths
 from fakekube.apiserver.http.openapi.v3 import definitions
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
@@ -141,8 +148,8 @@ class _Custom:
         paths: Paths = {}
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in customs:
-            paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
-            schemas |= custom.schemas(resource, definition)
+            paths |= sources.custom_paths(resource, sources.type_name(resource), sources.list_type_name(resource))
+            schemas |= sources.schemas(resource, definition)
         known = v2.everywhere_in(data.minor(self._version).group_versions)
         everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
         return encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
@@ -155,8 +162,8 @@ class _Custom:
         paths: Paths = _all_builtin_paths(self._apis).copy()
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in self.served:
-            paths |= sources.custom_paths(resource, custom.type_name(resource), custom.list_type_name(resource))
-            schemas |= custom.schemas(resource, definition, old=True)
+            paths |= sources.custom_paths(resource, sources.type_name(resource), sources.list_type_name(resource))
+            schemas |= sources.schemas(resource, definition, old=True)
         return encoded(_v2(self._version, paths, schemas))
 
 
@@ -193,15 +200,6 @@ def _builtin_v2(apis: _APIs) -> Encoded:
 
 def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return v2.document(version, paths, definitions(version), data.minor(version).group_versions, schemas)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# OpenAPI documents merged with those of other servers: the index of v3, the document of v2, and v3 documents of servers that
-# only publish v2.
-#
-# Each is cached for one state of the documents of all servers.
-#
-# Specified by: k8s.io/kube-aggregator/pkg/controllers/openapi/aggregator, pkg/controllers/openapiv3/aggregator.
 
 
 _ROOT: Final = "/openapi/v3/"

@@ -1,27 +1,153 @@
-"""The operations of a cluster by document: built-in group versions, custom ones, and paths without resources.
+"""What the OpenAPI documents of a cluster are made of: operations by document, and the schemas of custom resources.
 
-The names of documents are the paths below /openapi/v3. The documents of built-in resources are the same in every cluster
-with the same emulation and --runtime-config.
+The names of documents are the paths below /openapi/v3. The documents of built-in resources are the same in every cluster with
+the same emulation and --runtime-config.
 
-Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3 (which documents there are).
+Builds the schemas of custom resources from their definitions, with apiVersion, kind and metadata.
+
+Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3 (which documents there are);
+k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go and …/openapi/v2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from fakekube.apimachinery import data
+from fakekube.apimachinery.data.descriptions import field_text
+from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.http import documents
-from fakekube.apiserver.http.openapi.descriptions import operations_described
-from fakekube.apiserver.http.openapi.operations import META, Operation, Paths, discovery_operation, operations_of
+from fakekube.apiserver.http.openapi import v2
+from fakekube.apiserver.http.openapi.operations import (
+    META,
+    Operation,
+    Paths,
+    discovery_operation,
+    operations_described,
+    operations_of,
+)
+from fakekube.apiserver.http.openapi.v3 import REFERENCE_PREFIX
 from fakekube.apiserver.registry import builtin
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
+
+Json = dict[str, Any]
+
+_TEXT: Final[Json] = {"type": "string"}
+_PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+def type_name(resource: Resource) -> str:
+    """Returns the type name of the objects of a custom resource in the form of a Go type."""
+    return f"{resource.group}/{resource.version}.{resource.kind}"
+
+
+def list_type_name(resource: Resource) -> str:
+    """Returns the type name of the lists of a custom resource in the form of a Go type."""
+    return f"{resource.group}/{resource.version}.{resource.list_kind}"
+
+
+def definition_version(definition: Mapping[str, Any], version: str) -> Json:
+    """Returns a version of a definition (v1)."""
+    found: Json = next(entry for entry in definition["spec"]["versions"] if entry["name"] == version)
+    return found
+
+
+_POD: Final = "io.k8s.api.core.v1.Pod"
+
+
+def _with_text(schema: Json, text: str) -> Json:
+    return {"description": text, **schema} if text else schema
+
+
+def _described(minor: str, kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
+    """Returns the properties of every object or list, with the descriptions of a built-in kind if there are any."""
+    return {name: _with_text(schema, field_text(minor, kind, name)) for name, schema in properties.items()}
+
+
+def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
+    """Returns the schemas of objects and of lists, by name.
+
+    Args:
+        resource: a served version.
+        definition: its CustomResourceDefinition (v1).
+        old: whether they are for OpenAPI v2.
+    """
+    name, listed = type_name(resource), list_type_name(resource)
+    refer = _old_reference if old else _reference
+    version = definition_version(definition, resource.version)
+    obj = _object(resource.emulation.version, version, refer, old=old)
+    obj["x-kubernetes-group-version-kind"] = _gvk(resource, resource.kind)
+    if version.get("selectableFields"):
+        obj["x-kubernetes-selectable-fields"] = [
+            {"fieldPath": field["jsonPath"].removeprefix(".")} for field in version["selectableFields"]
+        ]
+    items = {"$ref": f"#/definitions/{schema_name(name)}" if old else REFERENCE_PREFIX + schema_name(name)}
+    minor = resource.emulation.version
+    of_list = _described(minor, f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
+    of_items = field_text(minor, f"{_POD}List", "items").replace("pods", resource.plural)
+    listing = {
+        "description": f"{resource.list_kind} is a list of {resource.kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": of_list["apiVersion"],
+            "items": _with_text({"type": "array", "items": items}, of_items),
+            "kind": of_list["kind"],
+            "metadata": of_list["metadata"],
+        },
+        "x-kubernetes-group-version-kind": _gvk(resource, resource.list_kind),
+    }
+    if "x-kubernetes-selectable-fields" in obj:
+        listing["x-kubernetes-selectable-fields"] = obj["x-kubernetes-selectable-fields"]
+    return {schema_name(name): obj, schema_name(listed): listing}
+
+
+def _gvk(resource: Resource, kind: str) -> list[Json]:
+    return [{"group": resource.group, "kind": kind, "version": resource.version}]
+
+
+def _reference(go_type: str) -> Json:
+    return {"allOf": [{"$ref": REFERENCE_PREFIX + schema_name(go_type)}]}
+
+
+def _old_reference(go_type: str) -> Json:
+    return {"$ref": f"#/definitions/{schema_name(go_type)}"}
+
+
+def _object(minor: str, version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bool) -> Json:
+    declared = (version.get("schema") or {}).get("openAPIV3Schema")
+    if declared is None or (old and declared.get(_PRESERVES)):
+        return {"type": "object"}
+    shown = _completed(v2.custom_schema(declared) if old else declared, refer, old=old)
+    common = _described(minor, _POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
+    return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
+
+
+def _completed(declared: Json, refer: Callable[[str], Json], *, old: bool) -> Json:
+    """Returns a schema with the standard properties of embedded objects, and with anyOf for int-or-string."""
+    shown = dict(declared)
+    if "properties" in shown:
+        completed = {name: _completed(inner, refer, old=old) for name, inner in shown["properties"].items()}
+        shown["properties"] = dict(sorted(completed.items()))
+    for key in ("items", "additionalProperties"):
+        if isinstance(shown.get(key), dict):
+            shown[key] = _completed(shown[key], refer, old=old)
+    if shown.get("x-kubernetes-int-or-string") and not old and "anyOf" not in shown and "allOf" not in shown:
+        shown |= _INT_OR_STRING
+    if shown.get("x-kubernetes-embedded-resource") and not (old and shown.get(_PRESERVES)):
+        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")}
+        shown["properties"] = dict(sorted({**shown.get("properties", {}), **own}.items()))
+        required = shown.get("required", [])
+        shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+    return shown
+
 
 _JSON: Final = (negotiation.JSON,)
 

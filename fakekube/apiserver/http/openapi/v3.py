@@ -1,7 +1,9 @@
 """OpenAPI v3: a document for each group version, and for paths without resources.
 
-Specified by: k8s.io/kube-openapi/pkg/builder3 and spec3;
-k8s.io/apiextensions-apiserver/pkg/controller/openapi.
+The schemas of built-in types in the form of OpenAPI v3.
+
+Specified by: k8s.io/kube-openapi/pkg/builder3 and spec3; k8s.io/apiextensions-apiserver/pkg/controller/openapi;
+k8s.io/kube-openapi/pkg/generators and pkg/openapiconv, pkg/handler/default_pruning.go.
 """
 
 from __future__ import annotations
@@ -14,14 +16,7 @@ from typing import Any, Final
 from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
 from fakekube.apis.rest.resource import GVK
-from fakekube.apiserver.http.openapi.descriptions import described
-from fakekube.apiserver.http.openapi.operations import Operation, Parameter, path_item
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The schemas of built-in types in the form of OpenAPI v3.
-#
-# Specified by: k8s.io/kube-openapi/pkg/generators and pkg/openapiconv, pkg/handler/default_pruning.go.
-
+from fakekube.apiserver.http.openapi.operations import Operation, Parameter, described, path_item
 
 Schema = dict[str, Any]
 

@@ -1,13 +1,25 @@
-"""Reads single objects and collections at the revision that the options request.
+"""Reads single objects and collections: revision, selectors, and pages with continue tokens.
 
 resourceVersion, resourceVersionMatch, limit and continue determine how a list is read (`_view` implements that table);
 selectors are applied while reading (`selection`), and a page ends when it is full.
 
-Resources with a watch cache differ from those without (events) in two points: a list at revision "0" ignores the
-limit, and a read waits for some time for a revision in the future.
+Resources with a watch cache differ from those without (events) in two points: a list at revision "0" ignores the limit, and a
+read waits for some time for a revision in the future.
+
+Encodes and decodes continue tokens, which contain the start key and the revision of the next page of a list.
+
+A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the namespace, if
+the list has one) and is the last key of the page with a NUL after it. Revision -1 is the current one. As in the real server,
+keys from the watch cache have a leading slash, those from storage have none.
+
+Evaluates selectors over stored objects, and derives index conditions for the store from them.
+
+A requirement that a label or field has one of some values is a condition; the store has an index for each attribute that was
+selected by. Other requirements (`!=`, `notin`, `exists` …) are evaluated on each object.
 
 Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
-k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
+k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator; k8s.io/apiserver/pkg/storage/continue.go (EncodeContinue,
+DecodeContinue); k8s.io/apiserver/pkg/storage/selection_predicate.go.
 """
 
 from __future__ import annotations
@@ -30,16 +42,6 @@ from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptio
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import json_kind
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Encodes and decodes continue tokens, which contain the start key and the revision of the next page of a list.
-#
-# A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the
-# namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 is the
-# current one. As in the real server, keys from the watch cache have a leading slash, those from storage have none.
-#
-# Specified by: k8s.io/apiserver/pkg/storage/continue.go (EncodeContinue, DecodeContinue).
-
 
 #: The revision of a token that continues at the current revision.
 INCONSISTENT = -1
@@ -116,15 +118,6 @@ def _decode_base64(token: str) -> bytes:
 
 def _refused(problem: str) -> StatusError:
     return status.bad_request(f"invalid continue token: continue key is not valid: {problem}")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Evaluates selectors over stored objects, and derives index conditions for the store from them.
-#
-# A requirement that a label or field has one of some values is a condition; the store has an index for each attribute
-# that was selected by. Other requirements (`!=`, `notin`, `exists` …) are evaluated on each object.
-#
-# Specified by: k8s.io/apiserver/pkg/storage/selection_predicate.go.
 
 
 Matches = Callable[[Document], bool]

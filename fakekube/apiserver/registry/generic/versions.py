@@ -1,7 +1,18 @@
 """Converts objects between the version of a request and the storage version.
 
-Only a few built-in kinds (events, autoscalers) and custom resources with several versions need a conversion; for all
-others it is the identity and costs nothing.
+Only a few built-in kinds (events, autoscalers) and custom resources with several versions need a conversion; for all others it
+is the identity and costs nothing.
+
+Caches objects converted by webhooks, so that watches of a version need not wait for a call.
+
+The real server has a watch cache for every version of a definition. It converts each change once, soon after it was made;
+watches and lists get the converted objects, and while the webhook fails they get no new ones. `Conversions` is that part of
+the watch cache: its own thread converts the changes of a bucket in order, retries failed conversions with an exponential
+backoff, and ends when there is nothing left to do.
+
+Invariant: every change up to `position` is converted.
+
+Specified by: k8s.io/apiserver/pkg/storage/cacher (reflector and its backoff), pkg/storage/etcd3/watcher.go (transform).
 """
 
 from __future__ import annotations
@@ -46,19 +57,6 @@ def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
 def fresh(resource: Resource, document: Document) -> Document:
     """Returns the stored document without cached conversions: a read or write of one object calls the webhook again."""
     return Document(document.object) if resource.converts_by_call else document
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Caches objects converted by webhooks, so that watches of a version need not wait for a call.
-#
-# The real server has a watch cache for every version of a definition. It converts each change once, soon after it was
-# made; watches and lists get the converted objects, and while the webhook fails they get no new ones. `Conversions` is
-# that part of the watch cache: its own thread converts the changes of a bucket in order, retries failed conversions with
-# an exponential backoff, and ends when there is nothing left to do.
-#
-# Invariant: every change up to `position` is converted.
-#
-# Specified by: k8s.io/apiserver/pkg/storage/cacher (reflector and its backoff), pkg/storage/etcd3/watcher.go (transform).
 
 
 #: The backoff of failed conversions (seconds): initial, and maximum.

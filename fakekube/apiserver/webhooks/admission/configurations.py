@@ -1,8 +1,15 @@
-"""Provides the compiled webhooks of all configurations of one kind.
+"""The compiled webhooks of all configurations of one kind, and the call of one webhook.
 
 Invariant: the webhooks are those in the current state of the store. A configuration is compiled once for each of its versions.
 
-Specified by: k8s.io/apiserver/pkg/admission/configuration, plugin/webhook/accessors.go.
+Calls one webhook for one request, and reports failures.
+
+After a failure to call a webhook (`CallFailedError`) its failurePolicy decides whether the request is denied; every other
+error denies the request.
+
+Specified by: k8s.io/apiserver/pkg/admission/configuration, plugin/webhook/accessors.go;
+k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go (callHook),
+plugin/webhook/errors/statuserror.go.
 """
 
 from __future__ import annotations
@@ -21,24 +28,13 @@ from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import Call, CallError, ClusterAccess
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.names import label_key
-from fakekube.apiserver.admission.matching import Criteria, Match
-from fakekube.apiserver.admission.plugin import Attributes
-from fakekube.apiserver.admission.versioned import VersionedAttributes
+from fakekube.apiserver.admission.chain import Attributes
+from fakekube.apiserver.admission.matching import Criteria, Match, VersionedAttributes
 from fakekube.apiserver.webhooks.admission.reviews import InvalidResponseError, Response, response_in, review_of
 from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.admission.cel.conditions import MatchConditions
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Calls one webhook for one request, and reports failures.
-#
-# After a failure to call a webhook (`CallFailedError`) its failurePolicy decides whether the request is denied; every other
-# error denies the request.
-#
-# Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go (callHook),
-# plugin/webhook/errors/statuserror.go.
+    from fakekube.apiserver.admission.cel import MatchConditions
 
 
 _STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
@@ -79,8 +75,7 @@ def matching(webhook: Webhook, attributes: Attributes) -> Match | None:
     match = webhook.criteria.match(attributes)
     if match is None or webhook.conditions is None:
         return match
-    from fakekube.apiserver.admission.cel.activation import Activation, authorizer_of
-    from fakekube.apiserver.admission.cel.conditions import MatchConditionError
+    from fakekube.apiserver.admission.cel import Activation, MatchConditionError, authorizer_of
 
     versioned = VersionedAttributes(attributes, match.resource)
     try:
@@ -215,7 +210,7 @@ class Webhook:
         given = self.spec.get("matchConditions")
         if not given:
             return None
-        from fakekube.apiserver.admission.cel.conditions import MatchConditions
+        from fakekube.apiserver.admission.cel import MatchConditions
 
         return MatchConditions(given, self.spec.get("failurePolicy") or "Fail")
 

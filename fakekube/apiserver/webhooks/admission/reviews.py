@@ -1,6 +1,9 @@
 """Builds the AdmissionReview for a webhook and verifies its response.
 
-Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
+Reads kind and apiVersion of a document, with the errors for missing and unregistered ones.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go; k8s.io/apimachinery/pkg/runtime
+(error.go), pkg/runtime/serializer/json/meta.go.
 """
 
 from __future__ import annotations
@@ -14,16 +17,9 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.patch.errors import type_mismatch
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.matching import Match, namespace_of
-from fakekube.apiserver.admission.plugin import Attributes
-from fakekube.apiserver.admission.versioned import VersionedAttributes
+from fakekube.apiserver.admission.chain import Attributes
+from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
 from fakekube.base.golang.strconv import go_quote
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Reads kind and apiVersion of a document, with the errors for missing and unregistered ones.
-#
-# Specified by: k8s.io/apimachinery/pkg/runtime (error.go), pkg/runtime/serializer/json/meta.go.
-
 
 #: The name of the scheme in error messages: the Go source line that creates it.
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'

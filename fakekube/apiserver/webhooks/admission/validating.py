@@ -10,9 +10,8 @@ from collections.abc import Callable
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import Resource
-from fakekube.apiserver.admission.matching import is_exempt
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.versioned import VersionedAttributes
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.matching import VersionedAttributes, is_exempt
 from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
 from fakekube.apiserver.webhooks.admission.reviews import Response
 

@@ -9,8 +9,7 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot
-from fakekube.apiserver.admission.chain import Chain
-from fakekube.apiserver.admission.plugin import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.chain import Attributes, Chain, Operation, Plugin
 from fakekube.apiserver.admission.profiles import plugins
 from fakekube.apiserver.registry import builtin
 

@@ -10,8 +10,8 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apiserver.admission.chain import Attributes, Operation
 from fakekube.apiserver.admission.matching import Criteria, is_exempt, namespace_of
-from fakekube.apiserver.admission.plugin import Attributes, Operation
 from fakekube.apiserver.registry import builtin
 
 REGISTRY = Registry(builtin.resources())

@@ -9,8 +9,8 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry
+from fakekube.apiserver.admission.chain import Attributes, Operation
 from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator
-from fakekube.apiserver.admission.plugin import Attributes, Operation
 from fakekube.apiserver.registry import builtin
 
 PODS = Registry(builtin.resources()).get("", "v1", "pods")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.auth import reviews
+from fakekube.apiserver.auth import access
 from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
 from fakekube.apiserver.auth.authorization import Observed
 from fakekube.apiserver.auth.rbac import RBACAuthorizer
@@ -14,9 +14,9 @@ from fakekube.base.clock import Clock
 
 
 def test_user_info_of_users() -> None:
-    assert reviews.user_info(User("a")) == {"username": "a"}
+    assert access.user_info(User("a")) == {"username": "a"}
     full = User("a", "1", ("g",), {"z": ("1",), "b": ["2", "3"]})
-    info = reviews.user_info(full)
+    info = access.user_info(full)
     assert info == {"username": "a", "uid": "1", "groups": ["g"], "extra": {"b": ["2", "3"], "z": ["1"]}}
     assert list(info["extra"]) == ["b", "z"]
 
@@ -29,7 +29,7 @@ def authenticator(objects) -> Authenticator:
 
 
 def test_token_review_of_a_valid_token(authenticator: Authenticator) -> None:
-    assert reviews.token_review_status(authenticator, "user-token") == {
+    assert access.token_review_status(authenticator, "user-token") == {
         "authenticated": True,
         "user": {"username": "alice", "uid": "alice", "groups": ["team-a", "system:authenticated"]},
         "audiences": ["https://kubernetes.default.svc"],
@@ -37,11 +37,11 @@ def test_token_review_of_a_valid_token(authenticator: Authenticator) -> None:
 
 
 def test_token_review_of_an_invalid_token(authenticator: Authenticator) -> None:
-    assert reviews.token_review_status(authenticator, "nope") == {"user": {}, "error": "invalid bearer token"}
+    assert access.token_review_status(authenticator, "nope") == {"user": {}, "error": "invalid bearer token"}
 
 
 def test_access_review_of_resource_attributes() -> None:
-    asked = reviews.attributes_of_spec(
+    asked = access.attributes_of_spec(
         {"user": "a", "groups": ["g"], "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "ns", "name": "p"}}
     )
     assert (asked.user.name, asked.user.groups, asked.verb, asked.namespace) == ("a", ("g",), "get", "ns")
@@ -49,9 +49,9 @@ def test_access_review_of_resource_attributes() -> None:
 
 
 def test_access_review_of_non_resource_attributes() -> None:
-    asked = reviews.attributes_of_spec({"user": "a", "nonResourceAttributes": {"verb": "get", "path": "/version"}})
+    asked = access.attributes_of_spec({"user": "a", "nonResourceAttributes": {"verb": "get", "path": "/version"}})
     assert (asked.verb, asked.path, asked.is_resource_request) == ("get", "/version", False)
-    assert not reviews.attributes_of_spec({"nonResourceAttributes": None}).is_resource_request
+    assert not access.attributes_of_spec({"nonResourceAttributes": None}).is_resource_request
 
 
 def test_rules_review_separates_resource_and_non_resource_rules(objects) -> None:
@@ -62,11 +62,11 @@ def test_rules_review_separates_resource_and_non_resource_rules(objects) -> None
     )
     objects.bind("b", "mixed", "User:alice")
     rbac = RBACAuthorizer(Observed(objects, [objects]))
-    assert reviews.rules_review_status(rbac, User("alice"), "ns") == {
+    assert access.rules_review_status(rbac, User("alice"), "ns") == {
         "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"]}],
         "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/version"]}],
         "incomplete": False,
     }
     objects.bind("c", "gone", "User:alice")
     problem = 'clusterrole.rbac.authorization.k8s.io "gone" not found'
-    assert reviews.rules_review_status(rbac, User("alice"), "ns")["evaluationError"] == problem
+    assert access.rules_review_status(rbac, User("alice"), "ns")["evaluationError"] == problem

@@ -89,7 +89,7 @@ class _Verbs:
 @pytest.fixture
 def answer_with(machinery: assembly.Machinery, monkeypatch: pytest.MonkeyPatch, caller_of):
     def answer_with(answer: Response | Exception):
-        monkeypatch.setattr("fakekube.apiserver.http.application.endpoints", _Verbs(answer))
+        monkeypatch.setattr("fakekube.apiserver.http.application.handlers", _Verbs(answer))
         return caller_of(Application(machinery.backend, machinery.access, machinery.aggregator))
 
     return answer_with
@@ -134,7 +134,7 @@ class _Stream:
 
 def test_streams_are_returned_unchanged(machinery, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Stream()
-    monkeypatch.setattr("fakekube.apiserver.http.application.endpoints", _Verbs(Response(200, [], stream)))  # type: ignore[arg-type]
+    monkeypatch.setattr("fakekube.apiserver.http.application.handlers", _Verbs(Response(200, [], stream)))  # type: ignore[arg-type]
     environ = {
         "REQUEST_METHOD": "GET", "PATH_INFO": "/api/v1/pods", "QUERY_STRING": "watch=1", "wsgi.url_scheme": "http",
     }  # fmt: skip

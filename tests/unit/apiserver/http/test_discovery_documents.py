@@ -8,8 +8,7 @@ import pytest
 
 from fakekube.apis.rest.resource import GVK, Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
-from fakekube.apiserver.http.discovery import Documents
-from fakekube.apiserver.http.discovery.documents import GroupVersionPriority
+from fakekube.apiserver.http.discovery import Documents, GroupVersionPriority
 
 ALL = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
 

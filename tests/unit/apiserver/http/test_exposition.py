@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.http.exposition import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, Sample, encode
+from fakekube.apiserver.http.metrics import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, Sample, encode
 
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding="
 FAMILIES = [

@@ -14,7 +14,7 @@ import pytest
 from fakekube.apimachinery import data
 from fakekube.apimachinery.data import descriptions as source
 from fakekube.apimachinery.features import emulation
-from fakekube.apiserver.http.openapi import descriptions, sources, v2, v3
+from fakekube.apiserver.http.openapi import operations, sources, v2, v3
 from fakekube.apiserver.http.openapi.v3 import Definitions
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG
 
@@ -69,7 +69,7 @@ def test_no_descriptions_without_a_package() -> None:
 
 def test_schemas_without_description_are_unchanged() -> None:
     schema = {"type": "object"}
-    assert descriptions.described("1.36", "io.k8s.api.core.v1.Nothing", schema) is schema
+    assert operations.described("1.36", "io.k8s.api.core.v1.Nothing", schema) is schema
 
 
 def test_operations_and_parameters_have_descriptions() -> None:

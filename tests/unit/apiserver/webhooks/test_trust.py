@@ -10,11 +10,11 @@ import warnings
 
 import pytest
 
-from fakekube.apiserver.webhooks import trust
+from fakekube.apiserver.webhooks import connections
 
 
 def test_socket_is_closed_if_reset_before_the_tls_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = trust._context
+    make = connections._context
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as plain:
         accepted, _ = server.accept()
 
@@ -24,11 +24,11 @@ def test_socket_is_closed_if_reset_before_the_tls_handshake(monkeypatch: pytest.
             select.select([plain], [], [])
             return make(*arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(trust, "_context", reset)
+        monkeypatch.setattr(connections, "_context", reset)
         with warnings.catch_warnings(record=True) as emitted:
             warnings.simplefilter("always")
             with pytest.raises(ConnectionResetError) as caught:
-                trust.connected(plain, "localhost", b"", verified=False)
+                connections.connected(plain, "localhost", b"", verified=False)
             assert caught.value.errno is not None
             del caught
             gc.collect()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fakekube.net.spdy import frames
+from fakekube.net import spdy
 from fakekube.net.streams import Tunnel
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
@@ -57,40 +57,35 @@ class SPDYClient:
     """Opens streams, and reads what comes back."""
 
     def __init__(self) -> None:
-        self._writer = frames.FrameWriter()
-        self._reader = frames.FrameReader()
+        self._writer = spdy.FrameWriter()
+        self._reader = spdy.FrameReader()
         self._next_id = 1
 
     def open(self, **headers: str) -> tuple[int, bytes]:
         """The id of a new stream, and the bytes that open it."""
         stream_id, self._next_id = self._next_id, self._next_id + 2
-        return stream_id, self._writer.encode(frames.SynStream(stream_id, headers))
+        return stream_id, self._writer.encode(spdy.SynStream(stream_id, headers))
 
     def data(self, stream_id: int, data: bytes, *, fin: bool = False) -> bytes:
         """The bytes of a DATA frame."""
-        return self._writer.encode(frames.Data(stream_id, data, fin))
+        return self._writer.encode(spdy.Data(stream_id, data, fin))
 
     def encode(self, frame: Any) -> bytes:
         """The bytes of a frame."""
         return self._writer.encode(frame)
 
-    def read(self, data: bytes) -> list[frames.Frame]:
+    def read(self, data: bytes) -> list[spdy.Frame]:
         """The frames that a server has sent; pieces of the data of one stream are joined."""
         return joined(self._reader.feed(data))
 
 
-def joined(found: Iterable[frames.Frame]) -> list[frames.Frame]:
+def joined(found: Iterable[spdy.Frame]) -> list[spdy.Frame]:
     """Frames, with pieces of the data of one stream joined."""
-    together: list[frames.Frame] = []
+    together: list[spdy.Frame] = []
     for frame in found:
         last = together[-1] if together else None
-        if (
-            isinstance(frame, frames.Data)
-            and isinstance(last, frames.Data)
-            and frame.stream_id == last.stream_id
-            and not last.fin
-        ):
-            together[-1] = frames.Data(last.stream_id, last.data + frame.data, frame.fin)
+        if isinstance(frame, spdy.Data) and isinstance(last, spdy.Data) and frame.stream_id == last.stream_id and not last.fin:
+            together[-1] = spdy.Data(last.stream_id, last.data + frame.data, frame.fin)
         else:
             together.append(frame)
     return together

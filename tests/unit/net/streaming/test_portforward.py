@@ -10,11 +10,10 @@ import pytest
 
 from fakekube.base.clock import Clock
 from fakekube.net.pipes import Pipe
-from fakekube.net.spdy.frames import CANCEL, Data, RstStream, SynReply
+from fakekube.net.spdy import CANCEL, Data, RstStream, SynReply
 from fakekube.net.streaming.kubelet_api import Connection, PortForwardError
-from fakekube.net.streaming.portforward.spdy import SPDYForward
-from fakekube.net.streaming.portforward.websocket import WebSocketForward, ports_of
-from fakekube.net.streaming.tunnel import TunnellingWebSocket, offered_protocols
+from fakekube.net.streaming.negotiation import TunnellingWebSocket, offered_protocols
+from fakekube.net.streaming.portforward import SPDYForward, WebSocketForward, ports_of
 from tests.unit.net.streaming.peers import BINARY, CLOSE, CLOSE_FRAME, PING, PONG, TEXT, SPDYClient, masked, messages, taken
 
 REFUSED = "dial tcp4 127.0.0.1:81: connect: connection refused"

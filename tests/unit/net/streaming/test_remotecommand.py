@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from fakekube.base.clock import Clock
 from fakekube.net.pipes import TerminalSize
-from fakekube.net.spdy.frames import CANCEL, Data, GoAway, RstStream, SynReply
+from fakekube.net.spdy import CANCEL, Data, GoAway, RstStream, SynReply
 from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, KubeletError, Streams
-from fakekube.net.streaming.remotecommand import Action, Options
-from fakekube.net.streaming.remotecommand.spdy import SPDYCommand
-from fakekube.net.streaming.remotecommand.websocket import RefusedCommand, WebSocketCommand
+from fakekube.net.streaming.remotecommand import Action, Options, RefusedCommand, SPDYCommand, WebSocketCommand
 from tests.unit.net.streaming.peers import BINARY, CLOSE, CLOSE_FRAME, SPDYClient, cut, masked, messages, taken
 
 V5 = "v5.channel.k8s.io"

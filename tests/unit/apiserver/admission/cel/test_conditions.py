@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.cel.compilation import admission
-from fakekube.apiserver.admission.cel.activation import Activation
-from fakekube.apiserver.admission.cel.conditions import (
+from fakekube.apiserver.admission.cel import (
+    Activation,
     Compiled,
     MatchConditionError,
     MatchConditions,

@@ -10,7 +10,7 @@ import pytest
 
 from fakekube.apis.rest.resource import Registry
 from fakekube.apis.rest.strategy import WriteContext
-from fakekube.apiserver.admission.plugin import Attributes, Operation
+from fakekube.apiserver.admission.chain import Attributes, Operation
 from fakekube.apiserver.registry import builtin
 from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 

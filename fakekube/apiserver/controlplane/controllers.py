@@ -1,15 +1,37 @@
-"""Registers an APIService for every version that a definition serves.
+"""The control loops that run inside kube-apiserver: APIServices, definitions, and the condition of FlowSchemas.
 
-An APIService is restored if a client changes or deletes it. It has the label `automanaged`; an APIService whose label
-is removed is no longer managed.
+The real server has asynchronous controllers; here a loop runs in the thread that wrote one of its sources, right after the
+write, so that the client sees its result as soon as it has the response.
+
+Invariant: one thread at a time runs a loop; changes caused by its own writes are processed in the same run.
+
+Registers an APIService for every version that a definition serves.
+
+An APIService is restored if a client changes or deletes it. It has the label `automanaged`; an APIService whose label is
+removed is no longer managed.
+
+Serves the resources of CustomResourceDefinitions and updates the status of the definitions.
+
+The real server has asynchronous controllers for that; here the loop runs in the thread that wrote a definition, right after
+the write, so that a client can use the resource once it has the response. The conditions go through the same steps, each a
+write of its own: NamesAccepted, then Established. A definition that is being deleted becomes Terminating, its objects are
+deleted, and its finalizer is removed after the last one.
+
+Invariant: after a write of a definition, or of an object of a terminating one, the registry serves exactly the versions of the
+definitions in the store. One thread at a time runs the loop.
+
+Maintains the condition `Dangling` of FlowSchemas: whether the priority level that they reference is missing.
 
 Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregator/pkg/controllers/autoregister
-(checkAPIService).
+(checkAPIService); k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
+pkg/apiserver/customresource_handler.go; k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go (presyncFlowSchemaStatus).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,19 +42,47 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.conditions import with_condition
-from fakekube.apiserver.controlplane.control_loop import ControlLoop
-from fakekube.base.chance import random_uuid
+from fakekube.apis.validation.conditions import condition, with_condition, with_condition_since
 from fakekube.base.clock import Clock
+from fakekube.base.depth import with_deep_stack
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
+from fakekube.net.streams import Source, subscribe_weakly
 from fakekube.store import Reflector, Store
+
+
+class ControlLoop:
+    """A control loop that runs after every change of its sources, as long as something refers to it: the sources do not."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._working = threading.RLock()
+        self._busy = False
+        subscribe_weakly(self, ControlLoop.refresh, sources)
+
+    @with_deep_stack
+    def refresh(self) -> None:
+        """Runs steps until there is nothing left to do."""
+        with self._working:
+            if self._busy:  # a write of this loop has called it; the loop below processes the change
+                return
+            self._busy = True
+            try:
+                while self.step():
+                    pass
+            finally:
+                self._busy = False
+
+    def step(self) -> bool:
+        """Reconciles once; returns whether there was anything to do."""
+        raise NotImplementedError
+
 
 API_REGISTRATION, API_SERVICES = "apiregistration.k8s.io", "apiservices"
 LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"
 
 #: The priorities of the group versions of definitions: after the built-in ones, and by name among each other.
 _PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 100}
-_OWNED_FIELDS: Mapping[str, Any] = {
+_CONDITION_FIELDS: Mapping[str, Any] = {
     "f:metadata": {"f:labels": {".": {}, f"f:{LABEL}": {}}},
     "f:spec": {"f:group": {}, "f:groupPriorityMinimum": {}, "f:version": {}, "f:versionPriority": {}},
 }
@@ -95,11 +145,11 @@ class AutoRegisterController(ControlLoop):
             "apiVersion": f"{API_REGISTRATION}/v1",
             "time": now,
             "fieldsType": "FieldsV1",
-            "fieldsV1": _OWNED_FIELDS,
+            "fieldsV1": _CONDITION_FIELDS,
         }
         metadata = {
             "name": name,
-            "uid": random_uuid(),
+            "uid": str(uuid.uuid4()),
             "creationTimestamp": now,
             "labels": {LABEL: ALWAYS},
             "managedFields": [owner],
@@ -140,22 +190,7 @@ def _available(obj: Object, state: tuple[str, str, str], now: str) -> Object:
     return with_condition(obj, type_="Available", status=status, reason=reason, message=message, now=now)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Serves the resources of CustomResourceDefinitions and updates the status of the definitions.
-#
-# The real server has asynchronous controllers for that; here the loop runs in the thread that wrote a definition, right
-# after the write, so that a client can use the resource once it has the response. The conditions go through the same
-# steps, each a write of its own: NamesAccepted, then Established. A definition that is being deleted becomes Terminating,
-# its objects are deleted, and its finalizer is removed after the last one.
-#
-# Invariant: after a write of a definition, or of an object of a terminating one, the registry serves exactly the versions
-# of the definitions in the store. One thread at a time runs the loop.
-#
-# Specified by: k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
-# pkg/apiserver/customresource_handler.go.
-
-
-GROUP = "apiextensions.k8s.io"
+API_EXTENSIONS = "apiextensions.k8s.io"
 PLURAL = "customresourcedefinitions"
 
 
@@ -164,7 +199,7 @@ class CustomResourceDefinitionController(ControlLoop):
 
     def __init__(self, store: Store[Document], registry: Registry, services: ClusterAccess, clock: Clock, call: Call) -> None:
         self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
-        self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
+        self._bucket = store.bucket(f"{PLURAL}.{API_EXTENSIONS}")
         self._known = Reflector(self._bucket)
         self._changed: dict[str, None] = {}
         """The names of changed definitions. They stay until all are processed: `refresh` may start again with a deep stack."""
@@ -245,10 +280,10 @@ class CustomResourceDefinitionController(ControlLoop):
             return
         if self._terminating.pop(name, None):
             bucket.unsubscribe(self._instances_changed)
-        if conditions.is_released(conditions.finalize(obj, self._now())):
-            self._services.remove(GROUP, PLURAL, "", name)
+        if conditions.is_released(conditions.ended(obj, self._now())):
+            self._services.remove(API_EXTENSIONS, PLURAL, "", name)
         else:
-            self._write(name, obj, partial(conditions.finalize, now=self._now()))
+            self._write(name, obj, partial(conditions.ended, now=self._now()))
 
     def _instances_changed(self) -> None:
         with self._working:
@@ -278,7 +313,7 @@ class CustomResourceDefinitionController(ControlLoop):
         """Writes a definition, unless another client has changed it in the meantime: then it is processed again."""
         try:
             self._services.update(
-                GROUP,
+                API_EXTENSIONS,
                 PLURAL,
                 "",
                 name,
@@ -294,3 +329,60 @@ class CustomResourceDefinitionController(ControlLoop):
 
 def _with_resource_version(obj: Mapping[str, Any], revision: int) -> Document:
     return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+
+
+_FLOW_CONTROL, SCHEMAS, LEVELS = "flowcontrol.apiserver.k8s.io", "flowschemas", "prioritylevelconfigurations"
+MANAGER = "api-priority-and-fairness-config-consumer-v1"
+
+_MEMBERS = ("lastTransitionTime", "message", "reason", "status", "type")
+_DANGLING_FIELDS: Mapping[str, Any] = {
+    "f:status": {"f:conditions": {'k:{"type":"Dangling"}': {".": {}, **{f"f:{name}": {} for name in _MEMBERS}}}}
+}
+
+
+class DanglingConditionController(ControlLoop):
+    """Updates the condition `Dangling` of all FlowSchemas."""
+
+    def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock) -> None:
+        self._services, self._clock = services, clock
+        self._schemas = store.bucket(f"{SCHEMAS}.{_FLOW_CONTROL}")
+        super().__init__((self._schemas, store.bucket(f"{LEVELS}.{_FLOW_CONTROL}")))
+
+    def step(self) -> bool:
+        before = self._schemas.end
+        for schema in list(self._services.list(_FLOW_CONTROL, SCHEMAS)):
+            try:
+                self._services.update(_FLOW_CONTROL, SCHEMAS, "", schema["metadata"]["name"], self._with_condition)
+            except StatusError:  # it has been deleted in the meantime
+                continue
+        return self._schemas.end != before
+
+    def _with_condition(self, old: Object) -> Object:
+        level = old["spec"]["priorityLevelConfiguration"]["name"]
+        found = self._services.get(_FLOW_CONTROL, LEVELS, "", level) is not None
+        what = f"This FlowSchema references the PriorityLevelConfiguration object named {go_quote(level)}"
+        state = {
+            "status": "False" if found else "True",
+            "reason": "Found" if found else "NotFound",
+            "message": f"{what} and it exists" if found else f"{what} but there is no such object",
+        }
+        if state.items() <= condition(old, "Dangling").items():
+            return old
+        now = print_time(self._clock.now())
+        metadata = {**old["metadata"], "managedFields": _with_dangling_applied(old["metadata"].get("managedFields") or [], now)}
+        return with_condition_since({**old, "metadata": metadata}, type_="Dangling", **state, since=now)
+
+
+def _with_dangling_applied(entries: list[Object], now: str) -> list[Object]:
+    """Returns the managedFields after this apply."""
+    ours = {
+        "manager": MANAGER,
+        "operation": "Apply",
+        "apiVersion": f"{_FLOW_CONTROL}/v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _DANGLING_FIELDS,
+        "subresource": "status",
+    }
+    others = [one for one in entries if one["manager"] != MANAGER]
+    return sorted([*others, ours], key=lambda one: (one["operation"], one.get("time", ""), one["manager"]))

@@ -1,9 +1,20 @@
-"""Parses and encodes the frames of SPDY/3.
+"""The part of SPDY/3.1 that Kubernetes uses: streams with headers, data, half-close and reset; pings; no flow control.
 
-Invariants: the frames of a `FrameReader` depend on the bytes and not on the sizes of the pieces, except that the data of a DATA
-frame is returned in pieces as it arrives; the size of decompressed headers is bounded.
+Parses and encodes the frames of SPDY/3.
 
-Specified by: the SPDY protocol, draft 3, section 2; github.com/moby/spdystream/spdy (read.go, write.go).
+Invariants: the frames of a `FrameReader` depend on the bytes and not on the sizes of the pieces, except that the data of a
+DATA frame is returned in pieces as it arrives; the size of decompressed headers is bounded.
+
+The server side of a SPDY connection, and its streams.
+
+`receive` processes received bytes and calls the methods of a `Handler`; `outgoing` has the frames to send. A stream is
+half-closed when one side has finished, and is removed when both have finished or one has reset it.
+
+Invariant: no data of a client raises an exception; invalid data closes the connection.
+
+Specified by: the SPDY protocol, draft 3, section 2.6.10.1; the SPDY protocol, draft 3, section 2;
+github.com/moby/spdystream/spdy (read.go, write.go); github.com/moby/spdystream (connection.go, stream.go);
+k8s.io/streaming/pkg/httpstream/spdy/connection.go.
 """
 
 from __future__ import annotations
@@ -12,8 +23,35 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from fakekube.net.spdy.dictionary import DICTIONARY
+_WORDS = (
+    "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
+    "authorization cache-control connection content-base content-encoding content-language content-length "
+    "content-location content-md5 content-range content-type date etag expect expires from host if-match "
+    "if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma "
+    "proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade "
+    "user-agent vary via warning www-authenticate method get status"
+)
+_VALUES = ("200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin")
+_CODES = (
+    100, 101, 201, 202, 205, 206, 300, 302, 303, 304, 305, 306, 307, 402, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414,
+    415, 416, 417, 502, 504, 505,
+)  # fmt: skip
+_REST = (
+    "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden"
+    "404 Not Found500 Internal Server Error501 Not Implemented503 Service UnavailableJan Feb Mar Apr May Jun Jul Aug "
+    "Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMTchunked,text/html,image/png,image/jpg,image/gif,"
+    "application/xml,application/xhtml+xml,text/plain,text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8"
+    "charset=iso-8859-1,utf-,*,enq=0."
+)
+
+DICTIONARY = (
+    b"".join(len(word).to_bytes(4, "big") + word.encode() for word in (*_WORDS.split(), *_VALUES))
+    + "".join(str(code) for code in _CODES).encode()
+    + _REST.encode()
+)
+
 
 PROTOCOL_ERROR, REFUSED_STREAM, CANCEL = 1, 3, 5
 
@@ -266,3 +304,146 @@ def _pairs(block: bytes) -> Iterator[tuple[str, str]]:
             raise FrameError(f"invalid header name {name}")
         seen.add(name)
         yield name, value.partition(_SEPARATOR)[0]
+
+
+_LARGEST_ID = 0x7FFFFFFF
+_MAX_STREAMS = 10_000
+
+
+class Stream:
+    """One stream. `headers` have names in lower case."""
+
+    __slots__ = ("finished", "headers", "remote_finished", "stream_id")
+
+    def __init__(self, stream_id: int, headers: Mapping[str, str]) -> None:
+        self.stream_id = stream_id
+        self.headers = headers
+        self.finished = False
+        """Whether this side has sent all its data, or the stream was reset."""
+        self.remote_finished = False
+        """Whether the client has sent all its data, or the stream was reset."""
+
+
+class Handler(Protocol):
+    """Receives the events of a connection."""
+
+    def stream_opened(self, stream: Stream) -> bool:
+        """Called with a new stream; returns False to reset it."""
+
+    def stream_data(self, stream: Stream, data: bytes) -> None:
+        """Called with data of a stream."""
+
+    def stream_finished(self, stream: Stream, *, reset: bool) -> None:
+        """Called when the client has sent all its data, or has reset the stream."""
+
+
+class Connection:
+    """A connection that a client has opened."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._reader = FrameReader()
+        self._writer = FrameWriter()
+        self._next_id = 1
+        self.streams: dict[int, Stream] = {}
+        self.outgoing: list[bytes] = []
+        """Encoded frames to send."""
+        self.closed = False
+        """Whether the connection has ended: the client sent GOAWAY or invalid data, or `close` was called."""
+
+    def receive(self, data: bytes) -> None:
+        """Processes received bytes."""
+        if self.closed:
+            return
+        try:
+            for frame in self._reader.feed(data):
+                self._receive(frame)
+                if self.closed:
+                    return
+        except FrameError:
+            self.closed = True
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Sends data; does nothing if the stream has ended."""
+        if not stream.finished and stream.stream_id in self.streams:
+            self._send(Data(stream.stream_id, data))
+
+    def finish(self, stream: Stream) -> None:
+        """Half-closes a stream: this side sends nothing more. May be called twice."""
+        if not stream.finished and stream.stream_id in self.streams:
+            stream.finished = True
+            self._send(Data(stream.stream_id, b"", fin=True))
+            self._remove_if_ended(stream)
+
+    def reset(self, stream: Stream) -> None:
+        """Ends a stream in both directions; does nothing if it has ended."""
+        if self.streams.pop(stream.stream_id, None) is not None:
+            if not stream.finished:
+                self._send(RstStream(stream.stream_id, CANCEL))
+            stream.finished = stream.remote_finished = True
+
+    def close(self) -> None:
+        """Resets all streams and sends GOAWAY."""
+        if self.closed:
+            return
+        for stream in list(self.streams.values()):
+            self.reset(stream)
+        self._send(GoAway(max(0, self._next_id - 2)))
+        self.closed = True
+
+    def _send(self, frame: Frame) -> None:
+        self.outgoing.append(self._writer.encode(frame))
+
+    def _receive(self, frame: Frame) -> None:
+        match frame:
+            case Data(stream_id, data, fin):
+                self._receive_data(stream_id, data, fin)
+            case SynStream():
+                self._open(frame)
+            case RstStream(stream_id, _):
+                stream = self.streams.pop(stream_id, None)
+                if stream is not None:
+                    stream.finished = stream.remote_finished = True
+                    self._handler.stream_finished(stream, reset=True)
+            case Ping(ping_id):
+                if ping_id & 1:  # others are replies to pings of this side
+                    self._send(frame)
+            case GoAway():
+                self.streams.clear()
+                self.close()
+            case HeaderBlock(stream_id, _, fin):
+                self._receive_data(stream_id, b"", fin)
+
+    def _receive_data(self, stream_id: int, data: bytes, fin: bool) -> None:
+        stream = self.streams.get(stream_id)
+        if stream is None or stream.remote_finished:
+            return
+        if data:
+            self._handler.stream_data(stream, data)
+        if fin:
+            self._finish_remote(stream)
+
+    def _open(self, frame: SynStream) -> None:
+        if not self._next_id <= frame.stream_id <= _LARGEST_ID:
+            self._send(RstStream(frame.stream_id, PROTOCOL_ERROR))
+            return
+        self._next_id = frame.stream_id + 2
+        if len(self.streams) >= _MAX_STREAMS:
+            self._send(RstStream(frame.stream_id, REFUSED_STREAM))
+            return
+        stream = self.streams[frame.stream_id] = Stream(frame.stream_id, frame.headers)
+        if not self._handler.stream_opened(stream):
+            self.reset(stream)
+            return
+        self._send(SynReply(frame.stream_id, {}))
+        if frame.fin:
+            self._finish_remote(stream)
+
+    def _finish_remote(self, stream: Stream) -> None:
+        stream.remote_finished = True
+        self._remove_if_ended(stream)
+        self._handler.stream_finished(stream, reset=False)
+
+    def _remove_if_ended(self, stream: Stream) -> None:
+        if stream.finished and stream.remote_finished:
+            self.streams.pop(stream.stream_id, None)
