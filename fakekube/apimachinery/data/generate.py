@@ -59,7 +59,8 @@ OF_TYPES = {"x-kubernetes-map-type": "map", "x-kubernetes-unions": "unions", "x-
 CONDITIONAL = frozenset({
     ("apps.RollingUpdateDaemonSet", "maxSurge"), ("apps.RollingUpdateDaemonSet", "maxUnavailable"),
     ("apps.RollingUpdateDeployment", "maxSurge"), ("apps.RollingUpdateDeployment", "maxUnavailable"),
-    ("apps.RollingUpdateStatefulSetStrategy", "partition"), ("apps.StatefulSetUpdateStrategy", "type"),
+    ("apps.RollingUpdateStatefulSetStrategy", "maxUnavailable"), ("apps.RollingUpdateStatefulSetStrategy", "partition"),
+    ("apps.StatefulSetUpdateStrategy", "type"),
     ("autoscaling.HPAScalingRules", "selectPolicy"),
     ("autoscaling.HPAScalingRules", "stabilizationWindowSeconds"),
     ("batch.JobSpec", "backoffLimit"), ("batch.JobSpec", "completions"),

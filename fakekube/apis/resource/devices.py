@@ -145,7 +145,7 @@ def uid(value: str, path: str) -> list[FieldError]:
 
 
 def qualified_name(value: str, path: str) -> list[FieldError]:
-    """Validates an identifier with an optional domain (several slashes are accepted)."""
+    """Validates an identifier with an optional domain, the prefix (several slashes are accepted)."""
     parts = value.split("/")
     if len(parts) == 1:
         return _identifier(value, path)
@@ -156,9 +156,22 @@ def qualified_name(value: str, path: str) -> list[FieldError]:
     return errors + (_identifier(name, path) if name else [invalid(path, "", "the name must not be empty")])
 
 
+def _declared_qualified_name(value: str, path: str) -> list[FieldError]:
+    """Validates an identifier with an optional prefix as a tag of the types says it (resourcesQualifiedName)."""
+    parts = value.split("/")
+    if len(parts) != 2:
+        return qualified_name(value, path)
+    prefix, name = parts
+    errors = [] if prefix else [invalid(path, "", "prefix must not be empty")]
+    if prefix:
+        errors += [] if names.fits(prefix, 63) else [too_long(path, 63)]
+        errors += [invalid(path, prefix, f"prefix: {text}") for text in names.dns_subdomain(prefix)]
+    return errors + (_identifier(name, path) if name else [invalid(path, "", "name must not be empty")])
+
+
 def fully_qualified_name(value: str, path: str) -> list[FieldError]:
-    """Validates an identifier with the domain of a driver."""
-    errors = qualified_name(value, path)
+    """Validates an identifier with the domain of a driver; from 1.37 on a tag of the types says so, with its own texts."""
+    errors = _declared_qualified_name(value, path) if from_minor(37) else qualified_name(value, path)
     if "/" not in value:
         text = "a fully qualified name must be a domain and a name separated by a slash"
         errors.append(invalid(path, value, text))
