@@ -10,11 +10,8 @@ ADDED, one that matches only before is DELETED. A DELETED event has the last sta
 Bookmarks are sent after the initial state (annotation k8s.io/initial-events-end) if it was requested, then periodically and
 shortly before the end of the stream, if the resource has changed since the stream began.
 
-Serves watches over WebSocket: each event is one message.
-
-`net/` performs the handshake and writes the frames of the protocol. This module decides which requests get a WebSocket, and
-makes the messages: the encoded event, without the length prefix that Protobuf has in a plain body. Text formats use text
-messages.
+Over WebSocket each event is one message: the encoded event, without the length prefix that Protobuf has in a plain body. Text
+formats use text messages. `net/` performs the handshake and writes the frames of the protocol.
 
 Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
 k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go; k8s.io/apiserver/pkg/endpoints/handlers/watch.go
@@ -49,14 +46,70 @@ TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
 
 
 #: The maximum number of frames per `take`, so that one client cannot occupy the sending thread.
-PORTION = 500
+MAX_EVENTS_PER_TAKE = 500
 #: The seconds after which `take` returns what it has found; the deadline of the stream makes the next one due at once.
-PORTION_SECONDS = 0.001
+MAX_SECONDS_PER_TAKE = 0.001
 #: The number of events between two looks at the time.
 _BATCH = 50
 
 #: Seconds before the end of a watch at which it gets its last bookmark, as in the watch cache.
 BOOKMARK_BEFORE_END = 2.0
+
+
+class Bookmarks:
+    """When a watch gets bookmarks: one every period and one shortly before its end, and others that are requested.
+
+    Attributes:
+        at: The time of the next one, in seconds of the cluster's monotonic clock, or None if there is none.
+        often: Whether one follows every batch of changes.
+        requested: "now" or "first" if one more is due, else "".
+    """
+
+    __slots__ = ("_ends_at", "_is_allowed", "_period", "at", "often", "requested")
+
+    def __init__(self, is_allowed: bool, period: float, ends_at: float, now: float) -> None:
+        self._is_allowed = is_allowed
+        self._period = period
+        self._ends_at = ends_at
+        self.often = False
+        self.requested = ""
+        self.at = self._next_time(now)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether one is due before all events."""
+        return self.requested == "first"
+
+    def set(self, when: str, now: float) -> None:
+        """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end"; or requests one more: "now",
+        or "first", before all events. Without effect if the client does not allow bookmarks.
+
+        The one that is sent now has the newest revision of all resources, as after etcd has notified the watch cache of its
+        progress. The first one has the revision of the initial events, or the revision from which the watch starts.
+        """
+        if when in ("now", "first"):
+            self.requested = when if self._is_allowed else ""
+            return
+        self._is_allowed = self._is_allowed and when != "never"
+        self.often = self._is_allowed and when == "often"
+        self._period = math.inf if when == "at end" else self._period
+        self.at = self._next_time(now)
+
+    def pass_due(self, now: float) -> bool:
+        """Reports whether the time of a bookmark has come; then determines the next one."""
+        if self.at is None or now < self.at:
+            return False
+        self.at = self._next_time(now)
+        return True
+
+    def _next_time(self, now: float) -> float | None:
+        if not self._is_allowed:
+            return None
+        before_end = self._ends_at - BOOKMARK_BEFORE_END
+        due = now + self._period
+        if now < before_end <= due:
+            return before_end
+        return due if due < self._ends_at else None
 
 
 class WatchStream:
@@ -71,15 +124,10 @@ class WatchStream:
         self._candidates = candidates(scope, options)
         self._prefix = scope.prefix
         self._name_key = scope.resource.key(scope.namespace, scope.name) if scope.name and self._has_full_key(scope) else ""
-        self._bookmarks = options.allow_bookmarks
-        self._bookmarks_often = False
-        self._bookmark_due = False
-        self._bookmark_first = False
-        self._bookmark_period = settings.bookmark_period
         seconds = options.timeout_seconds or settings.min_request_timeout * random.uniform(1.0, 2.0)
         now = clock.monotonic()
         self._ends_at = now + seconds
-        self._bookmark_at = self._next_bookmark(now)
+        self._bookmarks = Bookmarks(options.allow_bookmarks, settings.bookmark_period, self._ends_at, now)
         self._initial: Iterator[Record[Document]] | None = None
         self._initial_revision = 0
         self._began_at = 0
@@ -132,21 +180,8 @@ class WatchStream:
         self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
 
     def set_bookmarks(self, when: str) -> None:
-        """Sets when bookmarks are sent: "never", "often" (after every batch of changes), "at end"; or sends one more: "now", or
-        "first", before all events.
-
-        The one that is sent now has the newest revision of all resources, as after etcd has notified the watch cache of its
-        progress. The first one has the revision of the initial events, or the revision from which the watch starts.
-        """
-        if when in ("now", "first"):
-            self._bookmark_due = self._bookmarks
-            self._bookmark_first = self._bookmarks and when == "first"
-            return
-        now = self._clock.monotonic()
-        self._bookmarks = self._bookmarks and when != "never"
-        self._bookmarks_often = self._bookmarks and when == "often"
-        self._bookmark_period = math.inf if when == "at end" else self._bookmark_period
-        self._bookmark_at = self._next_bookmark(now)
+        """Sets when bookmarks are sent; see `Bookmarks.set`."""
+        self._bookmarks.set(when, self._clock.monotonic())
 
     def fail(self, error: status.StatusError) -> None:
         """Ends the stream with an error event."""
@@ -160,7 +195,7 @@ class WatchStream:
             return None
         if self._is_interrupted:
             return -float(self._interruptions)
-        return self._ends_at if self._bookmark_at is None else min(self._ends_at, self._bookmark_at)
+        return self._ends_at if self._bookmarks.at is None else min(self._ends_at, self._bookmarks.at)
 
     def take(self) -> list[bytes]:
         if self.ended:
@@ -169,13 +204,13 @@ class WatchStream:
         if self._error is not None:
             self.ended = True
             return [self._error]
-        if self._bookmark_first:
-            self._bookmark_first = self._bookmark_due = False
+        if self._bookmarks.is_first:
+            self._bookmarks.requested = ""
             return [self._first_bookmark()]
         try:
             frames = self._take_initial() if self._initial is not None else self._take_changes()
             if not frames and self._initial is None and not self._is_interrupted:
-                frames = self._take_due_bookmark() if self._bookmark_due else self._take_timed()
+                frames = self._take_requested_bookmark() if self._bookmarks.requested else self._take_timed()
         except UnencodableError:
             self.ended = True
             return []
@@ -193,13 +228,13 @@ class WatchStream:
     def _take_initial(self) -> list[bytes]:
         assert self._initial is not None
         frames: list[bytes] = []
-        end = time.monotonic() + PORTION_SECONDS
+        end = time.monotonic() + MAX_SECONDS_PER_TAKE
         for number, record in enumerate(self._initial, 1):
             if self._shows(record.key, record.value):
                 frames.append(self._encoder.added(record))
                 if self.delivered is not None:
                     self.delivered.append(record.revision)
-            if len(frames) >= PORTION or (not number % _BATCH and time.monotonic() >= end):
+            if len(frames) >= MAX_EVENTS_PER_TAKE or (not number % _BATCH and time.monotonic() >= end):
                 self._interrupt()
                 return frames
         self._initial = None
@@ -211,7 +246,7 @@ class WatchStream:
         assert self._cursor is not None
         frames: list[bytes] = []
         end = 0.0
-        while len(frames) < PORTION:
+        while len(frames) < MAX_EVENTS_PER_TAKE:
             try:
                 events = self._cursor.take(_BATCH)
             except Compacted:
@@ -228,11 +263,11 @@ class WatchStream:
             if len(events) < _BATCH:
                 break
             now = time.monotonic()
-            end = end or now + PORTION_SECONDS
+            end = end or now + MAX_SECONDS_PER_TAKE
             if now >= end:
                 self._interrupt()
                 break
-        if frames and self._bookmarks_often:
+        if frames and self._bookmarks.often:
             frames.append(self._encoder.bookmark(self._cursor.position))
         return frames
 
@@ -261,9 +296,9 @@ class WatchStream:
         assert self._cursor is not None
         return self._encoder.bookmark(self._cursor.position if self._initial is None else self._initial_revision)
 
-    def _take_due_bookmark(self) -> list[bytes]:
+    def _take_requested_bookmark(self) -> list[bytes]:
         assert self._cursor is not None
-        self._bookmark_due = False
+        self._bookmarks.requested = ""
         return [self._encoder.bookmark(self._cursor.position)]
 
     def _take_timed(self) -> list[bytes]:
@@ -271,22 +306,11 @@ class WatchStream:
         if now >= self._ends_at:
             self.ended = True
             return []
-        if self._bookmark_at is None or now < self._bookmark_at:
+        if not self._bookmarks.pass_due(now):
             return []
-        self._bookmark_at = self._next_bookmark(now)
         assert self._cursor is not None
         reached = min(self._cursor.position, self._bucket.newest)  # writes to other resources cause no bookmark here
         return [self._encoder.bookmark(reached)] if reached > self._began_at else []
-
-    def _next_bookmark(self, now: float) -> float | None:
-        """Returns the time of the next bookmark: one every period, and one shortly before the end."""
-        if not self._bookmarks:
-            return None
-        before_end = self._ends_at - BOOKMARK_BEFORE_END
-        due = now + self._bookmark_period
-        if now < before_end <= due:
-            return before_end
-        return due if due < self._ends_at else None
 
 
 def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> WatchStream:
@@ -302,7 +326,7 @@ def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> Wat
     if options.send_initial_events:
         _start_streaming_list(scope, stream, options, wanted)
     elif wanted == 0:
-        _start_from_nowhere(scope, stream, options)
+        _start_without_revision(scope, stream, options)
     else:
         stream.start_from(wanted)
     return stream
@@ -317,7 +341,7 @@ def _start_streaming_list(scope: Scope, stream: WatchStream, options: ListOption
     stream.start_with_state(mark_end=options.allow_bookmarks, not_older_than=wanted if options.resource_version else None)
 
 
-def _start_from_nowhere(scope: Scope, stream: WatchStream, options: ListOptions) -> None:
+def _start_without_revision(scope: Scope, stream: WatchStream, options: ListOptions) -> None:
     """Starts at the current revision, without initial events (sendInitialEvents=false)."""
     if options.send_initial_events is None:
         stream.start_with_state(mark_end=False)
