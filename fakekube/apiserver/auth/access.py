@@ -25,7 +25,7 @@ from fakekube.apimachinery.selectors.fields import FieldRequirement
 from fakekube.apimachinery.selectors.labels import LabelRequirement
 from fakekube.apis.rest.cluster_access import ClusterAccess, Decision
 from fakekube.apiserver.auth import node
-from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
+from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Anonymous, Authenticator, StaticTokens
 from fakekube.apiserver.auth.authorization import (
     Attributes,
     Observed,
@@ -38,10 +38,10 @@ from fakekube.apiserver.auth.authorization import (
 )
 from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
 from fakekube.apiserver.auth.browsers import BrowserGuard
-from fakekube.apiserver.auth.identities import ADMIN, MASTERS, BadCredentialsError
+from fakekube.apiserver.auth.identities import ADMIN, MASTERS, BadCredentialsError, TokenAuthenticator
 from fakekube.apiserver.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
 from fakekube.apiserver.auth.node import NodeAuthorizer, NodeGraph
-from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions
+from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 from fakekube.apiserver.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
 from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
@@ -215,7 +215,7 @@ class Access:
             nobody=ADMIN if is_local or options.insecure_anonymous_admin else None,
             guard=BrowserGuard(listens_on, options.allowed_hosts),
         )
-        self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
+        self._issuers, self.authenticator.anonymous = _authenticators_of(options, clock, audiences)
 
     def isolate(self) -> None:
         """Makes the tokens of other clusters of this process invalid here, the well-known ones included; before any use."""
@@ -318,3 +318,22 @@ class Access:
     def rules(self, user: str, groups: Iterable[str], namespace: str) -> dict[str, Any]:
         """Returns the status of a SelfSubjectRulesReview."""
         return rules_review_status(self.authorizer, User(user, groups=tuple(groups)), namespace)
+
+
+def _authenticators_of(
+    options: AuthenticationOptions, clock: Clock, audiences: Sequence[str]
+) -> tuple[list[TokenAuthenticator], Anonymous]:
+    """Returns the authenticators of the AuthenticationConfiguration, and its anonymous settings. Raises OptionError."""
+    allowed = Anonymous(options.anonymous_auth is not False)
+    if not options.authentication_config:
+        return [], allowed
+    # Only clusters with such a file import these modules.
+    from fakekube.apiserver.auth.authentication_configuration import read_authentication_configuration
+    from fakekube.apiserver.auth.jwt import JWTAuthenticator
+
+    issuers, anonymous = read_authentication_configuration(options.authentication_config, options.service_account_issuer)
+    if anonymous is not None and options.anonymous_auth is not None:
+        raise OptionError(
+            "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"
+        )
+    return [JWTAuthenticator(issuer, clock, audiences) for issuer in issuers], anonymous or allowed

@@ -15,15 +15,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Anonymous
+from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS
 from fakekube.apiserver.auth.certificates import CertificateVerifier, RequestHeaders
-from fakekube.apiserver.auth.identities import TokenAuthenticator
 from fakekube.apiserver.auth.service_accounts import DEFAULT_ISSUER, Signer
 from fakekube.apiserver.endpoints.request import User
 
 if TYPE_CHECKING:
     from fakekube.apiserver.auth.jose import PrivateKey, PublicKey
-    from fakekube.base.clock import Clock
 
 
 AUTHORIZATION_MODES: Final = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
@@ -101,22 +99,6 @@ class AuthenticationOptions:
             self.requestheader_group_headers,
             self.requestheader_extra_headers_prefix,
         )
-
-    def configured(self, clock: Clock, audiences: Sequence[str]) -> tuple[list[TokenAuthenticator], Anonymous]:
-        """Returns the authenticators of the AuthenticationConfiguration, and its anonymous settings. Raises
-        OptionError."""
-        allowed = Anonymous(self.anonymous_auth is not False)
-        if not self.authentication_config:
-            return [], allowed
-        from fakekube.apiserver.auth.authentication_configuration import read_authentication_configuration
-        from fakekube.apiserver.auth.jwt import JWTAuthenticator
-
-        issuers, anonymous = read_authentication_configuration(self.authentication_config, self.service_account_issuer)
-        if anonymous is not None and self.anonymous_auth is not None:
-            raise OptionError(
-                "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"
-            )
-        return [JWTAuthenticator(issuer, clock, audiences) for issuer in issuers], anonymous or allowed
 
 
 @dataclass(slots=True, frozen=True)
