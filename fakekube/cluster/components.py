@@ -228,7 +228,7 @@ class Components:
 
     def _kubelet_of(self, node: Object) -> Kubelet | None:
         """Returns the kubelet that the API server reaches at the address of a node; None if nothing answers there."""
-        from fakekube.controllers.node_utils import has_kubelet
+        from fakekube.controllers.node_lifecycle import has_kubelet
 
         return self.runtime if has_kubelet(node) else None
 
@@ -281,7 +281,7 @@ class Components:
             for one in API_SERVER_ENDPOINTS:
                 _client_for(machinery, user_agent("kube-apiserver", self._settings.version)).create(one)
         if self._runs("storage-provisioner"):
-            from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
+            from fakekube.controllers.volumes.controller import DEFAULT_CLASS
 
             _client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
         if self._runs("metrics-server"):

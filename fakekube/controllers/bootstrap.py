@@ -18,8 +18,6 @@ from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["BootstrapSigner", "TokenCleaner", "compute_detached_signature"]
-
 TYPE: Final = "bootstrap.kubernetes.io/token"
 NAMESPACE, CLUSTER_INFO = "kube-system", Key("kube-public", "cluster-info")
 KUBECONFIG, SIGNATURE_PREFIX = "kubeconfig", "jws-kubeconfig-"

@@ -30,19 +30,6 @@ from fakekube.controllers.reconciler import Key, Reconciler
 if TYPE_CHECKING:
     from cryptography import x509
 
-__all__ = [
-    "RESOURCE",
-    "CSRApprovingController",
-    "CSRCleanerController",
-    "CSRSigningController",
-    "Names",
-    "has_condition",
-    "names_of",
-    "new_condition",
-    "parse",
-    "validate_kubelet_client",
-    "validate_kubelet_serving",
-]
 
 RESOURCE: Final = "certificatesigningrequests.certificates.k8s.io"
 

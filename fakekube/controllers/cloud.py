@@ -19,8 +19,6 @@ from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["CONTROLLER", "IngressController", "ServiceLoadBalancerController"]
-
 CONTROLLER: Final = "fakekube.dev/ingress-controller"
 ADDRESS: Final = "172.18.254.1"
 INGRESSES: Final = "ingresses.networking.k8s.io"

@@ -15,8 +15,6 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["ClusterRoleAggregationController"]
-
 CLUSTER_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
 MANAGER: Final = "clusterrole-aggregation-controller"
 

@@ -38,13 +38,13 @@ def new_root_certificate_publisher() -> Reconciler:
 
 
 def new_tokens_controller() -> Reconciler:
-    from fakekube.controllers.service_account_tokens import TokensController
+    from fakekube.controllers.service_accounts import TokensController
 
     return TokensController()
 
 
 def new_legacy_token_cleaner() -> Reconciler:
-    from fakekube.controllers.service_account_tokens import LegacyTokenCleaner
+    from fakekube.controllers.service_accounts import LegacyTokenCleaner
 
     return LegacyTokenCleaner()
 
@@ -86,19 +86,19 @@ def new_persistent_volume_controller() -> Reconciler:
 
 
 def new_expand_controller() -> Reconciler:
-    from fakekube.controllers.volumes.provisioner import ExpandController
+    from fakekube.controllers.volumes.controller import ExpandController
 
     return ExpandController()
 
 
 def new_ephemeral_volume_controller() -> Reconciler:
-    from fakekube.controllers.volumes.ephemeral import EphemeralVolumeController
+    from fakekube.controllers.volumes.protection import EphemeralVolumeController
 
     return EphemeralVolumeController()
 
 
 def new_storage_provisioner() -> Reconciler:
-    from fakekube.controllers.volumes.provisioner import StorageProvisioner
+    from fakekube.controllers.volumes.controller import StorageProvisioner
 
     return StorageProvisioner()
 
@@ -224,19 +224,19 @@ def new_node_lifecycle_controller() -> Reconciler:
 
 
 def new_taint_eviction_controller() -> Reconciler:
-    from fakekube.controllers.taint_eviction import TaintEvictionController
+    from fakekube.controllers.node_lifecycle import TaintEvictionController
 
     return TaintEvictionController()
 
 
 def new_node_ipam_controller() -> Reconciler:
-    from fakekube.controllers.node_ipam import NodeIPAMController
+    from fakekube.controllers.service_cidrs import NodeIPAMController
 
     return NodeIPAMController()
 
 
 def new_ttl_controller() -> Reconciler:
-    from fakekube.controllers.ttl import TTLController
+    from fakekube.controllers.node_lifecycle import TTLController
 
     return TTLController()
 

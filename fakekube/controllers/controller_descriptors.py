@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.controllers import constructors
 
-__all__ = [
-    "ALIASES",
-    "ANY_RESOURCE",
-    "CONTROLLERS",
-    "DELETION_GRACE",
-    "PROFILES",
-    "ControllerDescriptor",
-    "UnknownController",
-    "select_controllers",
-]
-
 #: In `ControllerDescriptor.starts_on`: changes of every resource start the controller, if `starts_for` holds.
 ANY_RESOURCE: Final = "*"
 

@@ -21,8 +21,6 @@ from fakekube.controllers.reconciler import Key
 if TYPE_CHECKING:
     from fakekube.controllers.informers import Cache
 
-__all__ = ["ControllerRefManager", "keys_of_controllers", "selector_of"]
-
 
 def selector_of(owner: StoredObject) -> LabelSelector:
     """Returns the label selector in the spec of a workload."""

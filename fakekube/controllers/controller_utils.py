@@ -20,37 +20,17 @@ from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.well_known import POD_DELETION_COST
+from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.objects import Object, StoredObject, new_controller_ref
 from fakekube.controllers.recorder import MAX_NAME
 
-__all__ = [
-    "PodControl",
-    "count_ready",
-    "find_min_next_pod_availability_check",
-    "get_pod_from_template",
-    "get_scaled_value",
-    "is_namespace_terminating",
-    "is_pod_active",
-    "is_pod_available",
-    "is_pod_ready",
-    "is_pod_terminal",
-    "is_pod_terminating",
-    "parse_time",
-    "phase_of",
-    "sort_for_deletion",
-]
-
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
-_MAX_INT32: Final = 2**31 - 1
 
 
 def parse_time(text: str) -> datetime:
     """Parses a timestamp of an object."""
     return datetime.fromisoformat(text).astimezone(UTC)
-
-
-# ---------------------------------------------------------------- states
 
 
 def get_pod_ready_condition(pod: StoredObject) -> Mapping[str, Any] | None:
@@ -114,9 +94,6 @@ def find_min_next_pod_availability_check(pods: Iterable[Object], min_ready_secon
         if wait > timedelta():
             waits.append(wait.total_seconds())
     return min(waits, default=None)
-
-
-# ---------------------------------------------------------------- order of deletion
 
 
 def sort_for_deletion(pods: Sequence[Object], ranks: Sequence[int], now: datetime) -> list[Object]:
@@ -197,7 +174,7 @@ def _deletion_cost(pod: Object) -> int:
         cost = int(text)
     except ValueError:
         return 0
-    well_formed = str(cost) == text and -_MAX_INT32 - 1 <= cost <= _MAX_INT32
+    well_formed = str(cost) == text and -MAX_INT32 - 1 <= cost <= MAX_INT32
     return cost if well_formed else 0
 
 
@@ -208,9 +185,6 @@ def _max_container_restarts(pod: Object) -> tuple[int, int]:
     names = {one["name"] for one in pod["spec"].get("initContainers") or () if one.get("restartPolicy") == "Always"}
     sidecars = [one.get("restartCount", 0) for one in status.get("initContainerStatuses") or () if one["name"] in names]
     return containers, max(sidecars, default=0)
-
-
-# ---------------------------------------------------------------- creation and deletion
 
 
 def get_pod_from_template(template: Object, owner: Object) -> Object:

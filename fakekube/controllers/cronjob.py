@@ -22,8 +22,6 @@ from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 
-__all__ = ["MANY", "CronJobController", "MostRecent", "TooFrequent", "most_recent_schedule_time", "next_requeue_duration"]
-
 #: The number of missed starts above which an event is recorded.
 MANY: Final = 100
 #: Seconds between a scheduled time and the sync (nextScheduleDelta).

@@ -20,8 +20,6 @@ from fakekube.controllers.controller_utils import get_scaled_value, is_pod_ready
 from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["DisruptionController", "label_selector_string"]
-
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
 STALE_TIMEOUT: Final = timedelta(minutes=2)
 #: The prefix of keys of pods with the condition DisruptionTarget, which no name of a budget has.

@@ -35,8 +35,6 @@ from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["Action", "GarbageCollector", "Graph", "Node", "has_finalizer", "is_blocking"]
-
 Reference = Mapping[str, Any]
 
 

@@ -28,8 +28,7 @@ from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.base.golang.rand import safe_encode_string
-
-__all__ = ["compute_hash", "fnv1", "fnv1a", "hash_controller_revision", "print_pod_template"]
+from fakekube.base.golang.strconv import MAX_INT64
 
 _NIL: Final = "<nil>"
 _INTEGERS: Final = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
@@ -37,7 +36,6 @@ _INTEGERS: Final = frozenset({"int", "int8", "int16", "int32", "int64", "uint8",
 _BINARY_DIGITS: Final = 15
 #: Decimal digits of other quantities that Go keeps as an int64.
 _FAST_DIGITS: Final = 18
-_MAX_INT64: Final = 2**63 - 1
 _NANO: Final = -9
 
 _Printer = Callable[[Any], str]
@@ -155,12 +153,12 @@ def _fits_int64(text: str, quantity: Quantity) -> bool:
         whole = number[:-2].lstrip("0")
         return "." not in whole and _BINARY_DIGITS - len(whole) - exponent * 3 // 10 - 1 >= 0
     digits = sum(character.isdigit() for character in number.lstrip("0").partition("e")[0])
-    return digits <= _FAST_DIGITS and quantity.scale >= _NANO and abs(quantity.unscaled) <= _MAX_INT64
+    return digits <= _FAST_DIGITS and quantity.scale >= _NANO and abs(quantity.unscaled) <= MAX_INT64
 
 
 def _decimal_text(quantity: Quantity) -> str:
     """Prints inf.Dec: the unscaled number in words of 64 bits, the lowest first, at nano scale."""
-    saturated = quantity.format is Format.BINARY_SI and abs(quantity.unscaled) == _MAX_INT64 and quantity.scale == 0
+    saturated = quantity.format is Format.BINARY_SI and abs(quantity.unscaled) == MAX_INT64 and quantity.scale == 0
     scale = 0 if saturated else -_NANO
     unscaled = abs(quantity.unscaled) * 10 ** (quantity.scale + scale)
     words = []

@@ -21,17 +21,6 @@ from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.hashing import hash_controller_revision
 from fakekube.controllers.objects import Object, get_controller_of, new_controller_ref
 
-__all__ = [
-    "adopt_controller_revisions",
-    "create_controller_revision",
-    "list_controller_revisions",
-    "next_revision",
-    "sort_controller_revisions",
-    "template_patch",
-    "update_controller_revision",
-]
-
-
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 RESOURCE: Final = "controllerrevisions.apps"
 _MAX_PREFIX: Final = 223

@@ -23,8 +23,6 @@ from fakekube.store import Bucket, Compacted, Cursor, Event, Record, Store, Stor
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
-__all__ = ["ADDED", "DELETED", "MODIFIED", "Cache", "Change", "Informer"]
-
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 

@@ -28,16 +28,14 @@ from fakekube.base.clock import CONTROLLERS, Clock, Timer
 from fakekube.base.threads import WORKERS
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_descriptors import ControllerDescriptor
-from fakekube.controllers.dispatcher import Dispatcher
+from fakekube.controllers.dispatcher import Dispatcher, WorkQueue
 from fakekube.controllers.reconciler import Context, Key, Reconciler
 from fakekube.controllers.recorder import Recorder
-from fakekube.controllers.workqueue import WorkQueue
 from fakekube.store import Event, Store
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
-__all__ = ["Manager"]
 
 _log = logging.getLogger(__name__)
 

@@ -25,8 +25,6 @@ from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["NamespaceController"]
-
 APISERVICES: Final = "apiservices.apiregistration.k8s.io"
 #: Seconds after which remaining objects without finalizers are looked for again.
 UNEXPECTED_PERIOD: Final = 60.0

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.base.objects import Object, StoredObject
-
-__all__ = ["Object", "StoredObject", "get_controller_of", "is_controlled_by", "new_controller_ref"]
+from fakekube.base.objects import Object
 
 
 def get_controller_of(obj: Mapping[str, Any]) -> Object | None:

@@ -17,8 +17,6 @@ from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["PodGarbageCollector"]
-
 #: Seconds (gcCheckPeriod, quarantineTime).
 CHECK_PERIOD: Final = 20.0
 QUARANTINE: Final = 40.0

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fakekube.controllers.recorder import Recorder
     from fakekube.net.certificates import Authority
 
-__all__ = ["Context", "Key", "Reconciler"]
-
 
 class Key(NamedTuple):
     """Identifies what a controller has to reconcile, mostly an object by namespace and name."""

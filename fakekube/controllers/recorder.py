@@ -23,9 +23,6 @@ from fakekube.base.clock import Clock
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.objects import Object, StoredObject
 
-__all__ = ["Recorder", "generate_event_name", "get_reference"]
-
-
 #: Entries of each cache (maxLruCacheEntries).
 CACHED: Final = 4096
 #: Similar events after which further ones are combined (defaultAggregateMaxEvents).

@@ -31,8 +31,6 @@ from fakekube.controllers.controller_utils import (
 from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["ReplicaSetController", "ReplicationController", "slow_start_batch"]
-
 #: The maximum number of pods that a sync creates or deletes.
 BURST_REPLICAS: Final = 500
 

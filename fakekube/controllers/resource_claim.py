@@ -15,8 +15,6 @@ from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.objects import Object, StoredObject, get_controller_of, is_controlled_by
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["ResourceClaimController"]
-
 CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
 ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"

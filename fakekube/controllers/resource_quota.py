@@ -19,8 +19,6 @@ from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["ResourceQuotaController"]
-
 QUOTAS: Final = "resourcequotas"
 #: Seconds between two full recalculations of a quota (--resource-quota-sync-period).
 SYNC_PERIOD: Final = 300.0

@@ -14,8 +14,6 @@ from fakekube.controllers.job.utils import finished_condition
 from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["TTLAfterFinishedController"]
-
 JOBS: Final = "jobs.batch"
 
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from fakekube.apiserver.admission.policy.typechecking import expression_warnings
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["ValidatingAdmissionPolicyStatusController"]
-
 _POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"
 
 

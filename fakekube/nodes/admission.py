@@ -21,8 +21,7 @@ from fakekube.apimachinery.selectors.nodes import required_node_affinity, untole
 from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
-from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration
-from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
+from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
 from fakekube.nodes.pod_status import TERMINAL
 from fakekube.nodes.running_pods import insufficient_resource
 

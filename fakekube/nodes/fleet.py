@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.node_utils import LABEL, SILENT
+from fakekube.controllers.node_lifecycle import LABEL, SILENT
 from fakekube.controllers.objects import Object
 from fakekube.nodes.kubelet import CAPACITY
 

@@ -21,7 +21,7 @@ from fakekube.apis.validation.conditions import find_condition
 from fakekube.apiserver.http.documents import git_version
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.node_utils import has_kubelet
+from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted

@@ -12,10 +12,10 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import FieldError, field, status
 from fakekube.apis.rest.strategy import Object, Projection
 from fakekube.base.golang.fmt import go_type, plain
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import MAX_INT32, go_quote
 
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-_MAXIMUM = 2**31 - 1
+_MAXIMUM = MAX_INT32
 
 #: The value of absent replicas in a scale that is updated.
 _UNSET = -(2**31)

@@ -21,11 +21,12 @@ from fractions import Fraction
 from functools import lru_cache, total_ordering
 from typing import Final
 
+from fakekube.base.golang.strconv import MAX_INT64
+
 FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
 SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
 
-_MAX_INT64: Final = 2**63 - 1
 _FAST_DIGITS: Final = 18
 _MAX_DIGITS: Final = 1_000
 _MAX_POWER: Final = 3_000
@@ -111,10 +112,10 @@ class Quantity:
     def value(self) -> int:
         """Returns the amount, rounded away from zero to an int64; a larger amount overflows, as in the real server."""
         whole = self.rounded_up(0).unscaled * _ten(self.scale)
-        if -_MAX_INT64 <= whole <= _MAX_INT64:
+        if -MAX_INT64 <= whole <= MAX_INT64:
             return whole
         few = abs(self.unscaled) < 10**_FAST_DIGITS
-        return 0 if few else (whole + _MAX_INT64 + 1) % 2**64 - _MAX_INT64 - 1
+        return 0 if few else (whole + MAX_INT64 + 1) % 2**64 - MAX_INT64 - 1
 
     def milli_value(self) -> int:
         """Returns the amount in thousandths, rounded away from zero."""
@@ -199,7 +200,7 @@ def _interpret(suffix: str) -> tuple[int, Format]:
         return _BINARY_EXPONENTS[suffix], Format.BINARY_SI
     if suffix[0] in "eE" and _EXPONENT.fullmatch(suffix, 1):
         exponent = int(suffix[1:])
-        if -_MAX_INT64 - 1 <= exponent <= _MAX_INT64:
+        if -MAX_INT64 - 1 <= exponent <= MAX_INT64:
             return (exponent + 2**31) % 2**32 - 2**31, Format.DECIMAL_EXPONENT
     raise QuantityError(SUFFIX_WRONG)
 
@@ -227,7 +228,7 @@ class _Number:
                 return None
         value = int(digits)
         result = value * factor
-        if result > _MAX_INT64:
+        if result > MAX_INT64:
             return None
         if self.format is Format.BINARY_SI:
             as_written = value & 7 != 0
@@ -245,7 +246,7 @@ class _Number:
             scale += self.exponent
         quantity = Quantity(unscaled, scale, self.format).rounded_up(_NANO)
         if self.format is Format.BINARY_SI:
-            quantity = min(quantity, Quantity(_MAX_INT64, 0, self.format))
+            quantity = min(quantity, Quantity(MAX_INT64, 0, self.format))
             if 0 < quantity.amount < 1:
                 quantity = Quantity(quantity.unscaled, quantity.scale, Format.DECIMAL_SI)
         return -quantity if self.negative else quantity

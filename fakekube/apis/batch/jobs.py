@@ -19,8 +19,7 @@ from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import printed, to_internal
-
-MAX_INT32 = 2**31 - 1
+from fakekube.base.golang.strconv import MAX_INT32
 
 _DOMAIN = "batch.kubernetes.io/"
 #: Labels of the pods of a job, with and without a domain.

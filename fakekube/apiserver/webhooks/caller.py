@@ -194,13 +194,18 @@ def _media_type(answer: Answer) -> str:
     return media_type
 
 
+def generic_message(status: int) -> str:
+    """Returns the message of client-go for a response whose body says nothing (NewGenericServerResponse)."""
+    return _MESSAGES.get(status, f"the server responded with the status code {status} but did not return more information")
+
+
 def _message(answer: Answer, media_type: str) -> str:
     """Returns the error message for a status code that is not one of success."""
     status, text = answer.status, "unknown"
     if not media_type or media_type.startswith("text/"):
         text = answer.body[:_MAXIMUM_MESSAGE_BYTES].decode(errors="replace").strip()
     if status in _MESSAGES:
-        return _MESSAGES[status]
+        return generic_message(status)
     if status in (403, 415):
         return text
     if status == 406:
@@ -208,7 +213,7 @@ def _message(answer: Answer, media_type: str) -> str:
         return unable if text in ("", "unknown") else text
     if status >= 500:
         return f"an error on the server ({go_quote(text)}) has prevented the request from succeeding"
-    return f"the server responded with the status code {status} but did not return more information"
+    return generic_message(status)
 
 
 def _status_message(answer: Answer, media_type: str) -> str:

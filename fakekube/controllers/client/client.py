@@ -21,23 +21,13 @@ from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.patch.errors import APPLY_YAML, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.auth.authentication import IN_PROCESS_USER
+from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.controllers.objects import Object
 from fakekube.net.streams import BrokenStreamError, Stream
 from fakekube.net.wsgi import environ_key
-
-__all__ = [
-    "ACCEPT",
-    "ApiError",
-    "Client",
-    "DiscoveredResource",
-    "RESTMapping",
-    "UnknownResource",
-    "collection_path",
-    "resources_in",
-]
 
 
 class ApiError(Exception):
@@ -138,8 +128,6 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 #: The key in the WSGI environment that marks in-process requests.
 OWN: Final = "fakekube.own"
-
-JSON: Final = "application/json"
 
 
 class UnknownResource(LookupError):

@@ -23,9 +23,9 @@ from urllib.parse import urlencode, urlsplit
 
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.controllers.client.client import (
     ACCEPT,
-    JSON,
     ApiError,
     DiscoveredResource,
     RESTMapping,
@@ -34,8 +34,6 @@ from fakekube.controllers.client.client import (
     resources_in,
 )
 from fakekube.controllers.objects import Object
-
-__all__ = ["KubeconfigContext", "KubeconfigError", "RemoteClient", "RemoteWatch", "read_context", "read_kubeconfig"]
 
 #: The number of objects in a page of a list.
 PAGE: Final = 500
@@ -208,9 +206,6 @@ class RemoteWatch:
         """Ends the watch."""
         with suppress(OSError, AttributeError):
             self._socket.shutdown(socket.SHUT_RDWR)
-
-
-# ---------------------------------------------------------------- the kubeconfig
 
 
 @dataclass(slots=True, frozen=True)

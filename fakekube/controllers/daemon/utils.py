@@ -18,21 +18,10 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
+from fakekube.apis.core.pods.validation_options import REQUIRED
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL, DEPRECATED_TEMPLATE_GENERATION
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object, StoredObject
-
-__all__ = [
-    "Backoff",
-    "Placement",
-    "add_daemon_pod_tolerations",
-    "by_creation",
-    "create_pod_template",
-    "get_target_node_name",
-    "get_template_generation",
-    "is_pod_updated",
-    "node_should_run_daemon_pod",
-]
 
 GENERATION_LABEL: Final = "pod-template-generation"
 
@@ -45,7 +34,6 @@ _TOLERATED: Final = (
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
 _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def get_template_generation(daemon_set: Object) -> int | None:
@@ -103,8 +91,8 @@ def _replace_node_affinity(affinity: Object, node: str) -> Object:
     """Returns the affinity with a term for the node's name instead of all node selector terms."""
     of_nodes = affinity.get("nodeAffinity") or {}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    required = {**(of_nodes.get(_REQUIRED) or {}), "nodeSelectorTerms": [term]}
-    return {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: required}}
+    required = {**(of_nodes.get(REQUIRED) or {}), "nodeSelectorTerms": [term]}
+    return {**affinity, "nodeAffinity": {**of_nodes, REQUIRED: required}}
 
 
 def get_target_node_name(pod: Object) -> str | None:
@@ -113,7 +101,7 @@ def get_target_node_name(pod: Object) -> str | None:
     if name:
         return name
     of_nodes = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    for term in (of_nodes.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+    for term in (of_nodes.get(REQUIRED) or {}).get("nodeSelectorTerms") or ():
         for requirement in term.get("matchFields") or ():
             if requirement["key"] == "metadata.name" and requirement["operator"] == "In":
                 values: list[str] = requirement.get("values") or []

@@ -1,7 +1,7 @@
 """The Deployment controller: a ReplicaSet for each pod template, and the rollout from the old ones to the new one.
 
-`controller` handles events, implements RollingUpdate, Recreate and rollback, and calculates the status; `replica_sets` finds,
-creates, scales and cleans up ReplicaSets; `utils` has conditions, annotations and the size of each ReplicaSet (maxSurge,
+`controller` handles events, implements RollingUpdate, Recreate and rollback, and calculates the status; `utils` finds, creates,
+scales and cleans up ReplicaSets, and has conditions, annotations and the size of each ReplicaSet (maxSurge,
 maxUnavailable, proportional scaling).
 
 Specified by: pkg/controller/deployment.

@@ -20,10 +20,12 @@ from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.strconv import go_quote
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
-from fakekube.controllers.deployment.replica_sets import Rollout, by_creation, equal_ignore_hash, without_hash
 from fakekube.controllers.deployment.utils import (
+    Rollout,
     annotations_of,
+    by_creation,
     deployment_complete,
+    equal_ignore_hash,
     get_replica_count,
     has_progress_deadline,
     last_revision,
@@ -36,19 +38,10 @@ from fakekube.controllers.deployment.utils import (
     rollback_annotations,
     set_condition,
     sum_status,
+    without_hash,
 )
 from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
-
-__all__ = [
-    "DeploymentController",
-    "get_rollback_to",
-    "rollback",
-    "rollout_recreate",
-    "rollout_rolling",
-    "sync_deployment_status",
-    "sync_rollout_status",
-]
 
 #: Fields that are pointers in Go: 0 is written.
 _POINTERS: Final = frozenset({"terminatingReplicas", "collisionCount"})
@@ -270,9 +263,6 @@ def _old_pods_running(new: Object | None, old: list[Object], pods: dict[str, lis
         return True
     kept = new["metadata"]["uid"] if new is not None else None
     return any(not is_pod_terminal(pod) for uid, found in pods.items() if uid != kept for pod in found)
-
-
-# ---------------------------------------------------------------- rollback
 
 
 def get_rollback_to(deployment: Object) -> int | None:

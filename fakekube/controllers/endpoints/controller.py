@@ -25,8 +25,6 @@ from fakekube.controllers.endpoints.service_reconciler import (
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 
-__all__ = ["EndpointsController"]
-
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
 OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"

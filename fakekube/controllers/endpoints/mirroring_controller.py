@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apis.well_known import LABEL_SERVICE_NAME, LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
-from fakekube.controllers.endpoints.slices import (
+from fakekube.controllers.endpoints.slice_controller import (
     MANAGED_BY,
     SLICES,
     DesiredEndpoints,
@@ -24,8 +24,6 @@ from fakekube.controllers.endpoints.slices import (
 )
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
-
-__all__ = ["EndpointSliceMirroringController"]
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"

@@ -20,19 +20,6 @@ from fakekube.controllers.controller_utils import is_pod_ready
 from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = [
-    "LAST_CHANGE",
-    "ServiceReconciler",
-    "TriggerTimeTracker",
-    "endpoint_fields",
-    "get_endpoint_ports",
-    "is_headless",
-    "repack_subsets",
-    "selects",
-    "should_pod_be_in_endpoints",
-    "should_set_hostname",
-]
-
 _AddressKey = tuple[str, str]
 
 

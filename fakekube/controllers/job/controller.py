@@ -50,8 +50,6 @@ from fakekube.controllers.job.utils import (
 from fakekube.controllers.objects import Object, StoredObject, get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
-__all__ = ["JobController", "JobSync", "active_pods_for_removal", "new_job_pod"]
-
 _POD: Final = "/pod/"
 _SELECTOR: Final = "/selector/"
 #: The value of spec.managedBy for this controller (JobControllerName).

@@ -33,8 +33,6 @@ from fakekube.controllers.job.utils import (
 )
 from fakekube.controllers.objects import Object, StoredObject
 
-__all__ = ["FINALIZER", "StatusTracker", "SyncContext", "has_job_tracking_finalizer", "remove_finalizer"]
-
 #: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 

@@ -22,35 +22,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time, phase_of
 from fakekube.controllers.objects import Object, StoredObject
-
-__all__ = [
-    "COMPLETION_INDEX",
-    "BackoffRecord",
-    "FailurePolicyMatch",
-    "OrderedIntervals",
-    "absolute_failure_count",
-    "ensure_condition_status",
-    "find_true_condition",
-    "finished_condition",
-    "finished_type",
-    "first_pending_indexes",
-    "get_completion_index",
-    "get_finished_time",
-    "get_remaining_time",
-    "get_remaining_time_per_index",
-    "index_failure_count",
-    "is_index_failed",
-    "is_job_finished",
-    "is_pod_failed",
-    "match_pod_failure_policy",
-    "match_success_policy",
-    "new_condition",
-    "new_index_failure_counts",
-    "only_replace_failed_pods",
-    "parse_indexes",
-]
 
 
 def new_condition(type_: str, reason: str, message: str, now: str, status: str = "True") -> Object:
@@ -182,7 +156,6 @@ def first_pending_indexes(taken: OrderedIntervals, count: int, completions: int)
 
 FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
-_MAX_INT32: Final = 2**31 - 1
 
 
 class FailurePolicyMatch(NamedTuple):
@@ -208,9 +181,6 @@ def is_pod_failed(pod: Object, job: Object) -> bool:
     if phase == "Failed":
         return True
     return not only_replace_failed_pods(job) and "deletionTimestamp" in pod["metadata"] and phase != "Succeeded"
-
-
-# ---------------------------------------------------------------- podFailurePolicy
 
 
 def match_pod_failure_policy(job: Object, pod: Object) -> FailurePolicyMatch:
@@ -257,12 +227,9 @@ def _failed_container(statuses: Iterable[Mapping[str, Any]], codes: Object) -> M
     return None
 
 
-# ---------------------------------------------------------------- backoffLimitPerIndex
-
-
 def _count_in_annotation(pod: Object, name: str) -> int:
     text = (pod["metadata"].get("annotations") or {}).get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) <= _MAX_INT32 else 0
+    return int(text) if text.isascii() and text.isdigit() and int(text) <= MAX_INT32 else 0
 
 
 def index_failure_count(pod: Object) -> int:
@@ -293,9 +260,6 @@ def new_index_failure_counts(job: Object, replaced: Object | None) -> dict[str, 
     failures = _count_in_annotation(replaced, FAILURE_COUNT) + counted
     ignored = _count_in_annotation(replaced, IGNORED_FAILURE_COUNT) + (not counted)
     return {FAILURE_COUNT: str(failures), **({IGNORED_FAILURE_COUNT: str(ignored)} if ignored else {})}
-
-
-# ---------------------------------------------------------------- successPolicy
 
 
 def match_success_policy(job: Object, succeeded: OrderedIntervals) -> str | None:

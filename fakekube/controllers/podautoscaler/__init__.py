@@ -1,8 +1,8 @@
 """The HorizontalPodAutoscaler controller: scales targets according to metrics.
 
-`controller` syncs each autoscaler every 15 seconds of the clock, and stabilizes and limits the replica count; `metric_sources`
-computes the replica count for one metric; `replica_calculator` computes it from the metrics of pods, which it reads from the
-metrics APIs, if they are served.
+`controller` syncs each autoscaler every 15 seconds of the clock, and stabilizes and limits the replica count;
+`replica_calculator` computes the replica count for one metric from the metrics of pods, which it reads from the metrics APIs, if
+they are served.
 
 Specified by: pkg/controller/podautoscaler.
 """

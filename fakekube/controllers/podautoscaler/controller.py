@@ -22,19 +22,23 @@ from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import set_status_condition
+from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.objects import Object, StoredObject
-from fakekube.controllers.podautoscaler.metric_sources import FailedMetric, MetricSources, Proposal
-from fakekube.controllers.podautoscaler.replica_calculator import MetricsClient, Tolerances, client_go_message
+from fakekube.controllers.podautoscaler.replica_calculator import (
+    FailedMetric,
+    MetricsClient,
+    MetricSources,
+    Proposal,
+    Tolerances,
+    client_go_message,
+)
 from fakekube.controllers.reconciler import Key, Reconciler
-
-__all__ = ["Bounds", "Decision", "History", "HorizontalPodAutoscalerController"]
 
 #: Seconds (--horizontal-pod-autoscaler-downscale-stabilization).
 DOWNSCALE_WINDOW: Final = 300.0
 SCALE_UP_FACTOR: Final = 2
 SCALE_UP_MINIMUM: Final = 4
-_MAX_INT32: Final = 2**31 - 1
 
 _LOWER: Final = "recent recommendations were lower than current one, applying the lowest recent recommendation"
 _HIGHER: Final = "recent recommendations were higher than current one, applying the highest recent recommendation"
@@ -162,7 +166,7 @@ class History:
                 limits.append(ceil(start * (1 + policy["value"] / 100)))
             else:
                 limits.append(int(start * (1 - policy["value"] / 100)))
-        return choose(limits) if limits else (-_MAX_INT32 if choose is max else _MAX_INT32)
+        return choose(limits) if limits else (-MAX_INT32 if choose is max else MAX_INT32)
 
     @staticmethod
     def _change_in_period(events: list[_Sample], policy: Object, now: float) -> int:

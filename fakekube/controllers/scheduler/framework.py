@@ -18,19 +18,6 @@ from typing import ClassVar, Final, Protocol
 from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, Snapshot
 
-__all__ = [
-    "MAX_NODE_SCORE",
-    "Code",
-    "Cycle",
-    "Diagnosis",
-    "FilterPlugin",
-    "FitError",
-    "Lister",
-    "PreFilterRejection",
-    "ScorePlugin",
-    "Status",
-]
-
 
 class Lister(Protocol):
     """Reads other objects of the cluster, from the caches of the scheduler's informers."""

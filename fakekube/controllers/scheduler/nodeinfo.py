@@ -25,20 +25,6 @@ from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.controllers.objects import StoredObject
 
-__all__ = [
-    "NO_TERMS",
-    "AffinityTerm",
-    "AffinityTerms",
-    "Amounts",
-    "NodeInfo",
-    "PodInfo",
-    "Snapshot",
-    "affinity_terms",
-    "allocatable",
-    "effective_requests",
-    "non_zero_requests",
-]
-
 Amounts = dict[str, int]
 
 #: Requests that score plugins assume for a container without requests (DefaultMilliCPURequest, DefaultMemoryRequest).

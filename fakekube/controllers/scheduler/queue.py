@@ -25,9 +25,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, PodInfo, allocatable
-from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
-
-__all__ = ["ClusterEvent", "SchedulingQueue", "is_pod_worth_requeuing"]
+from fakekube.controllers.scheduler.plugins.node import insufficient_resources
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,9 +63,6 @@ def is_pod_worth_requeuing(pod: PodInfo, plugins: Collection[str], event: Cluste
     if not plugins:
         return True
     return any(_HINTS[plugin](pod, event) for plugin in plugins if plugin in _HINTS)
-
-
-# ---------------------------------------------------------------- hints of the plugins
 
 
 def _node_unschedulable(pod: PodInfo, event: ClusterEvent) -> bool:

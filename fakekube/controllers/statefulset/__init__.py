@@ -1,7 +1,7 @@
 """The StatefulSet controller: pods with a stable identity, created, updated and deleted in order.
 
-`controller` handles events, revisions and the status, and processes the replicas in order; `pod_control` creates, updates and
-deletes pods with their claims; `utils` has names, ordinals, labels and claims.
+`controller` handles events, revisions and the status, and processes the replicas in order; `utils` has names, ordinals, labels
+and claims.
 
 Specified by: pkg/controller/statefulset.
 """

@@ -13,31 +13,9 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
+from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.controllers.controller_utils import get_pod_from_template, is_pod_available, is_pod_ready, phase_of
 from fakekube.controllers.objects import Object, new_controller_ref
-
-__all__ = [
-    "get_ordinal",
-    "get_persistent_volume_claim_name",
-    "get_persistent_volume_claim_retention_policy",
-    "get_persistent_volume_claims",
-    "get_pod_revision",
-    "get_start_ordinal",
-    "has_stale_owner_ref",
-    "has_unexpected_controller",
-    "identity_matches",
-    "is_claim_owner_up_to_date",
-    "is_created",
-    "is_member_of",
-    "is_running_and_ready",
-    "is_unavailable",
-    "new_versioned_pod",
-    "pod_in_ordinal_range",
-    "storage_matches",
-    "update_claim_owner_refs",
-    "update_identity",
-    "update_storage",
-]
 
 
 def get_persistent_volume_claim_name(stateful_set: Object, template: Object, ordinal: int) -> str:
@@ -136,7 +114,6 @@ def update_claim_owner_refs(claim: Object, stateful_set: Object, pod: Object, sc
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 _NAME: Final = re.compile(r"(.*)-([0-9]+)$")
-_MAX_INT32: Final = 2**31 - 1
 
 
 def _get_parent_name_and_ordinal(pod: Object) -> tuple[str, int]:
@@ -145,7 +122,7 @@ def _get_parent_name_and_ordinal(pod: Object) -> tuple[str, int]:
     if match is None:
         return "", -1
     ordinal = int(match[2])
-    return match[1], ordinal if ordinal <= _MAX_INT32 else -1
+    return match[1], ordinal if ordinal <= MAX_INT32 else -1
 
 
 def get_ordinal(pod: Object) -> int:
@@ -175,9 +152,6 @@ def get_pod_revision(pod: Object) -> str:
     return (pod["metadata"].get("labels") or {}).get(CONTROLLER_REVISION_HASH_LABEL, "")  # type: ignore[no-any-return]
 
 
-# ---------------------------------------------------------------- states
-
-
 def is_created(pod: Object) -> bool:
     """Reports whether the pod exists in the API."""
     return phase_of(pod) != ""
@@ -191,9 +165,6 @@ def is_running_and_ready(pod: Object) -> bool:
 def is_unavailable(pod: Object, min_ready_seconds: int, now: datetime) -> bool:
     """Reports whether the pod is not available, or is being deleted."""
     return "deletionTimestamp" in pod["metadata"] or not is_pod_available(pod, min_ready_seconds, now)
-
-
-# ---------------------------------------------------------------- pods
 
 
 def new_versioned_pod(stateful_set: Object, ordinal: int, revision: str) -> Object:

@@ -21,8 +21,6 @@ from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import uses_claim
 
-__all__ = ["AttachDetachController", "attachment_name"]
-
 ATTACHMENTS, DRIVERS = "volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io"
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 

@@ -31,33 +31,6 @@ if TYPE_CHECKING:
     from fakekube.controllers.client import Client
     from fakekube.controllers.recorder import Recorder
 
-__all__ = [
-    "BIND_COMPLETED",
-    "BOUND_BY_CONTROLLER",
-    "MIGRATED",
-    "PROVISIONED_BY",
-    "SELECTED_NODE",
-    "WAIT_FOR_FIRST_CONSUMER",
-    "Binding",
-    "PluginError",
-    "check_access_modes",
-    "check_provisioner",
-    "check_volume_satisfies_claim",
-    "find_matching_volume",
-    "get_class_name",
-    "get_volume_mode",
-    "has_annotation",
-    "has_plugin",
-    "is_candidate",
-    "is_deleted_in_tree",
-    "is_recyclable",
-    "is_volume_bound_to_claim",
-    "phase_of",
-    "requested_storage",
-    "uses_claim",
-    "volume_capacity",
-    "with_annotations",
-]
 
 CLAIMS: Final = "persistentvolumeclaims"
 VOLUMES: Final = "persistentvolumes"
@@ -365,3 +338,10 @@ def _claim_capacity(known: Object, volume: Object) -> Object:
         return {**known, "storage": before}
     same = "storage" in known and quantity(known["storage"]) == quantity(capacity.get("storage", "0"))
     return known if same else capacity
+
+
+def not_created_for_pod(claim: StoredObject, pod: StoredObject) -> str:
+    """Returns the message for a claim that has the name of a pod's ephemeral volume (VolumeIsForPod)."""
+    namespace = claim["metadata"]["namespace"]
+    claim_name, pod_name = claim["metadata"]["name"], pod["metadata"]["name"]
+    return f"PVC {namespace}/{claim_name} was not created for pod {namespace}/{pod_name} (pod is not owner)"

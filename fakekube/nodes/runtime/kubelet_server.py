@@ -19,9 +19,9 @@ from urllib.parse import parse_qs
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.controllers.client.client import JSON
 from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
 from fakekube.net.streams import Stream

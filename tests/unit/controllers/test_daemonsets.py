@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.daemon.update import rolling_update
+from fakekube.controllers.daemon.controller import rolling_update
 from fakekube.controllers.daemon.utils import Backoff, create_pod_template, get_target_node_name, node_should_run_daemon_pod
 from tests.unit.controllers.workloads import condition, image, reasons, workload
 

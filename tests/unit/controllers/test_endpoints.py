@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fakekube import Cluster
 from fakekube.controllers.endpoints.service_reconciler import repack_subsets
-from fakekube.controllers.endpoints.slices import DesiredEndpoints, reconcile_by_port_mapping
+from fakekube.controllers.endpoints.slice_controller import DesiredEndpoints, reconcile_by_port_mapping
 
 Object = dict[str, Any]
 

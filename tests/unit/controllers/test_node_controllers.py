@@ -9,9 +9,14 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity, selects_node, tolerates, untolerated
-from fakekube.controllers.node_lifecycle import ZoneState, condition_taints, zone_key, zone_state
-from fakekube.controllers.taint_eviction import get_min_toleration_time
-from fakekube.controllers.ttl import step_for
+from fakekube.controllers.node_lifecycle import (
+    ZoneState,
+    condition_taints,
+    get_min_toleration_time,
+    step_for,
+    zone_key,
+    zone_state,
+)
 
 Object = dict[str, Any]
 

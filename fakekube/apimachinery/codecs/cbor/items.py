@@ -13,13 +13,15 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from fakekube.base.golang.strconv import MAX_INT64
+
 #: Tag 55799 (self-described CBOR), with which every document begins.
 SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
 
 MAXIMUM_DEPTH: Final = 10_000
 _MAXIMUM_PAIRS: Final = 2_097_152
 _MAXIMUM_ELEMENTS: Final = 2_147_483_647
-INT64_MAXIMUM: Final = 2**63 - 1
+INT64_MAXIMUM: Final = MAX_INT64
 
 MAJOR_NAMES: Final = (
     "positive integer", "negative integer", "byte string", "UTF-8 text string",

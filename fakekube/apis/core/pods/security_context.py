@@ -19,10 +19,11 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import descending, invalid_each, one_of, required_one_of
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
+from fakekube.base.golang.strconv import MAX_INT32
 
 Part = Mapping[str, Any]
 
-MAX_ID = 2**31 - 1
+MAX_ID = MAX_INT32
 
 #: Types of seccomp and AppArmor profiles.
 PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")

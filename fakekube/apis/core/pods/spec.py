@@ -23,6 +23,7 @@ from fakekube.apis.validation.resource_lists import container_resource_name, req
 from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
+from fakekube.base.golang.strconv import MAX_INT32
 
 Part = Mapping[str, Any]
 
@@ -34,7 +35,6 @@ NAMESERVERS = 3
 SEARCH_PATHS = 32
 SEARCH_LENGTH = 2048
 HOSTNAME_LENGTH = 64
-MAX_INT32 = 2**31 - 1
 
 
 def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None) -> list[FieldError]:

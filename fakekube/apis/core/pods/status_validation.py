@@ -23,6 +23,7 @@ from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.rules import NEVER, Rule, between, by_minor, each_value, from_minor, rules
 from fakekube.apis.validation.to_internal import to_internal
+from fakekube.base.golang.strconv import MAX_INT32
 
 Part = Mapping[str, Any]
 
@@ -243,7 +244,7 @@ def _containers(status: Part, spec: Part) -> list[FieldError]:
     return errors
 
 
-MAX_ID = 2**31 - 1
+MAX_ID = MAX_INT32
 LINUX_USER = rules(
     "LinuxContainerUser",
     "validateContainerStatusUsers",
