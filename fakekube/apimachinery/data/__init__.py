@@ -172,15 +172,19 @@ class Facts:
     def type(self, go_name: str) -> Row:
         """The row of a named type. Raises KeyError for one that is not kept."""
         package, _, base = go_name.rpartition(".")
+        row: Row = self.package(package)[base]
+        return row
+
+    def package(self, package: str) -> Row:
+        """The rows of the types of a Go package, by name; none if no type of it is kept."""
         rows = self._packages.get(package)
         if rows is None:
             try:
                 rows = self._read(f"types/{package.replace('/', '_')}.json")
             except FileNotFoundError:
-                raise KeyError(go_name) from None
+                rows = {}
             self._packages[package] = rows
-        row: Row = rows[base]
-        return row
+        return rows
 
     def row(self, go_name: str) -> Row:
         """The same, but an empty row for what is not kept (`string`, `[]string` …)."""

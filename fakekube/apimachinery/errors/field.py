@@ -54,7 +54,15 @@ IMMUTABLE = "field is immutable"
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
 
 
+class Printed(str):
+    """A bad value that is printed already, as the message of the error contains it."""
+
+    __slots__ = ()
+
+
 def _printed(value: Any) -> str:
+    if isinstance(value, Printed):
+        return value
     if isinstance(value, str):
         return go_quote(value)
     if isinstance(value, bool):
@@ -85,7 +93,7 @@ class FieldError:
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
-            printed = go_json if typed else _printed
+            printed = go_json if typed and not isinstance(self.value, Printed) else _printed
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 

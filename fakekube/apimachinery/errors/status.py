@@ -9,10 +9,14 @@ Specified by: k8s.io/apimachinery/pkg/api/errors and the `Status` kind of meta/v
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors.field import FieldError, aggregate
 from fakekube.base.golang.strconv import go_quote
+
+#: The first minor whose messages show values as JSON; earlier ones show them in Go's syntax.
+_JSON_VALUES_SINCE: Final = 34
 
 
 class StatusError(Exception):
@@ -95,6 +99,10 @@ def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
+    if features.current().minor < _JSON_VALUES_SINCE:
+        from fakekube.apimachinery.errors.go_syntax import with_go_values
+
+        errors = with_go_values(features.current().facts, group, kind, errors)
     message = f"{qualified(group, kind)} {go_quote(name)} is invalid"
     if errors:
         message = f"{message}: {aggregate(errors)}"

@@ -16,6 +16,7 @@ from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteC
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, non_negative, one_of
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
+from fakekube.apis.validation.rules import from_minor
 
 SCALE_TO_ZERO_GATE = "HPAScaleToZero"
 MAX_PERIOD = 1800
@@ -110,7 +111,7 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     if least is not None and most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
-    group_required = target.get("kind") != "ReplicationController"
+    group_required = from_minor(34) and target.get("kind") != "ReplicationController"
     errors += _reference(target, "spec.scaleTargetRef", group_required, options.any_target_version)
     errors += _metrics(spec.get("metrics") or (), least, options)
     for direction in ("scaleUp", "scaleDown"):

@@ -94,9 +94,16 @@ STORAGE_CLASS = rules(
 STORAGE_CLASS_CHANGES = changes(
     "StorageClass",
     "ValidateStorageClassUpdate",
-    *by_minor("parameters", (immutable(lambda parameters: parameters), 0, 37), (fixed(), 37, NEVER)),
-    *by_minor("provisioner", (immutable(), 0, 37), (fixed(), 37, NEVER)),
-    *by_minor("reclaimPolicy", (immutable(), 0, 37), (fixed(), 37, NEVER)),
+    *by_minor(
+        "parameters",
+        (kept("updates to parameters are forbidden."), 0, 36),
+        (immutable(lambda parameters: parameters), 36, 37),
+        (fixed(), 37, NEVER),
+    ),
+    *by_minor("provisioner", (kept("updates to provisioner are forbidden."), 0, 36), (immutable(), 36, 37), (fixed(), 37, NEVER)),
+    *by_minor(
+        "reclaimPolicy", (kept("updates to reclaimPolicy are forbidden."), 0, 36), (immutable(), 36, 37), (fixed(), 37, NEVER)
+    ),
     *by_minor("volumeBindingMode", (immutable(), 0, 37), (fixed(), 37, NEVER)),
 )
 VOLUME_ATTRIBUTES_CLASS = rules(

@@ -14,6 +14,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.validation import names
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.urls import parse_url
 
 SERVICE_PORT = 443
@@ -50,9 +51,9 @@ def service_errors(service: Mapping[str, Any], path: str, *, swapped: bool = Fal
     if swapped:
         name, namespace = namespace, name
     if not name:
-        errors.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name", "" if from_minor(34) else "service name is required"))
     if not namespace:
-        errors.append(required(f"{path}.namespace"))
+        errors.append(required(f"{path}.namespace", "" if from_minor(34) else "service namespace is required"))
     port = service.get("port", 0)
     refused = names.port_number(port)
     if refused:

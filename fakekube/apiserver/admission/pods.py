@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apis.core.pods.defaults import sync_service_account
 from fakekube.apis.core.pods.visitor import secret_names
@@ -245,6 +246,8 @@ class PodTopologyLabels(Plugin):
     LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
     def admit(self, attributes: Attributes) -> None:
+        if not features.current().enabled("PodTopologyLabelsAdmission"):
+            return
         obj = attributes.object
         assert obj is not None
         node_name = self._bound_to(obj) if attributes.subresource else obj["spec"].get("nodeName", "")

@@ -28,6 +28,7 @@ from fakekube.apis.validation.checks import (
     required_one_of,
 )
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
+from fakekube.apis.validation.rules import from_minor
 
 Container = Mapping[str, Any]
 
@@ -73,7 +74,9 @@ def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[F
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
         errors += _validate_lifecycle_and_probes(item, where, pod)
-        if "restartPolicy" in item or "restartPolicyRules" in item:
+        if "restartPolicy" in item and not from_minor(34):
+            errors.append(forbidden(f"{where}.restartPolicy", "may not be set for non-init containers"))
+        elif "restartPolicy" in item or "restartPolicyRules" in item:
             errors += _restart_policy(item, where, checks_rules=True)
     return errors + host_port_conflicts(items, path)
 

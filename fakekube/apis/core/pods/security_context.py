@@ -302,7 +302,8 @@ def host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> l
         wrong += [
             f"{where}.volumeDevices" for container, where in containers_with_paths(spec, path) if container.get("volumeDevices")
         ]
-    return [forbidden(where, "when `hostUsers` is false") for where in wrong]
+    field = "hostUsers" if from_minor(34) else "pod.Spec.HostUsers"
+    return [forbidden(where, f"when `{field}` is false") for where in wrong]
 
 
 def pull_policy(policy: str, path: str) -> list[FieldError]:

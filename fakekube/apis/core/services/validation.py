@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.core.endpoints import endpoint_ip
@@ -244,8 +245,11 @@ def _internal_traffic(spec: Object) -> list[FieldError]:
     elif spec.get("type") in (NODE_PORT, LOAD_BALANCER, CLUSTER_IP):
         errors.append(required(path))
     distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in TRAFFIC_DISTRIBUTIONS:
-        errors.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
+    known = TRAFFIC_DISTRIBUTIONS
+    if not features.current().enabled("PreferSameTrafficDistribution"):
+        known = TRAFFIC_DISTRIBUTIONS[:1]
+    if distribution is not None and distribution not in known:
+        errors.append(not_supported("spec.trafficDistribution", distribution, known))
     return errors
 
 

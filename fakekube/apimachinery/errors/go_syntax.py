@@ -1,0 +1,225 @@
+"""Prints the bad values of field errors in Go's syntax, as servers before 1.34 do; later ones print JSON.
+
+The values of errors have no Go type. It follows from the path of the field in the type of the kind; if a value has the field
+names of an internal struct, which begin with a capital, the struct is the one of the group that has these fields. A value without
+a type is printed as what Go's JSON decoder makes of it.
+
+Specified by: k8s.io/apimachinery/pkg/util/validation/field/errors.go of 1.33 (ErrorBody), fmt (%#v).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+from fakekube.apimachinery.data import Facts
+from fakekube.apimachinery.errors.field import OMITTED, FieldError, Printed
+from fakekube.base.golang.strconv import go_float, go_quote
+
+_INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
+_QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
+
+#: What validation hands over as it is; everything else of type IntOrString or Quantity it hands over as a string.
+_WHOLE_INT_OR_STRING: Final = frozenset({"maxSurge", "maxUnavailable", "minAvailable"})
+_WHOLE_QUANTITY: Final = frozenset({"HorizontalPodAutoscaler", "LimitRange", "ResourceQuota"})
+
+#: The detail of errors whose value validation converts first.
+_NEGATIVE: Final = "must be greater than or equal to 0"
+
+#: By kind and path of an error: the path of its value, if that is another one.
+_OTHER_PATHS: Final = {("Ingress", "spec"): "spec.rules"}
+
+_PACKAGE: Final = re.compile(r"[\w.\-/]*/([\w.\-]+)/(v\d\w*)\.(\w+)$")
+_STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
+_NUMBERS: Final = frozenset({"int", "int32", "int64", "float64"})
+
+#: The address of every pointer, which differs from run to run in the real server.
+_ADDRESS: Final = "0xc000123450"
+
+
+def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldError]) -> list[FieldError]:
+    """Returns the errors with values that are printed in Go's syntax.
+
+    Args:
+        facts: of the minor.
+        group: of the kind.
+        kind: of the object that is invalid.
+        errors: its errors.
+    """
+    printer = _printer(facts, group, kind)
+    return [error if error.value is OMITTED else replace(error, value=printer.print_bad_value(error)) for error in errors]
+
+
+@cache
+def _printer(facts: Facts, group: str, kind: str) -> _Printer:
+    versions = [version for own, _, version in (name.rpartition("/") for name in facts.group_versions) if own == group]
+    rows = [
+        facts.kind(group, version, kind) for version in sorted(versions, key=lambda name: ("a" not in name, name), reverse=True)
+    ]
+    return _Printer(facts, kind, next((row.type for row in rows if row is not None and row.type), ""))
+
+
+class _Printer:
+    """Prints values of the fields of a kind.
+
+    Args:
+        facts: of the minor.
+        kind: the kind.
+        root: the name of its Go type; empty for a kind that has none, such as that of a custom resource.
+    """
+
+    def __init__(self, facts: Facts, kind: str, root: str) -> None:
+        self._facts, self._kind, self._root = facts, kind, root
+
+    def print_bad_value(self, error: FieldError) -> Any:
+        """Returns the value of an error as the message contains it."""
+        value, go_type = error.value, self._type_at(_OTHER_PATHS.get((self._kind, error.path), error.path))
+        field = error.path.rpartition(".")[2]
+        if error.detail == _NEGATIVE:
+            return value
+        if go_type.lstrip("*") == _INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
+            return Printed(self._print(value, _INT_OR_STRING))
+        if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str):
+            return Printed(_print_quantity(value, cached=self._kind != "ResourceQuota"))
+        if isinstance(value, str):
+            return Printed(go_quote(value))
+        if error.path == "metadata.resourceVersion" and isinstance(value, int):
+            return Printed(hex(value))
+        if isinstance(value, bool | int | float):
+            return value
+        if value is None:
+            return Printed(f"{_go_name(go_type)}(nil)" if go_type.startswith(("[]", "map[")) else '"null"')
+        return Printed(self._print(value, self._type_of(value, go_type)))
+
+    def _type_at(self, path: str) -> str:
+        """Returns the Go type of the field at a path; "" if there is none."""
+        go_type = self._root
+        for _, name in _STEP.findall(path):
+            go_type = go_type.lstrip("*")
+            if name:
+                go_type = self._fields(go_type).get(name, "")
+            else:
+                listed = self._facts.row(go_type).get("alias", go_type)
+                go_type = listed[2:] if listed.startswith("[]") else listed.partition("]")[2]
+        return go_type
+
+    def _fields(self, go_type: str) -> Mapping[str, str]:
+        """Returns the types of the fields of a struct, by JSON name, those of inlined structs included."""
+        fields: dict[str, str] = {}
+        for name, field in (self._facts.row(go_type).get("fields") or {}).items():
+            if name.startswith("+"):
+                fields.update(self._fields(field["t"].lstrip("*")))
+            else:
+                fields[name] = field["t"]
+        return fields
+
+    def _type_of(self, value: Any, go_type: str) -> str:
+        """Returns the type of a struct, map or list that the field of this type belongs to, or has."""
+        bare = go_type.lstrip("*")
+        if isinstance(value, dict):
+            if value and all(name[:1].isupper() for name in value):
+                names = frozenset(name.lower() for name in value)
+                own = frozenset(name.lower() for name in self._fields(bare))
+                return bare if names == own else self._internal(names) or bare
+            strings = all(isinstance(item, str) for item in value.values())
+            known = bare.startswith("map[") or self._fields(bare)
+            return bare if known else ("map[string]string" if strings and self._root else "")
+        if bare.startswith("[]"):
+            return bare
+        return "[]string" if self._root and all(isinstance(item, str) for item in value) else ""
+
+    def _internal(self, names: frozenset[str]) -> str:
+        package = self._root.rpartition(".")[0]
+        return _structs(self._facts, package).get(names, "") if package else ""
+
+    def _print(self, value: Any, go_type: str) -> str:
+        """Prints a value with %#v."""
+        if go_type.startswith("*"):
+            name = _go_name(go_type)
+            return f"({name})(nil)" if value is None else f"({name})({_ADDRESS})"
+        if go_type == _INT_OR_STRING:
+            number, text = (0, value) if isinstance(value, str) else (value or 0, "")
+            return f"intstr.IntOrString{{Type:{int(bool(text))}, IntVal:{number}, StrVal:{go_quote(text)}}}"
+        if go_type.startswith("[]"):
+            return self._print_list(value, go_type)
+        if go_type.startswith("map["):
+            return self._print_map(value, go_type, go_type.partition("]")[2])
+        if self._fields(go_type):
+            return self._print_struct(value or {}, go_type)
+        if isinstance(value, dict):
+            return self._print_map(value, "map[string]interface {}", "")
+        if isinstance(value, list):
+            return self._print_list(value, "[]interface {}")
+        return _print_scalar(value, self._facts.row(go_type).get("alias", go_type))
+
+    def _print_list(self, value: Any, go_type: str) -> str:
+        name = _go_name(go_type)
+        if value is None:
+            return f"{name}(nil)"
+        element = "" if go_type == "[]interface {}" else go_type[2:]
+        return f"{name}{{{', '.join(self._print(item, element) for item in value)}}}"
+
+    def _print_map(self, value: Any, go_type: str, element: str) -> str:
+        name = _go_name(go_type)
+        if value is None:
+            return f"{name}(nil)"
+        return f"{name}{{{', '.join(f'{go_quote(key)}:{self._print(value[key], element)}' for key in sorted(value))}}}"
+
+    def _print_struct(self, value: Mapping[str, Any], go_type: str) -> str:
+        fields = self._fields(go_type)
+        lowered = {name.lower(): field for name, field in fields.items()}
+        if value and all(name[:1].isupper() for name in value):
+            members = [(name, item, lowered.get(name.lower(), "")) for name, item in value.items()]
+        else:
+            members = [(name[0].upper() + name[1:], value.get(name), field) for name, field in fields.items()]
+        return f"{_go_name(go_type)}{{{', '.join(f'{name}:{self._print(item, field)}' for name, item, field in members)}}}"
+
+
+@cache
+def _structs(facts: Facts, package: str) -> Mapping[frozenset[str], str]:
+    """Returns the structs of a package by the lower-case names of their fields."""
+    return {
+        frozenset(name.lower() for name in row["fields"]): f"{package}.{name}"
+        for name, row in facts.package(package).items()
+        if row.get("fields")
+    }
+
+
+def _print_scalar(value: Any, go_type: str) -> str:
+    if value is None:
+        zeros = {"bool": "false", **dict.fromkeys(_NUMBERS, "0"), "": "interface {}(nil)"}
+        return zeros.get(go_type, '""')
+    if isinstance(value, str):
+        return go_quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return go_float(value) if isinstance(value, float) else str(value)
+
+
+def _go_name(go_type: str) -> str:
+    """Returns the name of a type as %#v prints it: internal types have the name of their group's package."""
+    for prefix in ("*", "[]"):
+        if go_type.startswith(prefix):
+            return prefix + _go_name(go_type[len(prefix) :])
+    if go_type.startswith("map["):
+        key, _, element = go_type[4:].partition("]")
+        return f"map[{_go_name(key)}]{_go_name(element)}"
+    found = _PACKAGE.match(go_type)
+    if found is None:
+        return go_type.rpartition("/")[2]
+    package = found[2] if found[1] == "meta" else found[1]
+    return f"{package}.{found[3]}"
+
+
+def _print_quantity(text: str, *, cached: bool) -> str:
+    from fakekube.apimachinery.schema.quantity import parse
+
+    quantity = parse(text)
+    value, scale = quantity.unscaled, quantity.scale
+    while value and value % 10 == 0 and scale < 0:
+        value, scale = value // 10, scale + 1
+    amount = f"i:resource.int64Amount{{value:{value}, scale:{scale}}}, d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}"
+    return f"resource.Quantity{{{amount}, s:{go_quote(text if cached else '')}, Format:{go_quote(quantity.format.value)}}}"
