@@ -213,6 +213,9 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
 
 _IMAGE_VOLUMES: Final = "ImageVolume"
 
+#: The first minor in which containers have restart policies; an earlier one forbids them.
+_DROPS_RESTART_POLICIES: Final = 34
+
 
 def drop_disabled_fields(emulation: Emulation, group: str, resource: str, obj: Object, old: Object | None) -> None:
     """Drops the fields of gates that are off, in place.
@@ -232,6 +235,8 @@ def drop_disabled_fields(emulation: Emulation, group: str, resource: str, obj: O
 def drop_disabled_pod_fields(emulation: Emulation, spec: Object, old: Object | None) -> None:
     """Drops the fields of gates that are off of the spec of a pod or of a pod template, in place (`old`: None on create)."""
     _drop(emulation, "pod spec", POD_SPEC, spec, old)
+    if emulation.minor >= _DROPS_RESTART_POLICIES and not emulation.enabled("ContainerRestartRules"):
+        _drop_restart_policies(spec, old)
     if not emulation.enabled(_IMAGE_VOLUMES):
         _drop_image_volumes(spec, old)
 
@@ -239,6 +244,14 @@ def drop_disabled_pod_fields(emulation: Emulation, spec: Object, old: Object | N
 def drop_disabled_pod_status(emulation: Emulation, status: Object, old: Object | None) -> None:
     """Drops the fields of gates that are off of the status of a pod, in place."""
     _drop(emulation, "pod status", POD_STATUS, status, old)
+
+
+def _drop_restart_policies(spec: Object, old: Object | None) -> None:
+    """Drops the restart policies of regular containers (dropContainerRestartRules)."""
+    if any("restartPolicy" in container for container in (old or {}).get("containers") or ()):
+        return
+    for container in spec.get("containers") or ():
+        container.pop("restartPolicy", None)
 
 
 def _drop_image_volumes(spec: Object, old: Object | None) -> None:

@@ -21,9 +21,9 @@ from fakekube.checker.verdict import NotExercised
 from fakekube.checker.waits import await_quiet
 
 if TYPE_CHECKING:
+    from fakekube.base.objects import Object
     from fakekube.checker.session import Session
     from fakekube.checker.trace import StreamKey
-    from fakekube.controllers.objects import Object
 
 #: Seconds after which the client has finished its reaction to the copy that is not deleted.
 _AFTER_CONTROL = 3.0

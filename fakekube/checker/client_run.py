@@ -17,9 +17,9 @@ from fakekube.cluster import Cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
-    from fakekube.controllers.objects import Object
     from fakekube.powers.faults import Faults
 
 #: The first and the longest interval between two evaluations of a condition, in seconds.

@@ -10,8 +10,8 @@ from fakekube.checker.sample import new_token
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
+    from fakekube.base.objects import Object
     from fakekube.checker.trial import Trial
-    from fakekube.controllers.objects import Object
 
 #: The annotation that the simulated other editor writes.
 EDITOR = "check.fakekube.dev/editor"

@@ -27,9 +27,9 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trace import Call, Stream
     from fakekube.cluster import Cluster
-    from fakekube.controllers.objects import Object
 
 
 _PLACE_OF_TOKEN = "{}"

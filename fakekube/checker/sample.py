@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trace import Call
-    from fakekube.controllers.objects import Object
 
 
 _DEFINITIONS = frozenset({"CustomResourceDefinition"})

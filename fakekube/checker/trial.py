@@ -23,9 +23,9 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
+    from fakekube.base.objects import Object
     from fakekube.checker.sample import Sample
     from fakekube.checker.session import Session
-    from fakekube.controllers.objects import Object
 
 #: How many of the watches that began before the provocation are part of the evidence.
 _WATCHES_BEFORE = 2

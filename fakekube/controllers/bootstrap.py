@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apimachinery.codecs import json
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 TYPE: Final = "bootstrap.kubernetes.io/token"

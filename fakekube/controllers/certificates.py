@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 CONTROLLER: Final = "fakekube.dev/ingress-controller"

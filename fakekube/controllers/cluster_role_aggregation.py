@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 CLUSTER_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"

@@ -21,8 +21,9 @@ from typing import Any, Final
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object, StoredObject, new_controller_ref
+from fakekube.controllers.objects import new_controller_ref
 from fakekube.controllers.recorder import MAX_NAME
 
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}

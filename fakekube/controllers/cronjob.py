@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 from fakekube.apis.batch.cronjobs import Schedule, ScheduleError, parse_schedule, schedule_problem, time_zone, time_zone_problem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
 from fakekube.controllers.job.utils import finished_type
-from fakekube.controllers.objects import Object, StoredObject, get_controller_of, is_controlled_by, new_controller_ref
+from fakekube.controllers.objects import get_controller_of, is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 

@@ -30,9 +30,9 @@ from typing import Any, Final
 from fakekube.apimachinery.patch.errors import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 Reference = Mapping[str, Any]

@@ -17,9 +17,10 @@ from typing import Any, Final
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apimachinery.selectors import LabelSelector
+from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.hashing import hash_controller_revision
-from fakekube.controllers.objects import Object, get_controller_of, new_controller_ref
+from fakekube.controllers.objects import get_controller_of, new_controller_ref
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 RESOURCE: Final = "controllerrevisions.apps"

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.apis.rest.resource import Resource
+from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
-from fakekube.controllers.objects import Object, get_controller_of
+from fakekube.controllers.objects import get_controller_of
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record, Store, StoreError
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import Final
 from fakekube.apis.core.namespaces import FINALIZER
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 APISERVICES: Final = "apiservices.apiregistration.k8s.io"

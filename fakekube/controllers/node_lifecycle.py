@@ -34,9 +34,9 @@ from fakekube.apis.well_known import (
     TAINT_NODE_UNREACHABLE,
     TAINT_NODE_UNSCHEDULABLE,
 )
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 LABEL: Final = "fakekube.dev/kubelet"

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 #: Seconds (gcCheckPeriod, quarantineTime).

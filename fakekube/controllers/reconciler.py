@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fakekube.apimachinery.data import DEFAULT
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess

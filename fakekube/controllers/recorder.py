@@ -20,8 +20,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from fakekube.base.clock import Clock
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object, StoredObject
 
 #: Entries of each cache (maxLruCacheEntries).
 CACHED: Final = 4096

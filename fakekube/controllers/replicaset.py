@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import (
@@ -28,7 +29,7 @@ from fakekube.controllers.controller_utils import (
     is_pod_terminating,
     sort_for_deletion,
 )
-from fakekube.controllers.objects import Object, StoredObject, get_controller_of
+from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 #: The maximum number of pods that a sync creates or deletes.

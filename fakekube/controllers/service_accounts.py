@@ -28,9 +28,9 @@ from typing import Final
 from fakekube.apis.core.pods.visitor import secret_names
 from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY, SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
 from fakekube.apiserver.auth.service_accounts import LEGACY_ISSUER
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 DEFAULT_SERVICE_ACCOUNT: Final = "default"

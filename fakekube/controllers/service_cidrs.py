@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, ClassVar, Final
 
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 CIDRS, ADDRESSES = "servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"

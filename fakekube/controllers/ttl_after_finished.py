@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.job.utils import finished_condition
-from fakekube.controllers.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 JOBS: Final = "jobs.batch"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.base.golang.strconv import go_quote
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
 from fakekube.nodes.pod_status import TERMINAL

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.controllers.objects import Object
+from fakekube.base.objects import Object
 from fakekube.nodes.images.image import DEFAULT
 from fakekube.nodes.pod_state import PROBES
 from fakekube.nodes.pod_status import is_of_job

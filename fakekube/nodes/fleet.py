@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.node_lifecycle import LABEL, SILENT
-from fakekube.controllers.objects import Object
 from fakekube.nodes.kubelet import CAPACITY
 
 #: Keywords of `add` → resources whose names are not Python identifiers.

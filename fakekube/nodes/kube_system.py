@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fakekube.controllers.objects import Object
+from fakekube.base.objects import Object
 
 #: The namespace of the components.
 NAMESPACE: Final = "kube-system"

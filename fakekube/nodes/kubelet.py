@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apiserver.http.documents import git_version
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_lifecycle import has_kubelet
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands, Probes

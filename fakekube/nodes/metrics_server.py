@@ -19,7 +19,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apimachinery.selectors.fields import parse_fields
 from fakekube.base.golang.timestamps import print_time
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
 from fakekube.nodes.runtime.resources import Used, container_usage, has_usage, running_containers

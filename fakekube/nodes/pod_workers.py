@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.controllers.objects import Object
+from fakekube.base.objects import Object
 from fakekube.controllers.recorder import Recorder
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import PodPlan

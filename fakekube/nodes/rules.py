@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fakekube.apimachinery.selectors import parse_labels
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Streams

@@ -20,7 +20,7 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.core.pods.update_validation import RESIZABLE
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.pod_status import TERMINAL, container_id, image_id, resized_status, resources_of

@@ -256,7 +256,8 @@ def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldEr
     for field in ("matchAttribute", "distinctAttribute"):
         if field in constraint:
             return errors + fully_qualified_name(constraint[field], f"{path}.{field}")
-    return [*errors, required(path, KIND_OF_CONSTRAINT)]
+    checks = from_minor(35) or features.current().enabled("DRAConsumableCapacity")
+    return [*errors, required(path, KIND_OF_CONSTRAINT)] if checks else errors
 
 
 def _configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:

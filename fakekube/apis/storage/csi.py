@@ -85,7 +85,7 @@ class CSIDriverStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
-        tokens = spec.get("tokenRequests")
+        tokens = spec.get("tokenRequests") if context.emulation.enabled("CSIServiceAccountTokenSecrets") else None
         if not tokens or spec.get("serviceAccountTokenInSecrets") is not None or same(tokens, old_spec.get("tokenRequests")):
             return []
         return [TOKENS_HINT]
@@ -154,13 +154,18 @@ def _node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:
     return errors
 
 
+def _internal_allocatable(allocatable: Object | None) -> Object | None:
+    return None if allocatable is None else {"Count": allocatable.get("count")}
+
+
 def _changed_driver(new: Object, old: Object) -> list[FieldError]:
+    mutable = features.current().enabled("MutableCSINodeAllocatableCount")
     shown, before = (
         {
             "Name": item.get("name", ""),
             "NodeID": item.get("nodeID", ""),
             "TopologyKeys": item.get("topologyKeys"),
-            "Allocatable": None,
+            "Allocatable": None if mutable else _internal_allocatable(item.get("allocatable")),
         }
         for item in (new, old)
     )

@@ -21,9 +21,9 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.controllers.objects import Object
 
 _Path = tuple[str, ...]
 

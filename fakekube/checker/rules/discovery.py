@@ -18,8 +18,8 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.controllers.objects import Object
 
 #: How many seconds a client runs without the definitions at least.
 _WITHOUT = 4.0

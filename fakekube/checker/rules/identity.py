@@ -30,9 +30,9 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
 

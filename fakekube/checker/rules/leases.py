@@ -11,10 +11,10 @@ from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
 
 if TYPE_CHECKING:
+    from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.controllers.objects import Object
 
 _OTHER = "check-another-candidate"
 

@@ -21,8 +21,8 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.controllers.objects import Object
 
 
 class FirstSeenDeleting(Rule):

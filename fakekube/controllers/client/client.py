@@ -25,7 +25,7 @@ from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.controllers.objects import Object
+from fakekube.base.objects import Object
 from fakekube.net.streams import BrokenStreamError, Stream
 from fakekube.net.wsgi import environ_key
 

@@ -24,6 +24,7 @@ from urllib.parse import urlencode, urlsplit
 from fakekube.apimachinery.codecs import yaml
 from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apiserver.endpoints.negotiation import JSON
+from fakekube.base.objects import Object
 from fakekube.controllers.client.client import (
     ACCEPT,
     ApiError,
@@ -33,7 +34,6 @@ from fakekube.controllers.client.client import (
     collection_path,
     resources_in,
 )
-from fakekube.controllers.objects import Object
 
 #: The number of objects in a page of a list.
 PAGE: Final = 500

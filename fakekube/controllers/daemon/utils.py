@@ -20,8 +20,8 @@ from typing import Final
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.apis.core.pods.validation_options import REQUIRED
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL, DEPRECATED_TEMPLATE_GENERATION
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import is_pod_available, is_pod_ready, phase_of
-from fakekube.controllers.objects import Object, StoredObject
 
 GENERATION_LABEL: Final = "pod-template-generation"
 

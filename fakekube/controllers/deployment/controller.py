@@ -18,6 +18,7 @@ from typing import Final
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.deployment.utils import (
@@ -40,7 +41,7 @@ from fakekube.controllers.deployment.utils import (
     sum_status,
     without_hash,
 )
-from fakekube.controllers.objects import Object, StoredObject, get_controller_of
+from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 #: Fields that are pointers in Go: 0 is written.

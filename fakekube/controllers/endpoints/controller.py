@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.well_known import IS_HEADLESS_SERVICE
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
@@ -22,7 +23,6 @@ from fakekube.controllers.endpoints.service_reconciler import (
     should_pod_be_in_endpoints,
     should_set_hostname,
 )
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"

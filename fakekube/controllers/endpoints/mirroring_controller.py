@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.well_known import LABEL_SERVICE_NAME, LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
 from fakekube.controllers.endpoints.slice_controller import (
     MANAGED_BY,
@@ -22,7 +23,6 @@ from fakekube.controllers.endpoints.slice_controller import (
     reconcile_by_port_mapping,
     with_nil_lists,
 )
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"

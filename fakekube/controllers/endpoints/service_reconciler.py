@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import is_pod_ready
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
 _AddressKey = tuple[str, str]

@@ -23,6 +23,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.well_known import IS_HEADLESS_SERVICE, LABEL_SERVICE_NAME, LABEL_TOPOLOGY_ZONE
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
@@ -34,7 +35,7 @@ from fakekube.controllers.endpoints.service_reconciler import (
     should_pod_be_in_endpoints,
     should_set_hostname,
 )
-from fakekube.controllers.objects import Object, StoredObject, new_controller_ref
+from fakekube.controllers.objects import new_controller_ref
 from fakekube.controllers.reconciler import Key
 
 EndpointKey = tuple[tuple[str, ...], str, str, str]

@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import parse_labels
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import (
@@ -47,7 +48,7 @@ from fakekube.controllers.job.utils import (
     new_index_failure_counts,
     only_replace_failed_pods,
 )
-from fakekube.controllers.objects import Object, StoredObject, get_controller_of
+from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 _POD: Final = "/pod/"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import is_pod_active, is_pod_ready, is_pod_terminating, phase_of
 from fakekube.controllers.job.utils import (
@@ -31,7 +32,6 @@ from fakekube.controllers.job.utils import (
     new_condition,
     parse_indexes,
 )
-from fakekube.controllers.objects import Object, StoredObject
 
 #: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"

@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time, phase_of
-from fakekube.controllers.objects import Object, StoredObject
 
 
 def new_condition(type_: str, reason: str, message: str, now: str, status: str = "True") -> Object:

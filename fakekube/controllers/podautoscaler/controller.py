@@ -23,8 +23,8 @@ from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import set_status_condition
 from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.podautoscaler.replica_calculator import (
     FailedMetric,
     MetricsClient,

@@ -28,10 +28,10 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apiserver.webhooks.caller import generic_message
 from fakekube.base.golang.strconv import MAX_INT32, MAX_INT64
 from fakekube.base.golang.timestamps import parse_duration
+from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
 from fakekube.controllers.disruption import label_selector_string
-from fakekube.controllers.objects import Object
 
 DEFAULT_WINDOW: Final = timedelta(minutes=1)
 

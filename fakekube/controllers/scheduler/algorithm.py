@@ -21,7 +21,7 @@ from typing import Final
 
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.validation.conditions import find_condition
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.framework import Code, Cycle, Diagnosis, FilterPlugin, FitError, PreFilterRejection, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins import FILTERS, SCORES

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Final, Protocol
 
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo, Snapshot
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 
 Amounts = dict[str, int]
 

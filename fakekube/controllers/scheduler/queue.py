@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, PodInfo, allocatable
 from fakekube.controllers.scheduler.plugins.node import insufficient_resources
 

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.clock import Clock
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import generate_event_name, get_reference
 from fakekube.controllers.scheduler.algorithm import (

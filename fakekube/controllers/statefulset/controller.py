@@ -18,11 +18,12 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apimachinery.schema.trees import in_order
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import find_min_next_pod_availability_check, is_pod_available, phase_of
-from fakekube.controllers.objects import Object, StoredObject, get_controller_of
+from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.statefulset.utils import (
     get_ordinal,

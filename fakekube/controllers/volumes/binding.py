@@ -24,7 +24,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.core.pods.visitor import claim_names
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.well_known import ANN_MIGRATED_TO, BETA_STORAGE_CLASS_ANNOTATION
-from fakekube.controllers.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.recorder import get_reference
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from typing import Any, Final
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.well_known import ANN_MIGRATED_TO
 from fakekube.apiserver.admission.storage import DEFAULT_STORAGE_CLASS_ANNOTATIONS, newest_default
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import ADDED, DELETED
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 from fakekube.controllers.volumes.binding import (

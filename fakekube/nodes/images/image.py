@@ -20,7 +20,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.nodes.plans import ContainerPlan, PodPlan
 
 if TYPE_CHECKING:

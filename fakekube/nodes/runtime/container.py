@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.clock import Clock
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import ExitStatus, Streams
 from fakekube.net.streams import Notifier

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.nodes.addresses import API_SERVER
 
 DOMAIN: Final = "cluster.local"

@@ -16,7 +16,7 @@ from typing import Final
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")

@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.commands import APPLETS
 from fakekube.nodes.runtime.dns import resolver_of
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Space, Symlink

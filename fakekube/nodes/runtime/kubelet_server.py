@@ -22,7 +22,7 @@ from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
 from fakekube.net.streams import Stream
 from fakekube.nodes.runtime.ports import TEXT

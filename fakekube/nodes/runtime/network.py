@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
 from fakekube.base.clock import Clock
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.schema.quantity import parse
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.behaviour import Behaviour

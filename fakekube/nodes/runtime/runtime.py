@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fakekube.base.clock import Clock
+from fakekube.base.objects import StoredObject
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import (
     Connection,
     Destination,

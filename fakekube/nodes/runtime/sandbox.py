@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run

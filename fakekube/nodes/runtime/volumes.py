@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.environment import expand, field_value, resource_value, values_of
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
 

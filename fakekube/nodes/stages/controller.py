@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.patch.errors import APPLY_YAML
 from fakekube.apiserver.http.documents import git_version
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_lifecycle import has_kubelet
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses
 from fakekube.nodes.kubelet import HEALTHY

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import pytest
 
 from fakekube import ApiError, Cluster
+from fakekube.base.objects import Object
 from fakekube.controllers import controller_descriptors, manager
 from fakekube.controllers.dispatcher import Dispatcher
 from fakekube.controllers.manager import Manager
-from fakekube.controllers.objects import Object
 from fakekube.controllers.reconciler import Key, Reconciler
 
 Work = Callable[[Reconciler, Key], None]

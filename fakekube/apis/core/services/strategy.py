@@ -187,7 +187,7 @@ def _mismatched(spec: Object) -> list[str]:
         warnings.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if not external_name and spec.get("externalName"):
         warnings.append('spec.externalName is ignored when spec.type is not "ExternalName"')
-    if spec.get("trafficDistribution") == "PreferClose":
+    if spec.get("trafficDistribution") == "PreferClose" and from_minor(35):
         warnings.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
     return warnings
 

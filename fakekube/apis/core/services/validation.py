@@ -38,7 +38,7 @@ TYPES = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 AFFINITIES = ("ClientIP", "None")
 TRAFFIC_POLICIES = ("Cluster", "Local")
-TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+TRAFFIC_DISTRIBUTIONS: tuple[str, ...] = ("PreferClose", "PreferSameZone", "PreferSameNode")
 IP_MODES = ("Proxy", "VIP")
 MAX_AFFINITY_SECONDS = 86400
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints.connection_info import (
@@ -86,7 +87,8 @@ def port_forward(scope: Scope, options: Object) -> Response:
 
 def _require_create(scope: Scope) -> None:
     """Checks that the user of a GET may also create. Raises StatusError 403."""
-    if scope.request.info.verb == "create":
+    checks = features.current().enabled("AuthorizePodWebsocketUpgradeCreatePermission")
+    if scope.request.info.verb == "create" or not checks:
         return
     allowed, reason = scope.backend.may_create(scope.request)
     if not allowed:
