@@ -68,7 +68,7 @@ PARTS: Mapping[str, frozenset[str]] = {
         "apimachinery.cel": "errors features schema selectors",
         "apimachinery.selectors": "errors schema",
         "apimachinery.schema": "data",
-        "apimachinery.errors": "",
+        "apimachinery.errors": "data features schema",
         "apimachinery.data": "",
     }.items()
 }

@@ -19,6 +19,7 @@ from fakekube.apiextensions.definition.to_internal import Schema, internal_schem
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
+from fakekube.apis.validation.rules import from_minor
 
 
 def keyword_errors(schema: Schema, path: str, *, root: bool = False) -> list[FieldError]:
@@ -240,6 +241,11 @@ def rule_errors(schema: Schema, path: str) -> Iterator[FieldError]:
         yield from _field_path_errors(rule.get("fieldPath", ""), schema, f"{place}.fieldPath")
 
 
+def _detail(field: str, text: str) -> str:
+    """Returns the detail of an error, which names the field before 1.34."""
+    return text if from_minor(34) else f"{field} {text}"
+
+
 def _breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
@@ -250,20 +256,20 @@ def _text_errors(rule: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     if not text:
         yield required(f"{path}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield invalid(f"{path}.message", message, _NOT_EMPTY)
+        yield invalid(f"{path}.message", message, _detail("message", _NOT_EMPTY))
     elif _breaks(message.strip()):
-        yield invalid(f"{path}.message", message, _ONE_LINE)
+        yield invalid(f"{path}.message", message, _detail("message", _ONE_LINE))
     elif _breaks(text) and not message:
         yield required(f"{path}.message", "message must be specified if rule contains line breaks")
 
 
 def _field_path_errors(field_path: str, schema: Schema, path: str) -> Iterator[FieldError]:
     if field_path and not field_path.strip():
-        yield invalid(path, field_path, _NOT_EMPTY)
+        yield invalid(path, field_path, _detail("fieldPath", _NOT_EMPTY))
     if _breaks(field_path):
-        yield invalid(path, field_path, _ONE_LINE)
+        yield invalid(path, field_path, _detail("fieldPath", _ONE_LINE))
     if field_path and not structural_problem(schema):
         try:
             place_at(field_path, schema)
         except SchemaPathError:
-            yield invalid(path, field_path, "must be a valid path")
+            yield invalid(path, field_path, _detail("fieldPath", "must be a valid path"))

@@ -26,6 +26,7 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.conditions import with_condition
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
 
@@ -93,6 +94,8 @@ class DefinitionStrategy(Strategy):
         return _errors(obj, old, errors)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        if not from_minor(34):
+            return []
         known = set(_unrecognized_formats(old["spec"])) if old is not None else set()
         return [f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known]
 

@@ -19,6 +19,7 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, re
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import required_one_of
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.webhooks import ca_bundle_errors, service_errors, url_errors
 
 Part = Mapping[str, Any]
@@ -78,7 +79,8 @@ def _missing_schemas(spec: Spec) -> Iterator[FieldError]:
         return
     for index, version in enumerate(_versions(spec)):
         if _schema_of(version.get("schema")) is None:
-            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
+            detail = "" if from_minor(34) else "schemas are required"
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema", detail)
 
 
 def _has_defaults(spec: Spec) -> bool:

@@ -22,6 +22,7 @@ from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apis.validation import names
 from fakekube.apis.validation.objectmeta import validate_object_meta
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import json_kind, json_number
 from fakekube.base.golang.strings import json_text
 
@@ -313,7 +314,8 @@ def _below(path: str, name: str) -> str:
 
 def _type_meta_errors(value: dict[str, Any], path: str) -> Iterator[FieldError]:
     checks = {"apiVersion": _version_problem, "kind": _kind_problem}
-    yield from (field.required(_below(path, name)) for name in checks if name not in value)
+    detail = "" if from_minor(34) else "must not be empty"
+    yield from (field.required(_below(path, name), detail) for name in checks if name not in value)
     for name, problem_of in checks.items():
         found, place = value.get(name), _below(path, name)
         if name in value and not isinstance(found, str):

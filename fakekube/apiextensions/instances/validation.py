@@ -33,6 +33,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.schema.model import ListType, Shape, Type
 from fakekube.apimachinery.schema.trees import in_order
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.fmt import plain
 from fakekube.base.golang.strconv import go_integer, go_quote
 
@@ -302,6 +303,8 @@ def _nested_types(keyword: str, value: Any) -> Any:
 
 def _is_supported(format_: str, types: tuple[str, ...]) -> bool:
     type_ = types[0] if len(types) == 1 else ""
+    if format_.startswith("k8s-") and not from_minor(35):
+        return False
     if type_ in ("", "string"):
         return format_.replace("-", "") in FORMATS or format_ == "password"
     return format_ in _FORMATS_OF_NUMBERS.get(type_, ())

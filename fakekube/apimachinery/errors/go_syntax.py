@@ -26,8 +26,8 @@ _QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
 _WHOLE_INT_OR_STRING: Final = frozenset({"maxSurge", "maxUnavailable", "minAvailable"})
 _WHOLE_QUANTITY: Final = frozenset({"HorizontalPodAutoscaler", "LimitRange", "ResourceQuota"})
 
-#: The detail of errors whose value validation converts first.
-_NEGATIVE: Final = "must be greater than or equal to 0"
+#: How the detail of errors ends whose value validation converts first.
+_NEGATIVE: Final = "than or equal to 0"
 
 #: By kind and path of an error: the path of its value, if that is another one.
 _OTHER_PATHS: Final = {("Ingress", "spec"): "spec.rules"}
@@ -78,7 +78,7 @@ class _Printer:
         """Returns the value of an error as the message contains it."""
         value, go_type = error.value, self._type_at(_OTHER_PATHS.get((self._kind, error.path), error.path))
         field = error.path.rpartition(".")[2]
-        if error.detail == _NEGATIVE:
+        if error.detail.endswith(_NEGATIVE):
             return value
         if go_type.lstrip("*") == _INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
             return Printed(self._print(value, _INT_OR_STRING))

@@ -123,7 +123,7 @@ def _validate_spec(
     errors = _policy(spec.get("podManagementPolicy", ""))
     errors += _update_strategy(spec.get("updateStrategy") or {})
     errors += _retention(spec.get("persistentVolumeClaimRetentionPolicy"))
-    if new and spec.get("volumeClaimTemplates"):
+    if new and spec.get("volumeClaimTemplates") and from_minor(34):
         errors += _claims(spec["volumeClaimTemplates"])
     errors += non_negative(spec.get("replicas", 0), "spec.replicas")
     errors += non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
@@ -216,7 +216,7 @@ def _validate_template(template: Object, options: ValidationOptions, skip: bool)
     """Validates the template (ValidatePodTemplateSpecForStatefulSet, which validates the metadata twice)."""
     path, meta = "spec.template", template.get("metadata") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
-    errors = [] if skip else podtemplates.validate_template(template, path, options)
+    errors = [] if skip or not from_minor(34) else podtemplates.validate_template(template, path, options)
     errors += validate_labels(labels, f"{path}.labels")
     errors += validate_annotations(annotations, f"{path}.annotations")
     return errors + pod_annotations(annotations, template["spec"], f"{path}.annotations", options)

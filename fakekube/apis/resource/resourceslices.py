@@ -256,10 +256,11 @@ def _attribute(attribute: Object, path: str) -> list[FieldError]:
             return [*errors, invalid(path, "", f"must specify one of: {which}")]
         given = ", ".join(field for field in VALUES if field in chosen)
         return [*errors, invalid(path, f"{{{given}}}", f"must specify exactly one of: {which}")]
+    detail = "exactly one value must be specified"
     if not chosen and not from_minor(35):
-        return [*errors, required(path, "exactly one value must be specified")]
+        return [*errors, required(path, detail)]
     shown: Any = to_internal("DeviceAttribute", attribute) if chosen else ""
-    return [*errors, invalid(path, shown, "exactly one value must be specified")]
+    return [*errors, invalid(path, shown, detail)]
 
 
 def _string(value: str, path: str) -> list[FieldError]:

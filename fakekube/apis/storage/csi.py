@@ -23,6 +23,7 @@ from fakekube.apis.validation.resource_lists import non_negative_quantity
 from fakekube.apis.validation.rules import NEVER, by_minor, fits, from_minor, rules
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import printed, same, same_as, to_internal
+from fakekube.base.golang.strconv import MAX_INT32
 
 NODE_ID_LENGTH = 256
 TOKENS_HINT = (
@@ -154,10 +155,6 @@ def _node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _internal_allocatable(allocatable: Object | None) -> Object | None:
-    return None if allocatable is None else {"Count": allocatable.get("count")}
-
-
 def _changed_driver(new: Object, old: Object) -> list[FieldError]:
     mutable = features.current().enabled("MutableCSINodeAllocatableCount")
     shown, before = (
@@ -165,7 +162,7 @@ def _changed_driver(new: Object, old: Object) -> list[FieldError]:
             "Name": item.get("name", ""),
             "NodeID": item.get("nodeID", ""),
             "TopologyKeys": item.get("topologyKeys"),
-            "Allocatable": None if mutable else _internal_allocatable(item.get("allocatable")),
+            "Allocatable": None if mutable else item.get("allocatable"),
         }
         for item in (new, old)
     )
@@ -205,7 +202,6 @@ def _storage_capacity(obj: Object, *, allow_invalid_values: bool) -> list[FieldE
 METADATA_SIZE = 256 * 1024
 ERROR_LENGTH = 1024
 _SPEC = "k8s.io/api/storage/v1.VolumeAttachmentSpec"
-MAX_INT32 = 2**31 - 1
 
 
 VOLUME_ERROR = rules(

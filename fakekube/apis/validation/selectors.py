@@ -14,6 +14,7 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, no
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, label_name, one_of, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import parse_int
 
 NOT_AN_OPERATOR = "not a valid selector operator"
@@ -222,7 +223,7 @@ def _operator(operator: str, value: str, path: str, comparisons: bool) -> list[F
     if operator == "Exists":
         text = "value must be empty when `operator` is 'Exists'"
         return [invalid(f"{path}.operator", value, text)] if value else []
-    if operator in ("Lt", "Gt"):
+    if operator in ("Lt", "Gt") and from_minor(35):
         if comparisons:
             return _number(value, f"{path}.value")
         return [not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))]

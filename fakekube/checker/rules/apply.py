@@ -17,10 +17,10 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.controllers.objects import Object
     from fakekube.powers.exchange import Exchange
 
 

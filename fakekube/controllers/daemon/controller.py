@@ -20,6 +20,7 @@ from typing import Final
 
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
@@ -43,7 +44,7 @@ from fakekube.controllers.daemon.utils import (
     node_should_run_daemon_pod,
 )
 from fakekube.controllers.hashing import compute_hash
-from fakekube.controllers.objects import Object, StoredObject, get_controller_of, new_controller_ref
+from fakekube.controllers.objects import get_controller_of, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fakekube.apis.core.pods.visitor import claim_names
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import DELETED
-from fakekube.controllers.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import uses_claim
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apimachinery.schema.quantity import Quantity
@@ -183,7 +184,7 @@ def _most(left: Amounts, right: Amounts) -> Amounts:
 
 def qos_class(spec: Mapping[str, Any]) -> str:
     """Returns BestEffort, Burstable or Guaranteed (ComputePodQOS)."""
-    of_pod = spec.get("resources")
+    of_pod = spec.get("resources") if features.current().enabled("PodLevelResources") else None
     parts: Sequence[Mapping[str, Any]]
     if of_pod is not None:
         parts = [of_pod]

@@ -17,14 +17,15 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.core.pods.containers import image_without_padding
 from fakekube.apis.core.pods.resources import qos_class
-from fakekube.apis.core.pods.spec import MAX_INT32
 from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import diff, same, to_internal
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
+from fakekube.base.golang.strconv import MAX_INT32
 
 Spec = dict[str, Any]
 
@@ -247,6 +248,8 @@ def refusal(old: Part) -> FieldError | None:
     if (old["spec"].get("os") or {}).get("name") == "windows":
         return forbidden(NIL_PATH, "windows pods cannot be resized")
     if _has_resources(old["spec"].get("resources")) and not features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
+        if not from_minor(35):
+            return forbidden("[]", "pods with pod-level resources cannot be resized")
         gate = "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
         return forbidden("[]", f"resize of pods with pod-level resources is forbidden when {gate}")
     return None
