@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 
 #: Direction → the field of its rules, and the field of a rule with its peers.
 _FIELDS: Final = {"Egress": ("egress", "to"), "Ingress": ("ingress", "from")}

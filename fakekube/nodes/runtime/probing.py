@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from fakekube.apiserver.webhooks.connections import HTTP_ANSWER
-from fakekube.controllers.objects import StoredObject
+from fakekube.base.objects import StoredObject
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
 
