@@ -15,7 +15,6 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.net import websocket
@@ -23,8 +22,8 @@ from fakekube.net.answer import Answer
 from fakekube.net.environ import CONTINUE, Body, make_environ
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
-from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Pump, Raw, WebSocketMessages
-from fakekube.net.streams import BrokenStreamError, Stream, Tunnel
+from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Raw, RequestService, WebSocketMessages
+from fakekube.net.streams import BrokenStreamError, Stream, Tunnel, is_stream
 from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 
 if TYPE_CHECKING:
@@ -45,8 +44,6 @@ _PARKED_BODY_BYTES = 4 << 20
 """A longer body of a parked connection gets a thread; the API accepts 3 MiB."""
 PARKED_BYTES = 256 << 20
 """The maximum number of bytes of the bodies of parked connections of a server; beyond it the connection is closed."""
-
-Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
 
 class ServingLimits:
@@ -106,19 +103,10 @@ class _Parked(Exception):
     """The thread does not wait for the client; the connection is served in turn with others."""
 
 
-class Service(Protocol):
+class Service(RequestService, Protocol):
     """The part of the server that connections use."""
 
-    application: Application
-    pump: Pump
     limits: ServingLimits
-    max_streams: int
-    """The maximum number of concurrent requests on a connection with HTTP/2."""
-    goaway_chance: float
-    """The probability with which such a request is the last one of its connection."""
-
-    def date(self) -> str:
-        """Returns the value of Date for a response now."""
 
     def serve(self, connection: Connection) -> None:
         """Serves the connection again, in a thread."""
@@ -461,11 +449,6 @@ class Connection:
         except Disconnected:
             return _CLOSE
         return _LINGER
-
-
-def is_stream(result: object) -> TypeGuard[Stream]:
-    """Reports whether a result of the application is a `fakekube.net.streams.Stream`."""
-    return not isinstance(result, (list, tuple)) and hasattr(result, "take") and hasattr(result, "source")
 
 
 def _is_tunnel(stream: Stream) -> TypeGuard[Tunnel]:

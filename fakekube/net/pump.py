@@ -25,16 +25,18 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from fakekube.net import websocket
 from fakekube.net.http1 import RequestParser
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, Tunnel
 from fakekube.net.transport import Disconnected, Transport
+
+Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
 
 class Framing(Protocol):
@@ -527,3 +529,17 @@ class Pump:
                     self._enqueue(delivery)
             heapq.heappop(self._deadlines)
         return None
+
+
+class RequestService(Protocol):
+    """What every connection needs of its server to serve requests: the application, and the pump for its streams."""
+
+    application: Application
+    pump: Pump
+    max_streams: int
+    """The maximum number of concurrent requests on a connection with HTTP/2."""
+    goaway_chance: float
+    """The probability with which such a request is the last one of its connection."""
+
+    def date(self) -> str:
+        """Returns the value of Date for a response now."""

@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from fakekube.base.threads import WORKERS
-from fakekube.net.connection import Application, Connection, ServingLimits
+from fakekube.net.connection import Connection, ServingLimits
 from fakekube.net.environ import base_environ
 from fakekube.net.leader_followers import SWITCH_INTERVAL
 from fakekube.net.loop import READ, joined_loop
-from fakekube.net.pump import Clock, Pump
+from fakekube.net.pump import Application, Clock, Pump
 from fakekube.net.transport import Transport
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
@@ -103,6 +103,11 @@ class Stream(Protocol):
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterates over the frames and blocks in between: for servers without support for streams."""
+
+
+def is_stream(result: object) -> TypeGuard[Stream]:
+    """Reports whether a result of the application is a `Stream`."""
+    return not isinstance(result, (list, tuple)) and hasattr(result, "take") and hasattr(result, "source")
 
 
 class Fragment(bytes):

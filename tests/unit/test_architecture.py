@@ -75,8 +75,7 @@ PARTS: Mapping[str, frozenset[str]] = {
 
 #: Circles of modules that remain, each with its reason.
 CIRCLES: Mapping[frozenset[str], str] = {
-    frozenset({"apis.rest.strategy", "apis.rest.resource", "apis.rest.cluster_access"}): "to be untangled",
-    frozenset({"net.http2.connection", "net.connection", "net.http2.connection_socket", "net.http2.exchange"}): "to be untangled",
+    frozenset({"apis.rest.strategy", "apis.rest.resource", "apis.rest.cluster_access"}): "to be untangled"
 }
 
 

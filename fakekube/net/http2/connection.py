@@ -13,7 +13,6 @@ import threading
 from typing import Any
 
 from fakekube.base.threads import WORKERS
-from fakekube.net.connection import Service
 from fakekube.net.http1 import BodyError
 from fakekube.net.http2 import frames
 from fakekube.net.http2.connection_socket import ConnectionSocket, Owner, StreamTransport
@@ -21,6 +20,7 @@ from fakekube.net.http2.exchange import exchange
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.loop import WRITE
+from fakekube.net.pump import RequestService
 from fakekube.net.transport import Disconnected, Transport
 
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _CONTINUE = b"\x08\x03100"
 class MultiplexedConnection(ConnectionSocket):
     """Serves one connection until it ends."""
 
-    def __init__(self, transport: Transport, service: Service, base: dict[str, Any], owner: Owner) -> None:
+    def __init__(self, transport: Transport, service: RequestService, base: dict[str, Any], owner: Owner) -> None:
         """`base` has the variables for the environs of all its requests."""
         super().__init__(transport, service, owner)
         self.service = service

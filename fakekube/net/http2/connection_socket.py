@@ -22,11 +22,11 @@ from contextlib import suppress
 from typing import Protocol
 
 from fakekube.base.threads import WORKERS
-from fakekube.net.connection import Service
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.protocol import Protocol as ServerProtocol
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.loop import READ, WRITE, Loop
+from fakekube.net.pump import RequestService
 from fakekube.net.transport import Disconnected, Transport
 
 
@@ -133,7 +133,7 @@ class Owner(Protocol):
 class ConnectionSocket:
     """Receives and sends for one connection until it ends; a subclass serves the requests."""
 
-    def __init__(self, transport: Transport, service: Service, owner: Owner) -> None:
+    def __init__(self, transport: Transport, service: RequestService, owner: Owner) -> None:
         self._transport = transport
         self._owner = owner
         self._loop = service.pump.loop

@@ -23,15 +23,14 @@ import random
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
-from fakekube.net.connection import Service, is_stream
 from fakekube.net.environ import body_stream, make_environ
 from fakekube.net.http1 import BodyError
 from fakekube.net.http2.connection_socket import Multiplexer, StreamTransport, Unframed
 from fakekube.net.http2.header_blocks import encode_block
 from fakekube.net.http2.stream import RequestStream
-from fakekube.net.pump import Delivery, Progress
+from fakekube.net.pump import Delivery, Progress, RequestService
 from fakekube.net.response import Fields, WSGIResponse
-from fakekube.net.streams import BrokenStreamError, Stream
+from fakekube.net.streams import BrokenStreamError, Stream, is_stream
 from fakekube.net.transport import Disconnected
 
 
@@ -187,7 +186,7 @@ _TOO_LARGE = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 class Host(AnswerSink, BodySource, Multiplexer, Protocol):
     """The part of the connection that an exchange uses."""
 
-    service: Service
+    service: RequestService
     base: dict[str, Any]
     """The variables for all environs."""
 
