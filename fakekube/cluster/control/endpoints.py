@@ -23,7 +23,6 @@ Invariant: no request raises an exception into the server.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -39,6 +38,7 @@ from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
 from fakekube.cluster.control import clusters, pods, powers, recordings, rows
 from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
+from fakekube.cluster.control.openapi import openapi
 from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
 from fakekube.net.wsgi import Headers
 from fakekube.powers.exchange import json_line
@@ -225,32 +225,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("DELETE", "clusters", clusters.clear_clusters),
     Endpoint("GET", "clusters/<name>", clusters.get_cluster),
     Endpoint("DELETE", "clusters/<name>", clusters.delete_cluster),
-    Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),
+    Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi(ENDPOINTS))),
 )
-
-
-#: A variable in a path.
-_PART = re.compile(r"<(?:int:)?(\w+)>")
-
-
-def openapi() -> dict[str, Any]:
-    """Returns the OpenAPI document of the control API."""
-    paths: dict[str, dict[str, Any]] = {}
-    for one in ENDPOINTS:
-        names = _PART.findall(one.path)
-        path = f"{PREFIX}v1/" + _PART.sub(r"{\1}", one.path)
-        operation: dict[str, Any] = {
-            "parameters": [
-                *({"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names),
-                *({"name": name, "in": "query", "schema": {"type": "string"}} for name in one.parameters),
-            ],
-            "responses": {"200": {"description": "done"}, "default": {"description": '{"error": text}'}},
-        }
-        if one.members:
-            schema = {"type": "object", "properties": {name: {} for name in one.members}, "required": list(one.required)}
-            operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
-        paths.setdefault(path, {})[one.method.lower()] = operation
-    return {"openapi": "3.0.3", "info": {"title": "fakekube control", "version": "v1"}, "paths": paths}
 
 
 class Endpoints:
