@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from fakekube.cluster.control.members import PREFIX
 from fakekube.powers.fault_forms import actions, frequency
-
-if TYPE_CHECKING:
-    from fakekube.cluster.control.endpoints import Endpoint
-
 
 Schema = dict[str, Any]
 
@@ -34,9 +30,9 @@ def _type(name: str) -> Schema:
 
 
 STRING: Final = _type("string")
-NUMBER: Final[Schema] = {"type": "number"}
+NUMBER: Final = _type("number")
 INTEGER: Final[Schema] = {"type": "integer", "format": "int64"}
-BOOLEAN: Final[Schema] = {"type": "boolean"}
+BOOLEAN: Final = _type("boolean")
 OBJECT: Final[Schema] = {"type": "object", "additionalProperties": True}
 
 
@@ -155,7 +151,29 @@ _EXCHANGE: Final[Mapping[str, Schema]] = {
 }
 
 
-def openapi(endpoints: Iterable[Endpoint]) -> Schema:
+class Described(Protocol):
+    """The part of an endpoint that the document shows."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def members(self) -> Mapping[str, Any]: ...
+
+    @property
+    def required(self) -> tuple[str, ...]: ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]: ...
+
+    @property
+    def raw(self) -> bool: ...
+
+
+def openapi(endpoints: Iterable[Described]) -> Schema:
     """Returns the OpenAPI document of a table of endpoints."""
     paths: dict[str, dict[str, Any]] = {}
     for one in endpoints:
@@ -169,7 +187,7 @@ def openapi(endpoints: Iterable[Endpoint]) -> Schema:
     }
 
 
-def _operation(one: Endpoint) -> Schema:
+def _operation(one: Described) -> Schema:
     parameters = [
         *(
             {"name": name, "in": "path", "required": True, "schema": INTEGER if whole else STRING}
