@@ -62,6 +62,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def opened(address: str, waits: bool = True, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context.set_default_timeout(120_000)  # ends a test that hangs; a machine under load may take long
         contexts.append(context)
         one = Watched(context.new_page())
         watched.append(one)

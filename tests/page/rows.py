@@ -26,7 +26,7 @@ def visible_rows(page: Any) -> list[str]:
     return [text for _, text in sorted(found)]
 
 
-def wait(page: Any, expression: str, arg: Any = None, seconds: float = 15.0) -> None:
+def wait(page: Any, expression: str, arg: Any = None, seconds: float = 120.0) -> None:
     """Waits until an expression is true. Playwright's own `wait_for_function` needs `eval`, which the policy of the page forbids."""
     end = time.monotonic() + seconds
     while not page.evaluate(expression, arg):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,5 +132,6 @@ def test_the_page_is_usable_at_full_size(open_page: Open, tmp_path: Path) -> Non
     page.evaluate("location.hash = '#/objects?by=flat&q='")
     wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 5")
     assert page.evaluate("performance.memory.usedJSHeapSize") < 600e6
-    for name, limit in BUDGETS.items():
-        assert middle[name] < limit * FACTOR * 2, (name, middle)  # twice more: these machines are shared
+    if os.environ.get("FAKEKUBE_BUDGETS"):  # on an idle machine; CI only prints them
+        for name, limit in BUDGETS.items():
+            assert middle[name] < limit * FACTOR, (name, middle)
