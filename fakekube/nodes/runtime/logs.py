@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from fakekube.base.clock import Clock
 from fakekube.net.streaming.kubelet_api import LogOptions
-from fakekube.net.streams import Notifier
+from fakekube.net.streams import Notifier, frames_of
 
 #: containerLogMaxSize of a kubelet, in bytes.
 MAX_SIZE: Final = 10 * 1024 * 1024
@@ -186,6 +186,7 @@ class LogStream:
 
     def __init__(self, log: ContainerLog, options: LogOptions, clock: Clock, closed: Callable[[], None]) -> None:
         self.source = log.changed
+        self._clock = clock
         self._reading = _Reading(log, options, clock.now())
         self._on_close: Callable[[], None] | None = closed
 
@@ -206,15 +207,5 @@ class LogStream:
             closed()
 
     def __iter__(self) -> Iterator[bytes]:
-        changed = threading.Event()
-        self.source.subscribe(changed.set)
-        try:
-            while not self.ended:
-                changed.clear()
-                frames = self.take()
-                yield from frames
-                if not frames and not self.ended:
-                    changed.wait()
-        finally:
-            self.source.unsubscribe(changed.set)
-            self.close()
+        """See `streams.Stream`."""
+        return frames_of(self, self._clock)
