@@ -103,6 +103,7 @@ class ClusterOptions(ServerFlags, total=False):
     keep_requests: int
     strict: bool
     first_revision: int
+    seed: int
 
 
 class PluginOptions(ClusterOptions, total=False):

@@ -11,13 +11,12 @@ Where two parts need each other, the reference against the direction of imports 
 from __future__ import annotations
 
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.features import Emulation
@@ -47,6 +46,7 @@ from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.apiserver.registry.store_access import StoreAccess
 from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 from fakekube.apiserver.webhooks.services import ServiceResolver
+from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Retention, Store
@@ -103,18 +103,28 @@ def build(
     options: ServerOptions = DEFAULT_OPTIONS,
     authority: str = "",
     listens_on: str = "127.0.0.1",
+    chance: Chance | None = None,
 ) -> Machinery:
     """Builds the machinery of a cluster, on a fork of the base state of its profile or on a given store.
 
     `prepare` makes the base state of the profile from that of a fresh server. Its result is cached by process, for
     each `authority` (PEM; set for clusters with TLS), `controllers` and `nodes`. `listens_on` is the host of the server.
+    With `chance`, the base state is that of all clusters with a seed.
 
     Raises OptionError for invalid flags.
     """
     origin = store
     if store is None:
         has_own = not (options.authentication.client_ca_file or options.authentication.requestheader_client_ca_file)
-        origin = base(settings, profile, tls, prepare, kind=(controllers, nodes), authority=authority if has_own else "")
+        origin = base(
+            settings,
+            profile,
+            tls,
+            prepare,
+            kind=(controllers, nodes),
+            authority=authority if has_own else "",
+            seeded=chance is not None,
+        )
         store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.emulation, settings.runtime_config).copy()
     access = Access(
@@ -153,9 +163,9 @@ def build(
         if auditor is not None:
             auditor.close()
 
-    return Machinery(
-        backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close, webhooks.observe, origin
-    )
+    application = Application(backend, access, aggregator, auditor)
+    application.chance = chance
+    return Machinery(backend, access, application, resolver, aggregator, close, webhooks.observe, origin)
 
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
@@ -254,7 +264,11 @@ class _Webhooks:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[Emulation, RuntimeConfig, ServiceRanges, str, bool, tuple[tuple[str, ...], int], str], Store[Document]] = {}
+_Kind = tuple[tuple[str, ...], int]
+_prepared: dict[tuple[Emulation, RuntimeConfig, ServiceRanges, str, bool, _Kind, str, bool], Store[Document]] = {}
+
+#: When the clock of a cluster with a seed starts.
+SEEDED_START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def base(
@@ -265,18 +279,29 @@ def base(
     *,
     kind: tuple[tuple[str, ...], int] = ((), 0),
     authority: str = "",
+    seeded: bool = False,
 ) -> Store[Document]:
-    """Returns the base state of a profile, in which `authority` is published. Callers fork it and never write to it."""
+    """Returns the base state of a profile, in which `authority` is published. Callers fork it and never write to it.
+
+    With `seeded`, uids and times are the same in every process.
+    """
     emulation, config, ranges = settings.emulation, settings.runtime_config, settings.service_ranges
     with _building:
-        key = (emulation, config, ranges, profile, tls, kind, authority)
+        key = (emulation, config, ranges, profile, tls, kind, authority, seeded)
         found = _prepared.get(key)
         if found is None:
-            found = _fresh(emulation, config, ranges).fork()
+            found = _fresh(emulation, config, ranges, seeded).fork()
             if prepare is not None or authority:
-                clock = Clock()
+                clock = Clock.at(SEEDED_START) if seeded else Clock()
                 fresh = Settings(emulation=emulation, runtime_config=config, service_ranges=ranges)
-                machinery = build(clock=clock, settings=fresh, profile=profile, store=found, authority=authority)
+                machinery = build(
+                    clock=clock,
+                    settings=fresh,
+                    profile=profile,
+                    store=found,
+                    authority=authority,
+                    chance=Chance(0) if seeded else None,
+                )
                 if prepare is not None:
                     prepare(machinery)
                 clock.close()
@@ -294,9 +319,19 @@ def _forget_history(store: Store[Document], resources: Sequence[Resource]) -> No
 
 
 @cache
-def _fresh(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges) -> Store[Document]:
+def _fresh(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, seeded: bool) -> Store[Document]:
     store: Store[Document] = Store()
-    now = print_time(datetime.now(UTC))
+    if seeded:
+        with Chance(0).serve(lambda: b"bootstrap"):
+            _commit_bootstrap(store, emulation, config, ranges, print_time(SEEDED_START))
+    else:
+        _commit_bootstrap(store, emulation, config, ranges, print_time(datetime.now(UTC)))
+    return store
+
+
+def _commit_bootstrap(
+    store: Store[Document], emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, now: str
+) -> None:
     resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(emulation, config)}
     for path, objects in emulation.facts.bootstrap.items():
         resource = resources.get(path)
@@ -307,12 +342,11 @@ def _fresh(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges) -
             made = _of_now(with_service_ranges(path, obj, ranges), now)
             meta = made["metadata"]
             bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, made))
-    return store
 
 
 def _of_now(obj: Mapping[str, Any], now: str) -> Object:
     """Returns a recorded object in storage form with the current time as its creation time."""
-    meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
+    meta = {**obj["metadata"], "uid": random_uuid(), "creationTimestamp": now, "resourceVersion": "0"}
     if "managedFields" in meta:
         meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
     status = dict(obj.get("status") or {})

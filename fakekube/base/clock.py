@@ -83,17 +83,34 @@ _due = attrgetter("due")
 class Clock:
     """A clock that can be held and advanced. Thread-safe, and cheap to create: it has no thread of its own."""
 
-    __slots__ = ("_before", "_closed", "_factor", "_lock", "_moving", "_reading", "_subscribers", "_timers")
+    __slots__ = ("_before", "_closed", "_factor", "_lock", "_moving", "_reading", "_subscribers", "_timers", "_waits")
 
     def __init__(self) -> None:
         self._reading = _REAL
         self._factor = 1.0
+        self._waits = False
+        """Whether it stands still until `begin`."""
         self._lock = threading.Lock()
         self._moving = threading.RLock()
         self._timers: list[Timer] = []
         self._subscribers: tuple[Callable[[], None], ...] = ()
         self._before: tuple[Callable[[], None], ...] = ()
         self._closed = False
+
+    @classmethod
+    def at(cls, start: datetime) -> Clock:
+        """Returns a clock that stands at a time of day until `begin`, `release` or `advance`, with `monotonic` from 0.
+
+        A program that holds it before `begin` sees the same times in every run.
+        """
+        clock = cls()
+        clock._reading, clock._waits = Reading(True, 0.0, start, timedelta()), True
+        return clock
+
+    def begin(self) -> None:
+        """Lets a clock of `at` run, unless it has been held, released or advanced."""
+        if self._waits:
+            self.release()
 
     # ------------------------------------------------------------ reading the time
 
@@ -130,6 +147,7 @@ class Clock:
     def hold(self) -> None:
         """Stops the clock until `release`; only `advance` moves a held clock."""
         with self._moving:
+            self._waits = False
             self._stop()
         self._tell()
 
@@ -143,6 +161,7 @@ class Clock:
         move = timedelta(**amount)
         if move < timedelta():
             raise ValueError("a clock cannot be moved back")
+        self.begin()
         for callback in self._before:
             callback()
         try:
@@ -191,13 +210,14 @@ class Clock:
     def release(self) -> None:
         """Continues a held clock from its current time."""
         with self._moving:
+            self._waits = False
             self._run()
         self._tell()
 
     def fork(self) -> Clock:
         """Returns an independent clock with the same time, held if this one is; timers are not copied."""
         twin = Clock()
-        twin._reading, twin._factor = self._reading, self._factor
+        twin._reading, twin._factor, twin._waits = self._reading, self._factor, self._waits
         return twin
 
     def _stop(self) -> None:

@@ -77,6 +77,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             compaction_interval=options.compaction_interval,
             nodes=options.nodes,
             stages=options.stages,
+            seed=options.cluster_seed,
             **options.flags,
         )
     except (OptionError, ManifestError, StageError) as problem:
@@ -411,7 +412,12 @@ def _export(options: Options) -> int:
 
     try:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
-        objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
+        if options.normalised:
+            from fakekube.powers.normalised import normalise
+
+            objects = normalise(client, namespace=options.namespace, kinds=options.kinds)
+        else:
+            objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
     except (KubeconfigError, ApiError, UnknownResource) as problem:
         raise UsageError(str(problem)) from None
     sys.stdout.buffer.write(as_list(objects) if options.format == "json" else as_yaml(objects))

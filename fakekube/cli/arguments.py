@@ -51,6 +51,7 @@ class Options:
     namespace: str | None = None
     kinds: list[str] = field(default_factory=list)
     format: str = "yaml"
+    normalised: bool = False
     secrets: bool = False
     output: Path | None = None
     duration: float | None = None
@@ -103,6 +104,7 @@ class Options:
     verbose: bool = False
     images: list[Path] = field(default_factory=list)
     kube_system: bool = False
+    cluster_seed: int | None = None
     clusters: bool = False
     """Whether the cluster has a pool of others."""
     max_clusters: int | None = None
@@ -231,6 +233,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
+        command.add_argument(
+            "--seed",
+            type=int,
+            dest="cluster_seed",
+            metavar="N",
+            help="uids, generated names, addresses and ports come from it, and the clock starts at a fixed time",
+        )
         command.add_argument("--host", help="the address to listen on (127.0.0.1)")
         command.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
         command.add_argument(
@@ -309,6 +318,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_export(export: argparse.ArgumentParser) -> None:
     _add_source(export)
+    export.add_argument(
+        "--normalised", action="store_true", default=None, help="replace what differs by chance by stable names, for golden files"
+    )
     export.add_argument("--format", choices=("yaml", "json"), help="a YAML stream or a v1 List (yaml)")
 
 

@@ -15,12 +15,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.features import FeatureGateError, emulation
 from fakekube.apiserver.options import OptionError, ServerOptions, ineffective_flags
 from fakekube.apiserver.registry.scope import Settings
+from fakekube.apiserver.server import SEEDED_START
+from fakekube.base.chance import Chance
 from fakekube.base.clock import Clock
 from fakekube.base.golang.net import is_loopback
 from fakekube.cluster.components import Components
@@ -29,6 +32,7 @@ from fakekube.cluster.serving import WSGI, Control, Serving
 from fakekube.cluster.testing.clients import Clients
 from fakekube.cluster.testing.services import AggregatedAPI, ForwardedServices
 from fakekube.cluster_options import ServerFlags, Source, unknown_options
+from fakekube.powers.exchange import FAULTS_USER_AGENT
 from fakekube.store import Retention
 
 if TYPE_CHECKING:
@@ -46,6 +50,9 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 MAX_FIRST_REVISION = 1 << 128
+
+#: The beginnings of the User-Agents of the cluster's own components.
+_COMPONENTS = ("kube-", "kubelet/", FAULTS_USER_AGENT)
 
 
 class Cluster(SeenCluster):
@@ -73,6 +80,8 @@ class Cluster(SeenCluster):
         load: manifests, or a saved state, that the cluster starts with; `reset` returns to them.
         keep_requests: how many of the latest requests `requests` keeps; 0 records none.
         strict: whether `stop` raises AssertionError if an armed fault never occurred.
+        seed: uids, generated names, allocated addresses and ports come from it, and the clock stands at a fixed time until
+            the first request, so that two runs of a program that hold it make equal objects.
         first_revision: the revision from which new ones continue, up to 2^128; objects of a fresh cluster keep theirs.
         store, idle: internal, for `fork`.
         clock: the clock of the cluster; by default a new one that follows real time.
@@ -105,6 +114,7 @@ class Cluster(SeenCluster):
         keep_requests: int = 10_000,
         strict: bool = False,
         first_revision: int = 0,
+        seed: int | None = None,
         store: Store[Document] | None = None,
         idle: Idle | None = None,
         clock: Clock | None = None,
@@ -134,7 +144,9 @@ class Cluster(SeenCluster):
         self._retention = (
             Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
         )
-        clock = clock or Clock()
+        self._seed = seed
+        chance = None if seed is None else Chance(seed)
+        clock = clock or (Clock() if seed is None else Clock.at(SEEDED_START))
         serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock)
         components = Components(
             settings=settings,
@@ -149,6 +161,7 @@ class Cluster(SeenCluster):
             listens_on=host,
             store=store,
             idle=idle,
+            chance=chance,
         )
         super().__init__(components, serving, settings, clock, keep_requests=keep_requests, strict=strict)
         self._manager = components.manager
@@ -173,6 +186,8 @@ class Cluster(SeenCluster):
         if load is not None:
             self.load(load)
             self.keep_initial()
+        if chance is not None:
+            chance.before_request = partial(_begin_time, clock)
 
     @property
     def has_control(self) -> bool:
@@ -221,6 +236,7 @@ class Cluster(SeenCluster):
             "compaction_interval": self._compaction_interval,
             "keep_requests": self._keep_requests,
             "strict": self._strict,
+            "seed": self._seed,
             **self._flags,
         }
 
@@ -333,18 +349,23 @@ class Cluster(SeenCluster):
 
     # ---------------------------------------------------------------- powers
 
-    def fork(self) -> Cluster:
+    def fork(self, *, seed: int | None = None) -> Cluster:
         """Returns an independent copy with the same objects, history, revision, time and arguments, not started.
 
         Forwarded Services, aggregated APIs, stages and rules for pods are copied; armed faults, recorded requests,
         snapshots of the control API and tokens of users are not. With port 0 in place of a given port.
         May be called before `start` and after `stop`.
+
+        Args:
+            seed: that of the copy; by default that of this cluster.
         """
         idle = self._manager.idle()  # before the state of the store is taken
         clock = self.clock.fork()
         store = self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention)
         controllers = self._components.controller_names
         options = {**self.options, "controllers": controllers, "nodes": None, "clock": clock, "store": store, "idle": idle}
+        if seed is not None:
+            options["seed"] = seed
         twin = Cluster(**options)
         twin._components.adopt(self._components)
         return twin
@@ -395,3 +416,9 @@ class Cluster(SeenCluster):
         if self._serving.server is not None:
             self._serving.server.drop()
         self._did("restart", f"the watch cache is cold for {cold:g} s")
+
+
+def _begin_time(clock: Clock, agent: str) -> None:
+    """Lets the clock of a cluster with a seed run from the first request of a user on."""
+    if not agent.startswith(_COMPONENTS):
+        clock.begin()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fakekube.apiserver.options import ServerOptions
     from fakekube.apiserver.registry.scope import Settings
     from fakekube.apiserver.server import Machinery
+    from fakekube.base.chance import Chance
     from fakekube.base.clock import Clock
     from fakekube.net.certificates import Authority
     from fakekube.net.streaming.kubelet_api import Kubelet
@@ -52,6 +53,7 @@ class Components:
         retention: how long the store keeps its history.
         tls, authority: whether the API server uses TLS, and the CA certificate (PEM) if so.
         store: the state to continue from, for a fork; by default that of a fresh cluster.
+        chance: that of a cluster with a seed.
         idle: when the controllers of the origin of a fork had nothing to do; None if that is not known.
 
     Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version and
@@ -73,6 +75,7 @@ class Components:
         listens_on: str,
         store: Store[Document] | None,
         idle: Idle | None,
+        chance: Chance | None,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = select_controllers(switches.split(",") if isinstance(switches, str) else switches)
@@ -83,8 +86,14 @@ class Components:
         """The number of nodes with which a fresh cluster starts."""
         me: Any = weakref.proxy(self)
         self._me = me  # for what the machinery refers to: see `assembly`
-        self._shared: dict[str, Any] = {"stages": {}, "staged": set(), "runtime of": lambda: me.runtime}
+        self._shared: dict[str, Any] = {
+            "stages": {},
+            "staged": set(),
+            "runtime of": lambda: me.runtime,
+            "seeded": chance is not None,
+        }
         """What the kubelets read and test authors set: stages, rules for pods, the container runtime."""
+        self._shared["seeded"] = chance is not None
         self.machinery = build(
             clock=clock,
             settings=settings,
@@ -98,6 +107,7 @@ class Components:
             options=options,
             authority=authority,
             listens_on=listens_on,
+            chance=chance,
         )
         if runs_kubelets:
             self.machinery.backend.kubelet_of = partial(Components._kubelet_of, me)

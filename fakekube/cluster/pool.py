@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 #: Endings of the names of flags that name files or addresses of the server's machine, which no client may choose.
 _LOCAL_FLAGS: Final = ("_file", "_path", "_config")
 #: The arguments of `Cluster` beside flags that a client may choose.
-_OPTIONS: Final = ("version", "profile", "nodes", "controllers", "feature_gates", "keep_requests", "strict")
+_OPTIONS: Final = ("version", "profile", "seed", "nodes", "controllers", "feature_gates", "keep_requests", "strict")
 #: Real seconds between two looks for idle clusters, at most.
 _LONGEST_ROUND: Final = 5.0
 
@@ -115,7 +115,7 @@ class ClusterPool:
             name: a DNS label; by default one is made up.
             origin: `{"cluster": NAME}`, or `{"snapshot": NAME}` of the pool's own cluster, or `{"cluster": ""}` for a fork of
                 that itself; by default a fresh cluster.
-            options: arguments of `Cluster`, which replace those of the pool's own cluster; a fork takes none.
+            options: arguments of `Cluster`, which replace those of the pool's own cluster; a fork takes only `seed`.
             load: manifests in YAML.
 
         Raises ClusterExistsError, PoolFullError, and InvalidClusterError.
@@ -188,6 +188,7 @@ class ClusterPool:
 
     def _make(self, origin: Mapping[str, str] | None, options: dict[str, Any], load: str) -> Cluster:
         """Returns a cluster that is not started. Raises InvalidClusterError."""
+        seed = None if origin is None else options.pop("seed", None)
         if origin is not None and options:
             raise InvalidClusterError(f"{next(iter(options))} is that of the origin; only a fresh cluster takes it")
         options = {name.replace("-", "_"): value for name, value in options.items()}
@@ -201,7 +202,7 @@ class ClusterPool:
         if "profile" in options:  # which says what controllers run, and whether there is a node
             defaults |= {"controllers": None, "nodes": None}
         try:
-            made = type(self._own)(**{**defaults, **options}) if origin is None else self._origin(origin).fork()
+            made = type(self._own)(**{**defaults, **options}) if origin is None else self._origin(origin).fork(seed=seed)
         except KeyError as problem:
             raise InvalidClusterError(f"unknown profile {problem}") from None
         except (ValueError, TypeError, LookupError) as problem:

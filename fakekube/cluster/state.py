@@ -201,6 +201,25 @@ class ClusterState(ObjectClient):
 
         return export(self._client, namespace=namespace, kinds=kinds, redact=redact)
 
+    def normalised(
+        self, kinds: Sequence[str] | None = None, namespace: str | None = None, managed_fields: bool = False
+    ) -> list[Object]:
+        """Returns the objects with stable names in the place of what differs by chance, so that two runs give equal ones.
+
+        Uids, resourceVersions, times, suffixes of generated names, allocated addresses and ports, tokens and certificates are
+        replaced, references to them included (`powers.normalised`).
+
+        Args:
+            kinds: resources as kubectl names them; by default all except events, endpoints and leases.
+            namespace: only objects in this namespace; by default all.
+            managed_fields: keep metadata.managedFields.
+
+        Raises ApiError and UnknownResource.
+        """
+        from fakekube.powers.normalised import normalise
+
+        return normalise(self._client, kinds=kinds, namespace=namespace, managed_fields=managed_fields)
+
 
 def _saved_state(source: Source | bytes) -> bytes | None:
     """Returns the text of a saved state; None if the source is something else."""

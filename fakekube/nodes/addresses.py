@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
@@ -52,9 +53,14 @@ class _Range:
     next: int = 1
     used: set[str] = field(default_factory=set)
 
-    def take(self) -> str | None:
-        """Returns a free address; not the first or the last of the network, nor the second, which is that of the gateway."""
+    def take(self, holder: str = "") -> str | None:
+        """Returns a free address; not the first or the last of the network, nor the second, which is that of the gateway.
+
+        With `holder`, the search starts where its hash says, so that the address does not depend on the order of holders.
+        """
         size = self.network.num_addresses
+        if holder:
+            self.next = int.from_bytes(sha256(holder.encode()).digest()[:8]) % size
         for _ in range(min(size, 1 << 17)):
             self.next = self.next + 1 if self.next + 1 < size - 1 else 2
             address = str(self.network[self.next]) if self.next < size else None
@@ -65,9 +71,14 @@ class _Range:
 
 
 class Addresses:
-    """Allocates the addresses of one cluster. The owner of an address is the uid of a pod, or "node/NAME"."""
+    """Allocates the addresses of one cluster. The owner of an address is the uid of a pod, or "node/NAME".
 
-    def __init__(self) -> None:
+    Args:
+        seeded: whether the address of a pod depends on its uid alone, and not on the order of pods.
+    """
+
+    def __init__(self, *, seeded: bool = False) -> None:
+        self._seeded = seeded
         self._ranges: dict[str, _Range] = {}
         self._held: dict[str, list[tuple[str, str]]] = {}
 
@@ -87,7 +98,7 @@ class Addresses:
 
     def _take(self, holder: str, cidrs: tuple[str, ...]) -> str:
         for cidr in cidrs:
-            address = self._range(cidr).take()
+            address = self._range(cidr).take(holder if self._seeded and not holder.startswith("node/") else "")
             if address is not None:
                 self._held.setdefault(holder, []).append((cidr, address))
                 return address

@@ -136,7 +136,7 @@ class Kubelet(StatusManager):
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
     def on_start(self) -> None:
-        self._addresses = Addresses()
+        self._addresses = Addresses(seeded=bool(self.context.shared.get("seeded")))
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._due: dict[tuple[str, bool], float] = {}

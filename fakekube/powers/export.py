@@ -21,6 +21,9 @@ NOT_EXPORTED = frozenset(
     {"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"}
 )
 
+#: ConfigMaps with the certificate authorities of a cluster, which every cluster makes for itself.
+_OWN_AUTHORITIES = frozenset({"kube-root-ca.crt", "extension-apiserver-authentication"})
+
 #: Fields of metadata that the API server assigns.
 _NOT_EXPORTED_METADATA = frozenset(
     {
@@ -71,9 +74,14 @@ def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str]
             continue
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items = client.call("GET", client.path(resource, namespace))["items"]
-        found += [_export_object({**kind, **item}, redact) for item in items]
+        found += [_export_object({**kind, **item}, redact) for item in items if not _has_own_authority(kind, item)]
     first = ("CustomResourceDefinition", "Namespace")
     return sorted(found, key=lambda obj: first.index(obj["kind"]) if obj["kind"] in first else len(first))
+
+
+def _has_own_authority(kind: Object, obj: Object) -> bool:
+    """Reports whether an object only has the certificate authority of its cluster."""
+    return kind["kind"] == "ConfigMap" and obj["metadata"]["name"] in _OWN_AUTHORITIES
 
 
 def _export_object(obj: Object, redact: bool) -> Object:

@@ -6,7 +6,6 @@ After a change for the better: `python -m tests.differential scores --write`.
 from __future__ import annotations
 
 import os
-import random
 import re
 import subprocess
 import sys
@@ -23,7 +22,6 @@ Played = Callable[[str], Score]
 
 
 def play(name: str) -> Score:
-    random.seed(name)  # an allocated address must not be, by chance, one that the scenario sends itself
     recording = RECORDINGS[name]
     return score_in_process(recording, recording.read())
 

@@ -27,6 +27,7 @@ SHORTEST, LONGEST = 60, 700
 
 #: Modules that are shorter or longer for a reason.
 SIZES: Mapping[str, str] = {
+    "cluster/testing/snapshots.py": "imports syrupy, which is optional",
     "cli/record.py": "a command of its own",
     "powers/columns.py": "the marks of every cluster import it, and not the rows",
     "nodes/metrics_api.py": "every cluster imports it, and few import its server",

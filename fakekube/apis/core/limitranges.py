@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from uuid import uuid4
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
@@ -17,6 +16,7 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
+from fakekube.base.chance import random_uuid
 
 TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
@@ -40,7 +40,7 @@ class LimitRangeStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["metadata"].get("name"):
-            obj["metadata"]["name"] = str(uuid4())
+            obj["metadata"]["name"] = random_uuid()
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors: list[FieldError] = []

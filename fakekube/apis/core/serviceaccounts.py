@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, check_key_name
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION
+from fakekube.base.chance import random_uuid
 from fakekube.base.golang.timestamps import print_time
 
 MOUNTABLE_SECRETS_TEXT = (
@@ -182,7 +182,7 @@ def _claims(context: WriteContext, account: Object, bound: _Bound, spec: Mapping
         "exp": at + seconds,
         "iat": at,
         "iss": context.services.issuer,
-        "jti": str(uuid4()),
+        "jti": random_uuid(),
         "kubernetes.io": dict(sorted(private.items())),
         "nbf": at,
         "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",

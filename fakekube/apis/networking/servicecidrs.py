@@ -9,8 +9,6 @@ pkg/registry/core/service/ipallocator/ipallocator.go (createIPAddress).
 
 from __future__ import annotations
 
-import uuid
-
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
@@ -20,6 +18,7 @@ from fakekube.apis.validation.names import dns_subdomain, path_segment
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
+from fakekube.base.chance import random_uuid
 
 PATH = "spec.cidrs"
 ONE_PER_FAMILY = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
@@ -131,7 +130,7 @@ def service_ip_address(context: WriteContext, address: str, service: str) -> Obj
     return {
         "metadata": {
             "name": address,
-            "uid": str(uuid.uuid4()),
+            "uid": random_uuid(),
             "creationTimestamp": now,
             "labels": {LABEL_IP_ADDRESS_FAMILY: family, MANAGED_BY_LABEL: ALLOCATOR},
             "managedFields": [owner],

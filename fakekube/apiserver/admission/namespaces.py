@@ -10,10 +10,9 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; plugin/
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
+from fakekube.base.chance import random_uuid
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 NAMESPACES = ("", "namespaces")
@@ -80,7 +79,7 @@ class NamespaceAutoProvision(Plugin):
             return
         metadata = {
             "name": name,
-            "uid": str(uuid4()),
+            "uid": random_uuid(),
             "creationTimestamp": attributes.context.now(),
             "labels": {"kubernetes.io/metadata.name": name},
             "managedFields": [{**_OWNER, "time": attributes.context.now()}],

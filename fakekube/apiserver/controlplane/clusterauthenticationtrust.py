@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 
@@ -21,6 +20,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.controlplane.controllers import ControlLoop
+from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Store
@@ -90,7 +90,7 @@ class ClusterAuthenticationTrustController(ControlLoop):
         metadata = {
             "name": NAME,
             "namespace": NAMESPACE,
-            "uid": str(uuid4()),
+            "uid": random_uuid(),
             "creationTimestamp": now,
             "managedFields": [_managed_fields(data, now)],
         }

@@ -30,7 +30,6 @@ pkg/apiserver/customresource_handler.go; k8s.io/apiserver/pkg/util/flowcontrol/a
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -43,6 +42,7 @@ from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition, with_condition, with_condition_since
+from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
 from fakekube.base.golang.strconv import go_quote
@@ -149,7 +149,7 @@ class AutoRegisterController(ControlLoop):
         }
         metadata = {
             "name": name,
-            "uid": str(uuid.uuid4()),
+            "uid": random_uuid(),
             "creationTimestamp": now,
             "labels": {LABEL: ALWAYS},
             "managedFields": [owner],

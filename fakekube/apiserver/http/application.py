@@ -42,8 +42,8 @@ from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_run
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
 from fakekube.apiserver.http.routing import ResourceRouter
 from fakekube.apiserver.http.site import Site
-from fakekube.apiserver.registry.generic.writes import random_uuid
 from fakekube.apiserver.registry.scope import Backend
+from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
 from fakekube.net.websocket import Refused
@@ -135,6 +135,8 @@ class Application:
         self._aggregator = aggregator
         self._auditor = auditor
         self.observer: Observer | None = None
+        self.chance: Chance | None = None
+        """That of a cluster with a seed."""
         """Called for every request; it may let the request fail."""
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
@@ -178,6 +180,8 @@ class Application:
         """Responds to one request."""
         started = time.perf_counter()
         exchange = _Exchange(environ)
+        if self.chance is not None and self.chance.before_request is not None:
+            self.chance.before_request(environ.get("HTTP_USER_AGENT", ""))
         if self.observer is not None:
             exchange.observation = self.observer.observe(environ, exchange.path)
         try:
@@ -249,16 +253,24 @@ class Application:
             request.audit, request.annotations = exchange.audit, exchange.annotations
         if observation is not None:
             observation.user, observation.request = user.name, request
+        perform = self._performed if self.chance is None else self._perform_by_chance
         try:
             if observation is None or not observation.observer.has_faults:
-                response = self._performed(request, environ, exchange)
+                response = perform(request, environ, exchange)
             else:
-                response = observation.perform(request, partial(self._performed, request, environ, exchange))
+                response = observation.perform(request, partial(perform, request, environ, exchange))
         except StatusError as error:
             response = responses.error_response(error, headers, exchange.query, cbor=self._cbor)
         if request.warnings:
             exchange.headers += warning_headers(request.warnings)
         return response
+
+    def _perform_by_chance(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
+        """See `_performed`; random values come from the seed of the cluster."""
+        assert self.chance is not None
+        target = f"{request.method} {request.path} ".encode("utf-8", "surrogatepass")
+        with self.chance.serve(lambda: target + request.read_body()):
+            return self._performed(request, environ, exchange)
 
     def _performed(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
         """Returns the response of this server, or of the aggregated API server that serves the path. Raises

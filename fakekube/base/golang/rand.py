@@ -5,8 +5,9 @@ Specified by: k8s.io/apimachinery/pkg/util/rand (String, SafeEncodeString).
 
 from __future__ import annotations
 
-import random
 from typing import Final
+
+from fakekube.base.chance import chance
 
 #: No vowels and no characters that look alike.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -14,7 +15,7 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 def random_string(length: int) -> str:
     """Returns `length` random characters of the alphabet."""
-    return "".join(random.choices(_ALPHABET, k=length))
+    return "".join(chance().choices(_ALPHABET, k=length))
 
 
 def safe_encode_string(text: str) -> str:

@@ -3,7 +3,8 @@
     GET, POST, DELETE clusters; GET, DELETE clusters/NAME
 
 The body of POST is {"name": "a", "from": {"snapshot": "s"} or {"cluster": "b"} or "fork" or null, "version": "1.36",
-"profile": "apiserver", "nodes": 1, "flags": {…}, "feature_gates": {…}, "load": "YAML text"}; all members are optional.
+"profile": "apiserver", "nodes": 1, "flags": {…}, "feature_gates": {…}, "seed": 7,
+"load": "YAML text"}; all members are optional.
 `"fork"` is a fork of the pool's own cluster.
 
 Invariant: a cluster is made as a whole, or not at all.
@@ -27,7 +28,7 @@ Answer = tuple[int, Any]
 Members = Mapping[str, Any]
 
 #: The members of a body that are arguments of `Cluster`, with their types.
-_OPTIONS: Final[Mapping[str, type]] = {"version": str, "profile": str, "nodes": int, "feature_gates": dict}
+_OPTIONS: Final[Mapping[str, type]] = {"version": str, "profile": str, "nodes": int, "feature_gates": dict, "seed": int}
 #: The members of a body.
 MEMBERS: Final = ("name", "from", "flags", "load", *_OPTIONS)
 _TYPE_NAMES: Final[Mapping[type, str]] = {str: "a string", int: "an integer", dict: "an object"}

@@ -194,7 +194,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "restart", powers.restart, {"cold": seconds}),
     Endpoint("POST", "outage", powers.outage, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "load", powers.apply_load, raw=True),
-    Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds")),
+    Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds", "normalised")),
     Endpoint("GET", "state", powers.save_state, parameters=("form", "history")),
     Endpoint("POST", "recording", recordings.start_recording, {"kinds": any_value, "namespace": text, "redact": any_value}),
     Endpoint("GET", "recording", recordings.get_recording),

@@ -282,8 +282,9 @@ def apply_load(cluster: Cluster, members: Members) -> Answer:
 
 def export(cluster: Cluster, members: Members) -> Answer:
     kinds = [kind for kind in members.get("kinds", "").split(",") if kind]
+    read = cluster.normalised if _flag(members.get("normalised", "false"), "normalised") else cluster.export
     try:
-        objects = cluster.export(namespace=members.get("namespace"), kinds=kinds)
+        objects = read(namespace=members.get("namespace"), kinds=kinds)
     except UnknownResource as problem:
         raise BadMembers(str(problem)) from None
     if members.get("format", "yaml") not in ("yaml", "json"):

@@ -14,7 +14,6 @@ pkg/registry/core/service/ipallocator (cidrallocator.go, ipallocator.go).
 from __future__ import annotations
 
 import ipaddress
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,6 +32,7 @@ from fakekube.apis.core.services.validation import cluster_ip_fields
 from fakekube.apis.networking.servicecidrs import parent_reference, service_ip_address
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation import ip as addresses
+from fakekube.base.chance import chance
 
 PORT_POOL = "nodeports"
 
@@ -468,6 +468,6 @@ def candidates(values: range, static: int) -> Iterator[int]:
     """Yields all values, the `static` lowest ones last; each part starts at a random value."""
     for part in (values[static:], values[:static]):
         if part:
-            start = random.randrange(len(part))
+            start = chance().randrange(len(part))
             yield from part[start:]
             yield from part[:start]

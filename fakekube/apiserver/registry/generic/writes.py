@@ -19,13 +19,10 @@ EnsureObjectNamespaceMatchesRequestNamespace), names/generate.go, and the metada
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from random import Random
-from struct import Struct
 from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document, keep_recent
@@ -37,6 +34,7 @@ from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.chance import random_uuid
 from fakekube.base.golang.rand import random_string
 from fakekube.base.golang.strconv import parse_uint
 from fakekube.base.golang.timestamps import print_time
@@ -45,23 +43,7 @@ from fakekube.store import Conflict, Record
 _SUFFIX_LENGTH = 5
 _PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
 
-#: Of its own, so that a test that seeds the generators of its process does not get the same UUIDs again.
-_RANDOM = Random()
-#: The bits of a UUID that are random, and those that say its version (4) and variant (RFC 9562).
-_RANDOM_BITS = (1 << 128) - 1 & ~(0xF << 76 | 0x3 << 62)
-_VERSION_BITS = 0x4 << 76 | 0x2 << 62
-_UUID_GROUPS = Struct("8s4s4s4s12s").unpack
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_RANDOM.seed)
-
 _WIPED = frozenset({"selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
-
-
-def random_uuid() -> str:
-    """Returns a UUID of version 4 (RFC 9562), as text."""
-    digits = b"%032x" % (_RANDOM.getrandbits(128) & _RANDOM_BITS | _VERSION_BITS)
-    return b"-".join(_UUID_GROUPS(digits)).decode()
 
 
 def wipe(metadata: dict[str, Any]) -> None:
