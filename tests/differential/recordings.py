@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
+from fakekube.base.clock import Clock
 from fakekube.cluster import TOKEN
 from tests.differential import certificates
 from tests.differential.client import Client, Exchange
@@ -102,6 +103,7 @@ class Recording:
             feature_gates=self.feature_gates,
             compaction_interval=self.compaction_interval,
             seed=zlib.crc32(self.name.encode()),  # an allocated address is not, by chance, one that the scenario sends itself
+            clock=Clock(),  # of real time, because of the certificates in scenarios
             **self.options,
         )
         cluster.clock.hold()
