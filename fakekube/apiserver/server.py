@@ -292,7 +292,7 @@ def base(
         if found is None:
             found = _fresh(emulation, config, ranges, seeded).fork()
             if prepare is not None or authority:
-                clock = Clock.at(SEEDED_START) if seeded else Clock()
+                clock = Clock.standing_at(SEEDED_START) if seeded else Clock()
                 fresh = Settings(emulation=emulation, runtime_config=config, service_ranges=ranges)
                 machinery = build(
                     clock=clock,

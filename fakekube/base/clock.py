@@ -98,7 +98,7 @@ class Clock:
         self._closed = False
 
     @classmethod
-    def at(cls, start: datetime) -> Clock:
+    def standing_at(cls, start: datetime) -> Clock:
         """Returns a clock that stands at a time of day until `begin`, `release` or `advance`, with `monotonic` from 0.
 
         A program that holds it before `begin` sees the same times in every run.
@@ -108,7 +108,7 @@ class Clock:
         return clock
 
     def begin(self) -> None:
-        """Lets a clock of `at` run, unless it has been held, released or advanced."""
+        """Lets a clock of `standing_at` run, unless it has been held, released or advanced."""
         if self._waits:
             self.release()
 

@@ -459,6 +459,12 @@ def _record(options: Options) -> int:
     return record(options)
 
 
+def _validate(options: Options) -> int:
+    from fakekube.cli.validate import validate
+
+    return validate(options)
+
+
 _COMMANDS = {
     "check": _check,
     "envtest": _envtest,
@@ -469,4 +475,5 @@ _COMMANDS = {
     "serve": _serve,
     "server": _server,
     "show": show,
+    "validate": _validate,
 }

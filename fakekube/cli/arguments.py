@@ -77,6 +77,10 @@ class Options:
     """Seconds."""
     expect: list[str] = field(default_factory=list)
     seed: int = 0
+    paths: list[Path] = field(default_factory=list)
+    """What `validate` reads."""
+    output_format: str = "text"
+    ignore_missing_schemas: bool = False
     report: Path | None = None
     trace: Path | None = None
     """Where `run` writes a trace file."""
@@ -170,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
             usage="fakekube check [options] -- COMMAND [ARGUMENT ...]",
         )
     )
+    _add_validate(commands.add_parser("validate", help="apply manifests with a dry run to a fresh cluster"))
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
     serve.add_argument(
@@ -254,13 +259,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--compaction-interval", type=_duration, metavar="5s", help="the interval between compactions of the history (5m)"
         )
-        command.add_argument(
-            "--kubernetes-version",
-            type=_minor,
-            dest="version",
-            metavar="1.35",
-            help=f"the Kubernetes minor to emulate, one of {', '.join(RELEASES)} ({DEFAULT})",
-        )
+        _add_version(command)
         command.add_argument(
             "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that differ from their defaults"
         )
@@ -314,6 +313,31 @@ def _parser() -> argparse.ArgumentParser:
         )
         _add_server_flags(command)
     return parser
+
+
+def _add_validate(validate: argparse.ArgumentParser) -> None:
+    validate.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with manifests")
+    _add_version(validate)
+    validate.add_argument(
+        "--output",
+        dest="output_format",
+        choices=("text", "json", "junit"),
+        help="lines FILE:LINE: KIND NAMESPACE/NAME: message, JSON, or JUnit's XML (text)",
+    )
+    validate.add_argument("--strict", action="store_true", default=None, help="warnings count as refusals")
+    validate.add_argument(
+        "--ignore-missing-schemas", action="store_true", default=None, help="skip kinds without a definition, and say so"
+    )
+
+
+def _add_version(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--kubernetes-version",
+        type=_minor,
+        dest="version",
+        metavar="1.35",
+        help=f"the Kubernetes minor to emulate, one of {', '.join(RELEASES)} ({DEFAULT})",
+    )
 
 
 def _add_export(export: argparse.ArgumentParser) -> None:

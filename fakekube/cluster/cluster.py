@@ -146,7 +146,7 @@ class Cluster(SeenCluster):
         )
         self._seed = seed
         chance = None if seed is None else Chance(seed)
-        clock = clock or (Clock() if seed is None else Clock.at(SEEDED_START))
+        clock = clock or (Clock() if seed is None else Clock.standing_at(SEEDED_START))
         serving = Serving(host, port, tls=tls, options=self._options.serving, clock=clock)
         components = Components(
             settings=settings,

@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import json
+from fakekube.base.objects import Object
 from fakekube.powers.export import NOT_EXPORTED
 
 if TYPE_CHECKING:
     from fakekube.controllers.client.client import RESTMapping
     from fakekube.powers.export import Reader
 
-
-Object = dict[str, Any]
 
 TIME: Final = "time"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")

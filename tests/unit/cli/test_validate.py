@@ -1,0 +1,146 @@
+"""`fakekube validate`: refusals with file and line, output formats, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from fakekube.cli import main
+from fakekube.cli.validate import split_documents
+
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets, singular: widget}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer, maximum: 10}}}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: names}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}
+  validations: [{expression: "object.metadata.name.startsWith(params.data.prefix)", message: wrong prefix}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: names}
+spec: {policyName: names, validationActions: [Deny], paramRef: {name: names, namespace: team, parameterNotFoundAction: Deny}}
+"""
+PARAMETER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: names, namespace: team}\ndata: {prefix: w-}\n"
+OBJECTS = """\
+# the widgets
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w-small, namespace: team}
+spec: {size: 3}
+---
+
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w-big, namespace: team}
+spec: {size: 300}
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: fine}
+- apiVersion: example.com/v1
+  kind: Widget
+  metadata: {name: other}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z" / "crd.yaml").write_text(CRD)
+    (tmp_path / "params.yml").write_text(PARAMETER)
+    (tmp_path / "widgets.yaml").write_text(OBJECTS)
+    (tmp_path / "notes.txt").write_text("no manifest")
+    return tmp_path
+
+
+def test_refusals_have_file_and_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(folder)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [f"{folder}/widgets.yaml:8", f"{folder}/widgets.yaml:19"]
+    assert "Widget team/w-big: " in lines[0] and "should be less than or equal to 10" in lines[0]
+    assert "Widget other: " in lines[1] and "wrong prefix" in lines[1]
+
+
+def test_valid_manifests_are_silent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(folder / "z"), str(folder / "params.yml")]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_json_and_junit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(folder), "--output", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["summary"] == {"valid": 6, "invalid": 2, "skipped": 0, "warnings": 0}
+    wrong = next(one for one in found["results"] if one["name"] == "w-big")
+    assert (wrong["line"], wrong["namespace"], wrong["status"], len(wrong["errors"])) == (8, "team", "invalid", 1)
+    assert main(["validate", str(folder), "--output", "junit"]) == 1
+    root = ElementTree.fromstring(capsys.readouterr().out)
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("8", "2", "0")
+    assert len(root.findall(".//failure")) == 2
+
+
+def test_unknown_kinds_are_errors_unless_they_are_ignored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "only.yaml"
+    path.write_text("apiVersion: foo.example/v1\nkind: Foo\nmetadata: {name: a}\n")
+    assert main(["validate", str(path)]) == 1
+    assert "Foo a: foo.example/v1 Foo is not known" in capsys.readouterr().out
+    assert main(["validate", str(path), "--ignore-missing-schemas"]) == 0
+    assert "Foo a: skipped: foo.example" in capsys.readouterr().out
+
+
+def test_warnings_count_with_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}\n"
+        "spec: {containers: [{name: c, image: nginx}]}\n"
+    )
+    assert main(["validate", str(path)]) == 0
+    assert "pod.yaml:1: Pod a: warning: " in capsys.readouterr().out
+    assert main(["validate", str(path), "--strict"]) == 1
+
+
+@pytest.mark.parametrize(("text", "line"), [("a: [1\n", 1), ("kind: A\napiVersion: v1\n---\nb: 1\n c: 2\n", 5)])
+def test_what_cannot_be_read_is_an_error_of_its_own(
+    tmp_path: Path, text: str, line: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    assert main(["validate", str(path)]) == 2
+    assert capsys.readouterr().out.startswith(f"{path}:{line}: not YAML")
+    assert main(["validate", str(tmp_path / "nothing.yaml")]) == 2
+
+
+def test_a_document_that_is_no_object_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("image: nginx\n")
+    assert main(["validate", str(path)]) == 1
+    assert "values.yaml:1: ? ?: not a Kubernetes object" in capsys.readouterr().out
+
+
+def test_documents_have_the_line_of_their_first_field() -> None:
+    assert list(split_documents("# one\n\na: 1\n---\n# two\n---\n  \nb: 2\n--- # three\nc: 3")) == [
+        (3, "a: 1\n"),
+        (8, "b: 2\n"),
+        (10, "c: 3"),
+    ]
