@@ -465,6 +465,12 @@ def _validate(options: Options) -> int:
     return validate(options)
 
 
+def _scenario(options: Options) -> int:
+    from fakekube.cli.scenario import run_scenario
+
+    return run_scenario(options)
+
+
 _COMMANDS = {
     "check": _check,
     "envtest": _envtest,
@@ -473,6 +479,7 @@ _COMMANDS = {
     "record": _record,
     "run": _run,
     "serve": _serve,
+    "scenario": _scenario,
     "server": _server,
     "show": show,
     "validate": _validate,

@@ -77,6 +77,8 @@ class Options:
     """Seconds."""
     expect: list[str] = field(default_factory=list)
     seed: int = 0
+    scenarios: list[str] = field(default_factory=list)
+    """The arguments of `scenario`."""
     paths: list[Path] = field(default_factory=list)
     """What `validate` reads."""
     output_format: str = "text"
@@ -175,6 +177,13 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     _add_validate(commands.add_parser("validate", help="apply manifests with a dry run to a fresh cluster"))
+    _add_scenario(
+        commands.add_parser(
+            "scenario",
+            help="serve a cluster with tasks to practise on",
+            usage="fakekube scenario FILE|NAME | list | test [FILE|NAME ...]",
+        )
+    )
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
     serve.add_argument(
@@ -328,6 +337,12 @@ def _add_validate(validate: argparse.ArgumentParser) -> None:
     validate.add_argument(
         "--ignore-missing-schemas", action="store_true", default=None, help="skip kinds without a definition, and say so"
     )
+
+
+def _add_scenario(scenario: argparse.ArgumentParser) -> None:
+    scenario.add_argument("scenarios", nargs="+", metavar="FILE|NAME", help="a file, or a name that `scenario list` prints")
+    scenario.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
+    scenario.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
 
 
 def _add_version(command: argparse.ArgumentParser) -> None:

@@ -105,13 +105,16 @@ def test_notice_says_what_every_data_file_was_made_from() -> None:
     assert all(list(data.glob(pattern)) for pattern in patterns)
     files = {path for path in (ROOT / "fakekube").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
     page = {path for path in files if path.is_relative_to(ROOT / "fakekube" / "page")}  # its manifest names what is of others
-    assert files - named - page == {ROOT / "fakekube" / "py.typed"}
+    scenarios = set((ROOT / "fakekube" / "cluster" / "scenarios" / "library").glob("*.yaml"))  # written for this project
+    assert files - named - page - scenarios == {ROOT / "fakekube" / "py.typed"}
 
 
 def test_dependencies_are_those_that_are_imported() -> None:
     imported = dict(_imports("fakekube"))
     optional = {
-        _import_name(name) for extra in ("clients", "descriptions") for name in _names(PROJECT["optional-dependencies"][extra])
+        _import_name(name)
+        for extra in ("clients", "descriptions", "snapshots")
+        for name in _names(PROJECT["optional-dependencies"][extra])
     }
     assert {_import_name(name) for name in _names(PROJECT["dependencies"])} == imported.keys() - optional
     assert _imports("conftest_plugin").keys() - {"pytest_html"} == {"pytest"}  # pytest-html is linked to, where it is installed

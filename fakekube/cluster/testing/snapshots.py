@@ -1,7 +1,7 @@
 """A serializer for syrupy: `assert fakekube == snapshot(extension_class=ManifestExtension)`.
 
 The snapshot is a YAML stream of the objects with stable names in the place of what differs by chance (`Cluster.normalised`). What
-is compared is a cluster, an object, or a list of objects. Needs the package syrupy.
+is compared is a cluster, an object, or a list of objects. Needs the package syrupy (`fakekube[snapshots]`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,132 @@
+"""Scenarios: the library, goals over objects and requests, budgets, and what a file may say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fakekube.cli import main
+from fakekube.cluster.scenarios.runner import play, play_solution
+from fakekube.cluster.scenarios.scenario import ScenarioError, find_scenario, library, read_scenario
+
+HEAD = "apiVersion: fakekube.dev/v1\nkind: Scenario\nmetadata: {name: own}\n"
+
+
+def scenario(spec: str) -> bytes:
+    return (HEAD + "spec:\n  profile: apiserver\n  title: own\n" + spec).encode()
+
+
+@pytest.mark.parametrize("name", library())
+def test_a_scenario_is_unsolved_at_first_and_its_solution_passes(name: str) -> None:
+    with play(find_scenario(name)) as game:
+        assert not game.judge()
+        assert game.data()["score"] == 0
+        result = play_solution(game)
+    assert result["passed"], result
+    assert (result["scenario"], result["score"]) == (name, 1)
+
+
+def test_the_library_has_fifteen_incidents_with_hints() -> None:
+    found = [find_scenario(name) for name in library()]
+    assert len(found) == 15
+    assert all(task.hints for one in found for task in one.tasks)
+
+
+TWO_TASKS = """\
+  load:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: "1"}}
+  tasks:
+  - title: changed
+    goal:
+      objects: [{resource: configmaps, namespace: default, name: a, cel: "object.data.x == '2'"}]
+      requests: [{where: {verb: delete, resource: configmaps}, none: true, text: nothing is deleted}]
+  - title: gone
+    goal: {objects: [{resource: configmaps, namespace: default, name: b, exists: true}]}
+"""
+
+
+def test_the_score_is_the_share_of_tasks_that_passed() -> None:
+    step = "  solution:\n  - patch: {resource: configmaps, namespace: default, name: a, patch: {data: {x: '2'}}}\n"
+    with play(read_scenario(scenario(TWO_TASKS + step), "a file")) as game:
+        result = play_solution(game)
+    assert (result["passed"], result["score"]) == (False, 0.5)
+    assert [task["passed"] for task in result["tasks"]] == [True, False]
+    assert result["tasks"][1]["failed"] == ["configmaps default b: there is no such object"]
+
+
+def test_a_request_that_must_not_be_fails_a_task_that_had_passed() -> None:
+    steps = (
+        "  solution:\n  - patch: {resource: configmaps, namespace: default, name: a, patch: {data: {x: '2'}}}\n"
+        "  - delete: {resource: configmaps, namespace: default, name: a}\n"
+    )
+    with play(read_scenario(scenario(TWO_TASKS + steps), "a file")) as game:
+        result = play_solution(game)
+    assert result["score"] == 0
+    assert result["tasks"][0]["failed"] == ["nothing is deleted: 1 requests, none is allowed"]
+
+
+def test_budgets_count_time_and_requests() -> None:
+    text = """\
+  tasks:
+  - title: late
+    goal: {objects: [{resource: configmaps, namespace: default, name: a, exists: true}]}
+    budget: {seconds: 10}
+  - title: many
+    goal: {objects: [{resource: configmaps, namespace: default, name: a, exists: true}]}
+    budget: {requests: 1}
+  solution:
+  - advance: 11
+  - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+"""
+    with play(read_scenario(scenario(text), "a file")) as game:
+        result = play_solution(game)
+    assert [task["failed"][0].partition(",")[2] for task in result["tasks"]] == [" the budget is 10", " the budget is 1"]
+
+
+def test_faults_are_armed_at_their_time() -> None:
+    text = """\
+  faults:
+  - {on: {verbs: create, resource: configmaps}, do: {status: {code: 503}}, at: 60}
+  tasks:
+  - title: never
+    goal: {objects: [{resource: configmaps, count: 9}]}
+"""
+    with play(read_scenario(scenario(text), "a file")) as game:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+        assert len(game.cluster.faults) == 0
+        game.cluster.create(body)
+        game.cluster.clock.advance(seconds=61)
+        assert [one["do"] for one in game.cluster.describe_faults()] == [{"status": {"code": 503}}]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("  tasks: []\n", "spec.tasks has no task"),
+        ("  task: []\n", "spec has an unknown member 'task'"),
+        ("  tasks: [{title: a, goal: {}}]\n", "neither objects nor requests"),
+        ("  tasks: [{title: a, goal: {objects: [{resource: pods}]}}]\n", "must have cel, exists or count"),
+        ("  tasks: [{title: a, goal: {objects: [{resource: pods, cel: 'object.('}]}}]\n", "cel: compilation failed"),
+        ("  tasks: [{goal: {objects: [{resource: pods, count: 1}]}}]\n", "'title' is missing"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {verbs: get}}]}}]\n", "unknown member 'verbs'"),
+    ],
+)
+def test_what_is_no_scenario_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ScenarioError, match="a file") as caught:
+        read_scenario(scenario(text), "a file")
+    assert problem in str(caught.value)
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenario", "list"]) == 0
+    assert "crash-loop " in capsys.readouterr().out
+    assert main(["scenario", "test", "rbac-denied"]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"] is True
+    path = tmp_path / "own.yaml"
+    path.write_bytes(scenario(TWO_TASKS))
+    assert main(["scenario", "test", str(path)]) == 1
+    assert json.loads(capsys.readouterr().out)["score"] == 0
+    assert main(["scenario", "nothing"]) == 2
+    assert "the library has crash-loop" in capsys.readouterr().err
