@@ -39,7 +39,7 @@ def converter(definition: Object, call: Call) -> Convert:
     spec = definition["spec"]
     versions = {f"{spec['group']}/{version['name']}" for version in spec["versions"]}
     conversion = spec.get("conversion") or {}
-    convert = _renamed
+    convert = _with_api_version
     if conversion.get("strategy") == "Webhook":
         convert = _Webhook(conversion["webhook"], call).convert
 
@@ -57,7 +57,7 @@ def _failure(problem: str) -> status.StatusError:
     return status.generic(500, "", problem)
 
 
-def _renamed(obj: Object, wanted: str) -> Object:
+def _with_api_version(obj: Object, wanted: str) -> Object:
     return {**obj, "apiVersion": wanted}
 
 
@@ -72,7 +72,7 @@ class _Webhook:
     def convert(self, obj: Object, wanted: str) -> Object:
         """See `Convert`."""
         if obj.keys() == {"apiVersion", "kind"}:
-            return _renamed(obj, wanted)
+            return _with_api_version(obj, wanted)
         group, _, version = obj["apiVersion"].rpartition("/")
         about = f"conversion webhook for {group}/{version}, Kind={obj['kind']}"
         found = self._converted(obj, wanted, about)

@@ -15,7 +15,7 @@ from fakekube.apiextensions.conversion import Convert, converter
 from fakekube.apiextensions.definition import conditions
 from fakekube.apiextensions.instances import objects, scale
 from fakekube.apiextensions.instances.pruned_and_defaulted import is_pruned_and_defaulted
-from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compiled
+from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compile_schema
 from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.model import Type
@@ -56,7 +56,7 @@ def _names(definition: Object) -> Mapping[str, Any]:
 def _version(definition: Object, entry: Entry) -> Version:
     spec, subresources = definition["spec"], entry.get("subresources") or {}
     said = (entry.get("schema") or {}).get("openAPIV3Schema")
-    schema = compiled(said) if said is not None else CompiledSchema({})
+    schema = compile_schema(said) if said is not None else CompiledSchema({})
     return Version(
         GVK(spec["group"], entry["name"], _names(definition)["kind"]),
         schema,
@@ -148,7 +148,7 @@ def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
 def _to_storage(storage: Version, convert: Convert, obj: Object) -> Object:
     """Converts an object of a version to the stored form. Raises StatusError 500 if it cannot be converted."""
     if obj.get("apiVersion") != storage.gvk.api_version:
-        obj, _ = objects.prune(storage.type, _converted(convert, obj, storage.gvk.api_version))
+        obj, _ = objects.prune(storage.type, _convert_stored(convert, obj, storage.gvk.api_version))
         objects.drop_nulls(storage.type, obj)
     kept: Object = objects.sorted_tree(obj)
     return kept
@@ -169,13 +169,13 @@ def _from_storage(version: Version, made: Mapping[str, Version], convert: Conver
         if not filled:
             return shown  # type: ignore[no-any-return]  # sorted as it was stored
     else:
-        shown, _ = objects.prune(version.type, _converted(convert, shown, version.gvk.api_version))
+        shown, _ = objects.prune(version.type, _convert_stored(convert, shown, version.gvk.api_version))
         objects.drop_nulls(version.type, shown)
     result: Object = objects.sorted_tree(shown)
     return result
 
 
-def _converted(convert: Convert, obj: Object, api_version: str) -> Object:
+def _convert_stored(convert: Convert, obj: Object, api_version: str) -> Object:
     """Converts an object that is read from or written to the storage, in which it has no revision."""
     metadata = obj["metadata"]
     if "resourceVersion" not in metadata:

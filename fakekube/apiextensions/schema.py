@@ -132,7 +132,7 @@ def schemas_in(schema: S | None) -> list[S]:
         here = waiting.pop()
         found.append(here)
         if not _HOLDERS.isdisjoint(here):
-            waiting += reversed(_below(here))
+            waiting += reversed(_child_schemas(here))
     return found
 
 
@@ -141,7 +141,7 @@ def has_rules(schema: Schema) -> bool:
     return any("x-kubernetes-validations" in part for part in schemas_in(schema))
 
 
-def _below(schema: Schema) -> list[Any]:
+def _child_schemas(schema: Schema) -> list[Any]:
     parts: list[Any] = []
     for name in _HOLDING:
         held = schema.get(name)

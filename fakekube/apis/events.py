@@ -109,7 +109,7 @@ def _reference(value: Any) -> Any:
     return to_internal("ObjectReference", value or {})
 
 
-def _related(value: Any) -> Any:
+def _related_reference(value: Any) -> Any:
     return None if value is None else _reference(value)
 
 
@@ -130,7 +130,7 @@ _IMMUTABLE: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("type", "type", _text),
     ("eventTime", "eventTime", lambda value: value),
     ("action", "action", _text),
-    ("related", "related", _related),
+    ("related", "related", _related_reference),
     ("reportingController", "reportingComponent", _text),
     ("reportingInstance", "reportingInstance", _text),
 )

@@ -80,7 +80,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
             *validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
             *FLOW_SCHEMA_SPEC.validate(spec, "spec"),
         ]
-        if name in MANDATORY and not same(spec, _fixed("flowschemas", name)):
+        if name in MANDATORY and not same(spec, _mandatory_spec("flowschemas", name)):
             shown = to_internal("FlowSchemaSpec", spec)
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
         return errors + _conditions(obj, obj)
@@ -107,12 +107,12 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
         if name == EXEMPT and not same({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
             text = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
             errors.append(invalid("spec", shown, text))
-        elif name in MANDATORY and name != EXEMPT and not same(spec, _fixed("prioritylevelconfigurations", name)):
+        elif name in MANDATORY and name != EXEMPT and not same(spec, _mandatory_spec("prioritylevelconfigurations", name)):
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
         return errors + _conditions(obj, obj)
 
 
-def _fixed(plural: str, name: str) -> Object:
+def _mandatory_spec(plural: str, name: str) -> Object:
     bootstrap = features.current().facts.bootstrap
     found: Object = next(o["spec"] for o in bootstrap[PATH + plural] if o["metadata"]["name"] == name)
     return found

@@ -257,7 +257,7 @@ def check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule],
 
 def may_escalate(context: WriteContext) -> bool:
     """Reports whether the user has the verb `escalate` on the role of this request, or is not checked at all."""
-    return MASTERS in context.groups or _may(context, "escalate", context.resource.plural, context.name)
+    return MASTERS in context.groups or _is_authorized(context, "escalate", context.resource.plural, context.name)
 
 
 def check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
@@ -269,7 +269,7 @@ def check_binding(context: WriteContext, obj: Object, old: Object | None) -> Non
     plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind)
     if plural is None:
         raise status.generic(500, "", f"unsupported role reference kind: {go_quote(kind)}")
-    if _may(context, "bind", plural, name, group=role.get("apiGroup", "")):
+    if _is_authorized(context, "bind", plural, name, group=role.get("apiGroup", "")):
         return
     found = context.services.get(GROUP, plural, context.namespace if kind == "Role" else "", name)
     if found is None:
@@ -286,7 +286,7 @@ def only_garbage_collection(obj: Object, old: Object) -> bool:
     return same({**obj, "metadata": meta}, {**old, "metadata": old_meta})
 
 
-def _may(context: WriteContext, verb: str, plural: str, name: str, group: str = GROUP) -> bool:
+def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, group: str = GROUP) -> bool:
     attributes = {"verb": verb, "group": group, "version": _ALL, "resource": plural, "name": name, "namespace": context.namespace}
     question = {"uid": context.uid, "extra": context.extra, "resourceAttributes": attributes}
     return context.services.authorize(context.user, context.groups, question)[0]
@@ -306,7 +306,7 @@ def _missing_rights(context: WriteContext, rules: Sequence[PolicyRule]) -> str:
     if not missing:
         return ""
     groups = " ".join(map(go_quote, context.groups))
-    descriptions = "\n".join(sorted({_described(rule) for rule in _compacted(missing)}))
+    descriptions = "\n".join(sorted({_format_rule(rule) for rule in _compact_rules(missing)}))
     text = (
         f"user {go_quote(context.user)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n"
         f"{descriptions}"
@@ -360,7 +360,7 @@ def _covers_url(owned: Sequence[str], url: str) -> bool:
     return any(own == url or (own.endswith(_ALL) and url.startswith(own.rstrip(_ALL))) for own in owned)
 
 
-def _compacted(parts: Sequence[PolicyRule]) -> list[PolicyRule]:
+def _compact_rules(parts: Sequence[PolicyRule]) -> list[PolicyRule]:
     """Merges rules about the same resource (and name); verbs keep their order."""
     simple: dict[tuple[str, ...], dict[str, Any]] = {}
     others = []
@@ -374,6 +374,6 @@ def _compacted(parts: Sequence[PolicyRule]) -> list[PolicyRule]:
     return [*others, *simple.values()]
 
 
-def _described(rule: PolicyRule) -> str:
+def _format_rule(rule: PolicyRule) -> str:
     parts = (f"{shown}:[{' '.join(map(go_quote, rule[field]))}]" for field, shown in _PARTS if rule.get(field))
     return f"{{{', '.join(parts)}}}"

@@ -66,7 +66,7 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
     conforming = _conforming(obj, now)
     if conforming is not None:
         return conforming
-    named = _named(obj, others, now)
+    named = _sync_names(obj, others, now)
     if named is not None:
         return named
     if is_ending(obj):
@@ -75,7 +75,7 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
             return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
         return None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
-        return _established(obj, now)
+        return _sync_established(obj, now)
     return None
 
 
@@ -89,7 +89,7 @@ def _conforming(obj: Object, now: str) -> Change | None:
     return partial(with_condition, type_=CONDITION, status=status, reason=reason, message=message, now=now)
 
 
-def _established(obj: Object, now: str) -> Change | None:
+def _sync_established(obj: Object, now: str) -> Change | None:
     """Sets Established once the names are accepted; an invalid CA bundle of a conversion webhook prevents it."""
     status, reason, message = "True", "InitialNamesAccepted", "the initial names have been accepted"
     if not has_valid_ca_bundle(obj["spec"]):
@@ -99,7 +99,7 @@ def _established(obj: Object, now: str) -> Change | None:
     return partial(with_condition, type_="Established", status=status, reason=reason, message=message, now=now)
 
 
-def ended(obj: Object, now: str) -> Object:
+def finalize(obj: Object, now: str) -> Object:
     """Returns the state of a terminating definition whose objects are deleted."""
     reason, message = "InstanceDeletionCompleted", "removed all instances"
     if not is_true(obj, "Established"):
@@ -121,7 +121,7 @@ def accepted_names(obj: Object) -> Names:
     return accepted
 
 
-def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
+def _sync_names(obj: Object, others: Iterable[Object], now: str) -> Change | None:
     """Accepts the names that are free; returns None if nothing changes."""
     wanted: Names = obj["spec"]["names"]
     if wanted == accepted_names(obj):
@@ -159,7 +159,7 @@ _REASONS = {
 
 def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
     """Returns the names that are free, the reason, and the message of the last conflict ("" if there is none)."""
-    taken = _taken(obj["spec"]["group"], others)
+    taken = _names_in_use(obj["spec"]["group"], others)
     wanted, accepted = obj["spec"]["names"], dict(accepted_names(obj))
     reason, message = "NoConflicts", ""
     for name, conflict in _REASONS.items():
@@ -195,7 +195,7 @@ def names_of(obj: Object) -> set[tuple[str, str]]:
     return {*(("resource", name) for name in resources if name), *(("kind", name) for name in kinds if name)}
 
 
-def _taken(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
+def _names_in_use(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
     return {name for other in others if other["spec"]["group"] == group for name in names_of(other)}
 
 
@@ -226,9 +226,9 @@ def approval_errors(definition: Definition, old: Definition | None) -> Iterator[
     if old is not None and _state(_annotation(old)) is state:
         return
     if state is _State.MISSING:
-        yield required(path, _explained(state, ""))
+        yield required(path, _explain_state(state, ""))
     elif state is _State.INVALID:
-        yield invalid(path, _annotation(definition), _explained(state, ""))
+        yield invalid(path, _annotation(definition), _explain_state(state, ""))
 
 
 def conformance(definition: Definition) -> tuple[str, str, str] | None:
@@ -237,7 +237,7 @@ def conformance(definition: Definition) -> tuple[str, str, str] | None:
         return None
     annotation = _annotation(definition)
     state = _state(annotation)
-    return (*state.value, _explained(state, annotation))
+    return (*state.value, _explain_state(state, annotation))
 
 
 def _is_protected(definition: Definition) -> bool:
@@ -261,7 +261,7 @@ def _state(annotation: str) -> _State:
     return _State.APPROVED if url.scheme and url.host else _State.INVALID
 
 
-def _explained(state: _State, annotation: str) -> str:
+def _explain_state(state: _State, annotation: str) -> str:
     return {
         _State.MISSING: f"{_WANTED}, see {_PROPOSAL}",
         _State.BYPASSED: f"not approved: {go_quote(annotation)}",

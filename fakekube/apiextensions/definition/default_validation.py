@@ -52,10 +52,10 @@ def _errors(schema: Schema, resource: Schema, surround: Surround, in_meta: bool,
         yield from _errors(schema["items"], resource, lambda item: surround([item]), in_meta, f"{path}.items")
     for name, below in sorted((schema.get("properties") or {}).items()):
         within = in_meta or (bool(schema.get(_EMBEDDED)) and name in _META_FIELDS)
-        yield from _errors(below, resource, _within(surround, name), within, f"{path}.properties[{name}]")
+        yield from _errors(below, resource, _surround_property(surround, name), within, f"{path}.properties[{name}]")
 
 
-def _within(surround: Surround, name: str) -> Surround:
+def _surround_property(surround: Surround, name: str) -> Surround:
     return lambda value: surround({name: value})
 
 

@@ -47,13 +47,13 @@ def _node_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldErro
     if values is not None and values is not True and properties:
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     inner = replace(where, root=False) if where.root else where
-    for below, part, inherited in _below(schema, inner, root=where.root):
+    for below, part, inherited in _child_schemas(schema, inner, root=where.root):
         yield from _node_errors(part, f"{path}.{below}", inherited)
     yield from extension_errors(schema, path)
     yield from rule_errors(schema, path)
 
 
-def _below(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, Schema, _Where]]:
+def _child_schemas(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, Schema, _Where]]:
     """Yields (path, schema, context) of the schemas directly in a schema."""
     values = schema.get("additionalProperties")
     if isinstance(values, dict):

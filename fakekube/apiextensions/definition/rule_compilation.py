@@ -33,7 +33,7 @@ _LARGEST: Final = (1 << 64) - 1
 
 def compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
     """Returns the compilation errors of the rules of a structural schema; `others` are its other errors."""
-    walk = _Walk(_ruled(schema), [error.path for error in others])
+    walk = _Walk(_find_nodes_with_rules(schema), [error.path for error in others])
     if not walk.ruled:
         return []
     root = _Node(schema, path, declaration(schema, root=True), 1)
@@ -44,13 +44,13 @@ def compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) 
 _INNER: Final = frozenset({"additionalProperties", "items", "properties"})
 
 
-def _ruled(schema: Schema) -> set[int]:
+def _find_nodes_with_rules(schema: Schema) -> set[int]:
     """The identities of the nodes with rules, and of those on the way to them."""
     found: set[int] = set()
     if not _INNER.isdisjoint(schema):
         for part in (schema.get("additionalProperties"), schema.get("items"), *(schema.get("properties") or {}).values()):
             if isinstance(part, dict):
-                found |= _ruled(part)
+                found |= _find_nodes_with_rules(part)
     if found or schema.get(_VALIDATIONS):
         found.add(id(schema))
     return found
@@ -128,9 +128,9 @@ def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[
         cost = min(result.rule_cost * values, _LARGEST)
         yield from _cost_errors(f"{place}.rule", "estimated rule cost", cost, total)
         if result.rule_problem:
-            yield invalid(f"{place}.rule", _printed(rule), result.rule_problem)
+            yield invalid(f"{place}.rule", _print_rule(rule), result.rule_problem)
         if result.message_problem:
-            yield invalid(f"{place}.messageExpression", _printed(rule), result.message_problem)
+            yield invalid(f"{place}.messageExpression", _print_rule(rule), result.message_problem)
         elif result.message_cost is not None:
             name = "estimated messageExpression cost"
             yield from _cost_errors(f"{place}.messageExpression", name, result.message_cost, total)
@@ -142,7 +142,7 @@ def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[
             yield invalid(f"{place}.optionalOldSelf", rule["optionalOldSelf"], said)
 
 
-def _printed(rule: Mapping[str, Any]) -> Any:
+def _print_rule(rule: Mapping[str, Any]) -> Any:
     """Returns a rule as Go prints the internal type."""
     return (internal_schema({_VALIDATIONS: [rule]}) or {})["XValidations"][0]
 
@@ -181,7 +181,7 @@ class _Walk:
     """The arguments that are the same at all nodes."""
 
     ruled: Set[int]
-    """The nodes to visit: see `_ruled`."""
+    """The nodes to visit: see `_find_nodes_with_rules`."""
     faults: Sequence[str]
     """The paths with other errors."""
     total: _Total = field(default_factory=_Total)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from fakekube.apiextensions.definition.default_validation import default_value_errors
 from fakekube.apiextensions.definition.keyword_validation import TYPES, extension_errors, keyword_errors, rule_errors
-from fakekube.apiextensions.definition.structural_validation import joined, logic_errors, structural_problem
+from fakekube.apiextensions.definition.structural_validation import junctor_schemas, logic_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema
 
 
@@ -114,7 +114,7 @@ def _default(schema: Schema, found: ValidSchema) -> bool:
 
 
 def _logic(schema: Schema, _found: ValidSchema) -> bool:
-    if any(structural_problem(part) or keyword_errors(part, "") for part in joined(schema)):
+    if any(structural_problem(part) or keyword_errors(part, "") for part in junctor_schemas(schema)):
         return False
     return not any(logic_errors(schema, ""))
 

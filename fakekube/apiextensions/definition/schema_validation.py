@@ -17,7 +17,7 @@ from fakekube.apiextensions.definition.keyword_validation import keyword_errors
 from fakekube.apiextensions.definition.schema_fast_check import check_schema
 from fakekube.apiextensions.definition.structural_validation import structural_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema, set_fields
-from fakekube.apiextensions.instances.schema_cache import cached
+from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.schema import has_rules
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
@@ -28,7 +28,7 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     errors = list(_root_errors(schema, path)) if has_status else []
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    if cached(schema) is not None:
+    if find_compiled(schema) is not None:
         return errors
     valid = check_schema(schema)
     if valid is not None:

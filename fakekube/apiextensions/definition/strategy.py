@@ -15,7 +15,7 @@ from typing import Any
 
 from fakekube.apiextensions.definition.conditions import FINALIZER, approval_errors, is_true
 from fakekube.apiextensions.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
-from fakekube.apiextensions.instances.schema_cache import cached
+from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.instances.validation import unrecognized_formats
 from fakekube.apiextensions.schema import schemas_in
 from fakekube.apimachinery.codecs.json import untyped
@@ -202,5 +202,5 @@ def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
-            known = cached(schema)
+            known = find_compiled(schema)
             yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)

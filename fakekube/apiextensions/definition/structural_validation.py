@@ -45,25 +45,25 @@ def structural_problem(schema: Schema) -> str:
     for name, shown in () if _UNSUPPORTED_NAMES.isdisjoint(schema) else _UNSUPPORTED:
         if schema.get(name) or (name == "additionalItems" and schema.get(name) is not None):
             return f"OpenAPIV3Schema '{shown}' is not supported"
-    for part in joined(schema):
+    for part in junctor_schemas(schema):
         if problem := structural_problem(part):
             return problem
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     if isinstance(schema.get("items"), list) and schema["items"]:
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-    parts = [schema.get("items"), *_sorted(schema.get("properties")), schema.get("additionalProperties")]
+    parts = [schema.get("items"), *_in_order_of_names(schema.get("properties")), schema.get("additionalProperties")]
     return next((found for part in parts if isinstance(part, dict) and (found := structural_problem(part))), "")
 
 
-def _sorted(parts: Mapping[str, Schema] | None) -> Sequence[Schema]:
+def _in_order_of_names(parts: Mapping[str, Schema] | None) -> Sequence[Schema]:
     return [parts[name] for name in sorted(parts)] if parts else ()
 
 
 _LOGIC = frozenset({"not", "allOf", "anyOf", "oneOf"})
 
 
-def joined(schema: Schema) -> Iterator[Schema]:
+def junctor_schemas(schema: Schema) -> Iterator[Schema]:
     """Returns the schemas in allOf, anyOf, oneOf and not of a schema."""
     if _LOGIC.isdisjoint(schema):
         return

@@ -53,11 +53,11 @@ Convert = Callable[[Any], Any]
 Fields = tuple[tuple[str, str, Any, Convert], ...]
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _each(convert: Convert) -> Convert:
+def _convert_each(convert: Convert) -> Convert:
     return lambda values: None if values is None else [convert(value) for value in values]
 
 
@@ -102,39 +102,39 @@ def _rule(value: Mapping[str, Any]) -> Any:
 
 
 def _documentation(value: Mapping[str, Any] | None) -> Any:
-    return _struct(value, (("Description", "description", "", _same), ("URL", "url", "", _same)))
+    return _struct(value, (("Description", "description", "", _identity), ("URL", "url", "", _identity)))
 
 
 #: (Go's name, name in JSON, zero value, how the value is printed), in the order of the type.
 _SCHEMA_FIELDS: Fields = (
-    ("ID", "id", "", _same),
-    ("Schema", "$schema", "", _same),
-    ("Ref", "$ref", None, _same),
-    ("Description", "description", "", _same),
-    ("Type", "type", "", _same),
-    ("Nullable", "nullable", False, _same),
-    ("Format", "format", "", _same),
-    ("Title", "title", "", _same),
-    ("Default", "default", None, _same),
-    ("Maximum", "maximum", None, _same),
-    ("ExclusiveMaximum", "exclusiveMaximum", False, _same),
-    ("Minimum", "minimum", None, _same),
-    ("ExclusiveMinimum", "exclusiveMinimum", False, _same),
-    ("MaxLength", "maxLength", None, _same),
-    ("MinLength", "minLength", None, _same),
-    ("Pattern", "pattern", "", _same),
-    ("MaxItems", "maxItems", None, _same),
-    ("MinItems", "minItems", None, _same),
-    ("UniqueItems", "uniqueItems", False, _same),
-    ("MultipleOf", "multipleOf", None, _same),
-    ("Enum", "enum", None, _same),
-    ("MaxProperties", "maxProperties", None, _same),
-    ("MinProperties", "minProperties", None, _same),
-    ("Required", "required", None, _same),
+    ("ID", "id", "", _identity),
+    ("Schema", "$schema", "", _identity),
+    ("Ref", "$ref", None, _identity),
+    ("Description", "description", "", _identity),
+    ("Type", "type", "", _identity),
+    ("Nullable", "nullable", False, _identity),
+    ("Format", "format", "", _identity),
+    ("Title", "title", "", _identity),
+    ("Default", "default", None, _identity),
+    ("Maximum", "maximum", None, _identity),
+    ("ExclusiveMaximum", "exclusiveMaximum", False, _identity),
+    ("Minimum", "minimum", None, _identity),
+    ("ExclusiveMinimum", "exclusiveMinimum", False, _identity),
+    ("MaxLength", "maxLength", None, _identity),
+    ("MinLength", "minLength", None, _identity),
+    ("Pattern", "pattern", "", _identity),
+    ("MaxItems", "maxItems", None, _identity),
+    ("MinItems", "minItems", None, _identity),
+    ("UniqueItems", "uniqueItems", False, _identity),
+    ("MultipleOf", "multipleOf", None, _identity),
+    ("Enum", "enum", None, _identity),
+    ("MaxProperties", "maxProperties", None, _identity),
+    ("MinProperties", "minProperties", None, _identity),
+    ("Required", "required", None, _identity),
     ("Items", "items", None, _items),
-    ("AllOf", "allOf", None, _each(internal_schema)),
-    ("OneOf", "oneOf", None, _each(internal_schema)),
-    ("AnyOf", "anyOf", None, _each(internal_schema)),
+    ("AllOf", "allOf", None, _convert_each(internal_schema)),
+    ("OneOf", "oneOf", None, _convert_each(internal_schema)),
+    ("AnyOf", "anyOf", None, _convert_each(internal_schema)),
     ("Not", "not", None, internal_schema),
     ("Properties", "properties", None, _values(internal_schema)),
     ("AdditionalProperties", "additionalProperties", None, _schema_or_bool),
@@ -143,52 +143,52 @@ _SCHEMA_FIELDS: Fields = (
     ("AdditionalItems", "additionalItems", None, _schema_or_bool),
     ("Definitions", "definitions", None, _values(internal_schema)),
     ("ExternalDocs", "externalDocs", None, _documentation),
-    ("Example", "example", None, _same),
-    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", None, _same),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", False, _same),
-    ("XIntOrString", "x-kubernetes-int-or-string", False, _same),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", None, _same),
-    ("XListType", "x-kubernetes-list-type", None, _same),
-    ("XMapType", "x-kubernetes-map-type", None, _same),
-    ("XValidations", "x-kubernetes-validations", None, _each(_rule)),
+    ("Example", "example", None, _identity),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", None, _identity),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", False, _identity),
+    ("XIntOrString", "x-kubernetes-int-or-string", False, _identity),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", None, _identity),
+    ("XListType", "x-kubernetes-list-type", None, _identity),
+    ("XMapType", "x-kubernetes-map-type", None, _identity),
+    ("XValidations", "x-kubernetes-validations", None, _convert_each(_rule)),
 )
 _RULE_FIELDS: Fields = (
-    ("Rule", "rule", "", _same),
-    ("Message", "message", "", _same),
-    ("MessageExpression", "messageExpression", "", _same),
-    ("Reason", "reason", None, _same),
-    ("FieldPath", "fieldPath", "", _same),
-    ("OptionalOldSelf", "optionalOldSelf", None, _same),
+    ("Rule", "rule", "", _identity),
+    ("Message", "message", "", _identity),
+    ("MessageExpression", "messageExpression", "", _identity),
+    ("Reason", "reason", None, _identity),
+    ("FieldPath", "fieldPath", "", _identity),
+    ("OptionalOldSelf", "optionalOldSelf", None, _identity),
 )
 _SCALE_FIELDS: Fields = (
-    ("SpecReplicasPath", "specReplicasPath", "", _same),
-    ("StatusReplicasPath", "statusReplicasPath", "", _same),
-    ("LabelSelectorPath", "labelSelectorPath", None, _same),
+    ("SpecReplicasPath", "specReplicasPath", "", _identity),
+    ("StatusReplicasPath", "statusReplicasPath", "", _identity),
+    ("LabelSelectorPath", "labelSelectorPath", None, _identity),
 )
 _SUBRESOURCE_FIELDS: Fields = (
-    ("Status", "status", None, _same),
+    ("Status", "status", None, _identity),
     ("Scale", "scale", None, lambda value: _struct(value, _SCALE_FIELDS)),
 )
 _COLUMN_FIELDS: Fields = (
-    ("Name", "name", "", _same),
-    ("Type", "type", "", _same),
-    ("Format", "format", "", _same),
-    ("Description", "description", "", _same),
-    ("Priority", "priority", 0, _same),
-    ("JSONPath", "jsonPath", "", _same),
+    ("Name", "name", "", _identity),
+    ("Type", "type", "", _identity),
+    ("Format", "format", "", _identity),
+    ("Description", "description", "", _identity),
+    ("Priority", "priority", 0, _identity),
+    ("JSONPath", "jsonPath", "", _identity),
 )
 _VALIDATION_FIELDS: Fields = (("OpenAPIV3Schema", "openAPIV3Schema", None, internal_schema),)
-_SELECTABLE_FIELDS: Fields = (("JSONPath", "jsonPath", "", _same),)
+_SELECTABLE_FIELDS: Fields = (("JSONPath", "jsonPath", "", _identity),)
 _VERSION_FIELDS: Fields = (
-    ("Name", "name", "", _same),
-    ("Served", "served", False, _same),
-    ("Storage", "storage", False, _same),
-    ("Deprecated", "deprecated", False, _same),
-    ("DeprecationWarning", "deprecationWarning", None, _same),
+    ("Name", "name", "", _identity),
+    ("Served", "served", False, _identity),
+    ("Storage", "storage", False, _identity),
+    ("Deprecated", "deprecated", False, _identity),
+    ("DeprecationWarning", "deprecationWarning", None, _identity),
     ("Schema", "schema", None, lambda value: _struct(value, _VALIDATION_FIELDS)),
     ("Subresources", "subresources", None, lambda value: _struct(value, _SUBRESOURCE_FIELDS)),
-    ("AdditionalPrinterColumns", "additionalPrinterColumns", None, _each(lambda value: _struct(value, _COLUMN_FIELDS))),
-    ("SelectableFields", "selectableFields", None, _each(lambda value: _struct(value, _SELECTABLE_FIELDS))),
+    ("AdditionalPrinterColumns", "additionalPrinterColumns", None, _convert_each(lambda value: _struct(value, _COLUMN_FIELDS))),
+    ("SelectableFields", "selectableFields", None, _convert_each(lambda value: _struct(value, _SELECTABLE_FIELDS))),
 )
 
 

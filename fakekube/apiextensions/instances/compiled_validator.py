@@ -23,11 +23,11 @@ _SAMPLES: Mapping[type, Any] = {str: "", int: 0, bool: True, list: [], dict: {}}
 """The Python types whose values either all have, or all do not have, a type of a schema."""
 
 
-def _yes(_value: Any) -> bool:
+def _accept(_value: Any) -> bool:
     return True
 
 
-def _no(_value: Any) -> bool:
+def _reject(_value: Any) -> bool:
     return False
 
 
@@ -38,17 +38,17 @@ def fits(schema: Schema) -> Fits:
 
 
 def _checks(schema: Schema) -> Mapping[type, Fits]:
-    """Returns the checks of a schema, by the Python type of the value; `_yes` need not be called."""
-    combined = _combined(schema)
+    """Returns the checks of a schema, by the Python type of the value; `_accept` need not be called."""
+    combined = _compile_junctors(schema)
     checks = {kind: _fits_kind(schema, kind) for kind in (*_SAMPLES, float)}
     if combined is not None:
-        checks = {kind: _both(check, combined) for kind, check in checks.items()}
+        checks = {kind: _conjunction(check, combined) for kind, check in checks.items()}
     return {**checks, type(None): _fits_kind(schema, type(None))}
 
 
-def _both(first: Fits, second: Fits) -> Fits:
-    if first is _yes or second is _yes:
-        return second if first is _yes else first
+def _conjunction(first: Fits, second: Fits) -> Fits:
+    if first is _accept or second is _accept:
+        return second if first is _accept else first
     return lambda value: first(value) and second(value)
 
 
@@ -56,10 +56,10 @@ def _fits_kind(schema: Schema, kind: type) -> Fits:
     """Returns the check of values of one Python type."""
     if kind is type(None):
         allowed = bool(schema.get("nullable")) or not types_of(schema)
-        return _yes if allowed and not schema.get("enum") else _no
+        return _accept if allowed and not schema.get("enum") else _reject
     if kind in _SAMPLES and type_errors(schema, _SAMPLES[kind], ""):
-        return _no
-    return _both(_of_kind(schema, kind) or _yes, _of_enum(schema) or _yes)
+        return _reject
+    return _conjunction(_of_kind(schema, kind) or _accept, _of_enum(schema) or _accept)
 
 
 def _of_kind(schema: Schema, kind: type) -> Fits | None:
@@ -82,8 +82,8 @@ def _of_text(schema: Schema) -> Fits:
     from fakekube.base.golang.regexp import matcher
 
     shortest, longest = schema.get("minLength") or 0, schema.get("maxLength")
-    matches = matcher(schema["pattern"]) if schema.get("pattern") else _yes
-    is_of_format: Callable[[str], bool] = FORMATS.get(schema.get("format", "").replace("-", ""), _yes)
+    matches = matcher(schema["pattern"]) if schema.get("pattern") else _accept
+    is_of_format: Callable[[str], bool] = FORMATS.get(schema.get("format", "").replace("-", ""), _accept)
 
     def check(value: str) -> bool:
         if len(value) < shortest or (longest is not None and len(value) > longest):
@@ -124,14 +124,14 @@ def _of_object(schema: Schema) -> Fits:
             checks = members.get(name, others)
             if checks is not None:
                 fits_item = checks[type(item)]
-                if fits_item is not _yes and not fits_item(item):
+                if fits_item is not _accept and not fits_item(item):
                     return False
         return True
 
     return check
 
 
-def _combined(schema: Schema) -> Fits | None:
+def _compile_junctors(schema: Schema) -> Fits | None:
     """Returns the check of allOf, anyOf, oneOf and not."""
     checks: list[Fits] = []
     if schema.get("anyOf"):

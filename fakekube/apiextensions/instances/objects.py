@@ -292,11 +292,11 @@ def embedded_errors(type_: Type, value: Any, path: str = "") -> Iterator[FieldEr
         if type_.embedded_resource:
             yield from _type_meta_errors(value, path)
             if "metadata" in value:
-                yield from _metadata_errors(value["metadata"], _below(path, "metadata"))
+                yield from _metadata_errors(value["metadata"], _child_path(path, "metadata"))
         fields = type_.fields if type_.shape is Shape.STRUCT else {}
         for name in sorted(value):
             if name in fields:
-                yield from embedded_errors(fields[name].type, value[name], _below(path, name))
+                yield from embedded_errors(fields[name].type, value[name], _child_path(path, name))
             elif type_.shape is Shape.MAP and type_.items is not None:
                 yield from embedded_errors(type_.items, value[name], f"{path}[{name}]")
     elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
@@ -308,16 +308,16 @@ def _is_embedded(type_: Type) -> bool:
     return type_.embedded_resource
 
 
-def _below(path: str, name: str) -> str:
+def _child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
 def _type_meta_errors(value: dict[str, Any], path: str) -> Iterator[FieldError]:
     checks = {"apiVersion": _version_problem, "kind": _kind_problem}
     detail = "" if from_minor(34) else "must not be empty"
-    yield from (field.required(_below(path, name), detail) for name in checks if name not in value)
+    yield from (field.required(_child_path(path, name), detail) for name in checks if name not in value)
     for name, problem_of in checks.items():
-        found, place = value.get(name), _below(path, name)
+        found, place = value.get(name), _child_path(path, name)
         if name in value and not isinstance(found, str):
             yield field.invalid(place, found, "must be a string")
         elif found == "":

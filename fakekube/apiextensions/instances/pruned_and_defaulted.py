@@ -65,17 +65,17 @@ def _struct(type_: Type) -> Check:
 
 def _list(type_: Type) -> Check:
     assert type_.items is not None
-    return _each(type_.items, list, lambda value: value)
+    return _compile_items(type_.items, list, lambda value: value)
 
 
 def _map(type_: Type) -> Check:
     assert type_.items is not None
     if type_.keywords.get("additionalProperties") is True:  # nothing is known about its values
-        return _each(Type(Shape.STRING), dict, dict.values)
-    return _each(type_.items, dict, dict.values)
+        return _compile_items(Type(Shape.STRING), dict, dict.values)
+    return _compile_items(type_.items, dict, dict.values)
 
 
-def _each(items: Type, kind: type, values_of: Callable[[Any], Any]) -> Check:
+def _compile_items(items: Type, kind: type, values_of: Callable[[Any], Any]) -> Check:
     below: Check | None = None
 
     def check(value: Any) -> bool:

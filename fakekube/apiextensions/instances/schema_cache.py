@@ -98,12 +98,12 @@ class _Cache:
 _cache = _Cache()
 
 
-def cached(schema: Schema) -> CompiledSchema | None:
+def find_compiled(schema: Schema) -> CompiledSchema | None:
     """Returns the cached schema if an equal one has been served in this process (and is therefore valid), else None."""
     return _cache.get(_text(schema))
 
 
-def compiled(schema: Schema) -> CompiledSchema:
+def compile_schema(schema: Schema) -> CompiledSchema:
     """Adds a served schema to the cache and returns it. The schema must not be changed any more."""
     text = _text(schema)
     found = _cache.get(text)

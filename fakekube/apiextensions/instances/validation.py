@@ -200,13 +200,13 @@ def _object_errors(schema: Schema, value: Mapping[str, Any], path: str, before: 
         for name in sorted(value.keys() - properties.keys()):
             yield from _errors(values, value[name], f"{path}.{name}", old.get(name, NONE_BEFORE))
     for name in sorted(value.keys() & properties.keys()):
-        yield from _errors(properties[name], value[name], _below(path, name), old.get(name, NONE_BEFORE))
+        yield from _errors(properties[name], value[name], _child_path(path, name), old.get(name, NONE_BEFORE))
     for name in schema.get("required") or ():
         if name not in value:
-            yield field.required(_below(path, name))
+            yield field.required(_child_path(path, name))
 
 
-def _below(path: str, name: str) -> str:
+def _child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
@@ -222,7 +222,7 @@ def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
             items = type_.items
             return [e for name in sorted(value) for e in list_errors(items, value[name], f"{path}[{name}]")]
         fields = type_.fields if type_.shape is Shape.STRUCT else {}
-        return [e for n in sorted(value) if n in fields for e in list_errors(fields[n].type, value[n], _below(path, n))]
+        return [e for n in sorted(value) if n in fields for e in list_errors(fields[n].type, value[n], _child_path(path, n))]
     if isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
         errors = _duplicates(type_, value, path)
         for index, item in enumerate(value):
@@ -248,14 +248,14 @@ def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
     errors = []
     for index, item in enumerate(value):
         identity = {key: item[key] for key in type_.list_map_keys if key in (item or ())} if is_map else item
-        known_as = _known_as(identity)
+        known_as = _hashable(identity)
         seen[known_as] = seen.get(known_as, 0) + 1
         if seen[known_as] == 2:
             errors.append(field.duplicate(f"{path}[{index}]", identity))
     return errors
 
 
-def _known_as(identity: Any) -> Any:
+def _hashable(identity: Any) -> Any:
     """Returns a hashable value that only equal items share; 1, 1.0 and true are different."""
     return repr(in_order(identity)) if isinstance(identity, dict | list) else (type(identity), identity)
 
@@ -419,7 +419,7 @@ def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
     types, format_ = types_of(schema), schema.get("format", "")
     if types == ("integer",):
         format_ = format_ if format_ in _INTEGERS else ""
-        fits = not (isinstance(value, float) and not value.is_integer()) and _written(value) in _INTEGERS[format_ or "int64"]
+        fits = not (isinstance(value, float) and not value.is_integer()) and _whole_number(value) in _INTEGERS[format_ or "int64"]
     elif types == ("number",) and format_ == "float":
         fits = abs(value) <= _LARGEST_FLOAT
     else:
@@ -430,7 +430,7 @@ def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
     return f"{what} value must be of type {types[0]} {named} in {path}"
 
 
-def _written(value: float) -> int:
+def _whole_number(value: float) -> int:
     """Returns the integer as Go prints a whole number: digits of a large float beyond its precision are zero."""
     return int(Decimal(repr(value)))
 

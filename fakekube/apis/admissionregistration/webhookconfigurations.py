@@ -62,12 +62,12 @@ def blank(text: str) -> bool:
 def rule_errors(rule: Object, path: str) -> list[FieldError]:
     """Validates a RuleWithOperations."""
     operations = rule.get("operations") or ()
-    errors = _listed(operations, f"{path}.operations", "operations")
+    errors = _validate_list_with_wildcard(operations, f"{path}.operations", "operations")
     for index, operation in enumerate(operations):
         errors += one_of(operation, f"{path}.operations[{index}]", OPERATIONS)
-    errors += _listed(rule.get("apiGroups") or (), f"{path}.apiGroups", "API groups")
+    errors += _validate_list_with_wildcard(rule.get("apiGroups") or (), f"{path}.apiGroups", "API groups")
     versions = rule.get("apiVersions") or ()
-    errors += _listed(versions, f"{path}.apiVersions", "API versions")
+    errors += _validate_list_with_wildcard(versions, f"{path}.apiVersions", "API versions")
     errors += [required(f"{path}.apiVersions[{index}]") for index, version in enumerate(versions) if not version]
     errors += _resources(rule.get("resources") or (), f"{path}.resources")
     if "scope" in rule:
@@ -75,7 +75,7 @@ def rule_errors(rule: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _listed(values: Sequence[str], path: str, what: str) -> list[FieldError]:
+def _validate_list_with_wildcard(values: Sequence[str], path: str, what: str) -> list[FieldError]:
     """Validates that a list has at least one item, and that "*" is the only one if present."""
     if not values:
         return [required(path)]

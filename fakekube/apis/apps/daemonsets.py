@@ -23,7 +23,7 @@ from fakekube.apis.validation.checks import (
     int_or_percent,
     number_of,
 )
-from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.apis.well_known import DEPRECATED_TEMPLATE_GENERATION
 from fakekube.base.golang.strconv import parse_int
 
@@ -105,7 +105,7 @@ def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
         text = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels, text))
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        errors.append(invalid("spec.selector", printed(selector), "empty selector is invalid for daemonset"))
+        errors.append(invalid("spec.selector", without_empty_fields(selector), "empty selector is invalid for daemonset"))
     errors += podtemplates.validate_template(template, "spec.template", options)
     errors += podtemplates.validate_always_restarts(template, "spec.template", "DaemonSet")
     errors += all_non_negative(spec, ("minReadySeconds",), "spec")

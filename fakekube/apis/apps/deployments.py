@@ -21,7 +21,7 @@ from fakekube.apis.validation.checks import (
     non_negative,
     number_of,
 )
-from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.strconv import parse_int
 
@@ -122,7 +122,7 @@ def validate_replicated(spec: Object, options: ValidationOptions) -> list[FieldE
         errors = podtemplates.validate_selector(selector, "spec.selector", "deployment")
     parsed = podtemplates.parsed_selector(selector)
     if parsed is None:
-        return [*errors, invalid("spec.selector", printed(selector), "invalid label selector")]
+        return [*errors, invalid("spec.selector", without_empty_fields(selector), "invalid label selector")]
     template, path = spec["template"], "spec.template"
     errors += podtemplates.validate_selector_matches(parsed, template, path)
     errors += podtemplates.validate_template(template, path, options)

@@ -27,7 +27,7 @@ from fakekube.apis.validation.checks import (
 )
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
 from fakekube.apis.validation.rules import Change, changes, from_minor, immutable
-from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import json_text
 
@@ -138,7 +138,7 @@ def _validate_spec(
         errors += podtemplates.validate_selector(selector, "spec.selector", "statefulset")
     parsed = podtemplates.parsed_selector(selector)
     if parsed is None:
-        errors.append(invalid("spec.selector", printed(selector), ""))
+        errors.append(invalid("spec.selector", without_empty_fields(selector), ""))
     else:
         template = _with_pod_fields(spec)
         errors += podtemplates.validate_selector_matches(parsed, template, "spec.template")

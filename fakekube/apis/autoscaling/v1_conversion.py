@@ -51,49 +51,49 @@ _SELECTOR = _Field("selector", ("metric", "selector"), dict)
 _METRIC_SELECTOR = _Field("metricSelector", ("metric", "selector"), dict)
 
 
-def _at(name: str, side: str, field: str, always: Any = None) -> _Field:
+def _target_field(name: str, side: str, field: str, always: Any = None) -> _Field:
     return _Field(name, (side, field), int if field == "averageUtilization" else str, always)
 
 
 #: Source → the fields of its spec in the order of v1.
 _SPECS: Mapping[str, Sequence[_Field]] = {
     "object": (
-        _TARGET, _METRIC_NAME, _at("targetValue", "target", "value", ZERO), _SELECTOR,
-        _at("averageValue", "target", "averageValue"),
+        _TARGET, _METRIC_NAME, _target_field("targetValue", "target", "value", ZERO), _SELECTOR,
+        _target_field("averageValue", "target", "averageValue"),
     ),
-    "pods": (_METRIC_NAME, _at("targetAverageValue", "target", "averageValue", ZERO), _SELECTOR),
+    "pods": (_METRIC_NAME, _target_field("targetAverageValue", "target", "averageValue", ZERO), _SELECTOR),
     "resource": (
-        _NAME, _at("targetAverageUtilization", "target", "averageUtilization"),
-        _at("targetAverageValue", "target", "averageValue"),
+        _NAME, _target_field("targetAverageUtilization", "target", "averageUtilization"),
+        _target_field("targetAverageValue", "target", "averageValue"),
     ),
     "containerResource": (
-        _NAME, _at("targetAverageUtilization", "target", "averageUtilization"),
-        _at("targetAverageValue", "target", "averageValue"), _CONTAINER,
+        _NAME, _target_field("targetAverageUtilization", "target", "averageUtilization"),
+        _target_field("targetAverageValue", "target", "averageValue"), _CONTAINER,
     ),
     "external": (
-        _METRIC_NAME, _METRIC_SELECTOR, _at("targetValue", "target", "value"),
-        _at("targetAverageValue", "target", "averageValue"),
+        _METRIC_NAME, _METRIC_SELECTOR, _target_field("targetValue", "target", "value"),
+        _target_field("targetAverageValue", "target", "averageValue"),
     ),
 }  # fmt: skip
 
 #: Source → the fields of its status in the order of v1.
 _STATUSES: Mapping[str, Sequence[_Field]] = {
     "object": (
-        _TARGET, _METRIC_NAME, _at("currentValue", "current", "value", ZERO), _SELECTOR,
-        _at("averageValue", "current", "averageValue"),
+        _TARGET, _METRIC_NAME, _target_field("currentValue", "current", "value", ZERO), _SELECTOR,
+        _target_field("averageValue", "current", "averageValue"),
     ),
-    "pods": (_METRIC_NAME, _at("currentAverageValue", "current", "averageValue", ZERO), _SELECTOR),
+    "pods": (_METRIC_NAME, _target_field("currentAverageValue", "current", "averageValue", ZERO), _SELECTOR),
     "resource": (
-        _NAME, _at("currentAverageUtilization", "current", "averageUtilization"),
-        _at("currentAverageValue", "current", "averageValue", ZERO),
+        _NAME, _target_field("currentAverageUtilization", "current", "averageUtilization"),
+        _target_field("currentAverageValue", "current", "averageValue", ZERO),
     ),
     "containerResource": (
-        _NAME, _at("currentAverageUtilization", "current", "averageUtilization"),
-        _at("currentAverageValue", "current", "averageValue", ZERO), _CONTAINER,
+        _NAME, _target_field("currentAverageUtilization", "current", "averageUtilization"),
+        _target_field("currentAverageValue", "current", "averageValue", ZERO), _CONTAINER,
     ),
     "external": (
-        _METRIC_NAME, _METRIC_SELECTOR, _at("currentValue", "current", "value", ZERO),
-        _at("currentAverageValue", "current", "averageValue"),
+        _METRIC_NAME, _METRIC_SELECTOR, _target_field("currentValue", "current", "value", ZERO),
+        _target_field("currentAverageValue", "current", "averageValue"),
     ),
 }  # fmt: skip
 
@@ -244,7 +244,7 @@ def to_storage(obj: Object) -> Object:
     if behavior:
         spec["behavior"] = behavior
     current = [] if used is None else [_cpu({"current": {"averageUtilization": used}})]
-    values = _from_annotation(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _observed))
+    values = _from_annotation(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _set_zero_value))
     status["currentMetrics"] = (current or None) if values is None else values
     conditions = _from_annotation(annotations, CONDITIONS, _conditions)
     if conditions is not None:
@@ -321,32 +321,32 @@ def _target_type(source: str, found: Object) -> None:
         target.setdefault("averageValue", ZERO)
 
 
-def _observed(source: str, found: Object) -> None:
+def _set_zero_value(source: str, found: Object) -> None:
     field = "value" if source in ("object", "external") else "averageValue"
     found.setdefault("current", {}).setdefault(field, ZERO)
 
 
 def _v2_behavior(found: Any) -> Object | None:
     """Converts the behavior to v2; Go matches names in any letter case."""
-    values = _lowered(found)
+    values = _with_lower_case_keys(found)
     rules = {name: _v2_rules(values[name.lower()]) for name in ("scaleUp", "scaleDown") if values.get(name.lower()) is not None}
     return rules or None
 
 
 def _v2_rules(found: Any) -> Object:
-    rules = _known(found, _RULES)
+    rules = _read_fields(found, _RULES)
     if "policies" in rules:
-        rules["policies"] = [_known(item, _POLICY) for item in rules["policies"]]
+        rules["policies"] = [_read_fields(item, _POLICY) for item in rules["policies"]]
     return rules
 
 
-def _known(found: Any, fields: Mapping[str, type]) -> Object:
-    values = _lowered(found)
+def _read_fields(found: Any, fields: Mapping[str, type]) -> Object:
+    values = _with_lower_case_keys(found)
     present = [(name, kind) for name, kind in fields.items() if values.get(name.lower()) is not None]
     return {name: _expect(values[name.lower()], kind) for name, kind in present}
 
 
-def _lowered(found: Any) -> Object:
+def _with_lower_case_keys(found: Any) -> Object:
     return {key.lower(): value for key, value in _expect(found, dict).items()}
 
 

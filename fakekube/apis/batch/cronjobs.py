@@ -24,7 +24,7 @@ from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation.checks import all_non_negative, required_one_of
-from fakekube.apis.validation.to_internal import printed
+from fakekube.apis.validation.to_internal import without_empty_fields
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import parse_duration
 
@@ -134,7 +134,7 @@ def _job_template(spec: Object, path: str, options: ValidationOptions) -> list[F
     """Validates the job template (ValidateJobTemplateSpec)."""
     errors = validate_job_spec(spec, path, options)
     if "selector" in spec:
-        errors.append(invalid(f"{path}.selector", printed(spec["selector"]), "`selector` will be auto-generated"))
+        errors.append(invalid(f"{path}.selector", without_empty_fields(spec["selector"]), "`selector` will be auto-generated"))
     if spec.get("manualSelector"):
         errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
     return errors
@@ -152,7 +152,7 @@ class _Bounds(NamedTuple):
     names: Mapping[str, int]
 
 
-def _named(names: str, first: int) -> Mapping[str, int]:
+def _number_names(names: str, first: int) -> Mapping[str, int]:
     return {name: number for number, name in enumerate(names.split(","), first)}
 
 
@@ -161,8 +161,8 @@ _FIELDS = (
     _Bounds(0, 59, {}),
     _Bounds(0, 23, {}),
     _Bounds(1, 31, {}),
-    _Bounds(1, 12, _named("jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec", 1)),
-    _Bounds(0, 6, _named("sun,mon,tue,wed,thu,fri,sat", 0)),
+    _Bounds(1, 12, _number_names("jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec", 1)),
+    _Bounds(0, 6, _number_names("sun,mon,tue,wed,thu,fri,sat", 0)),
 )
 
 _DESCRIPTORS = {

@@ -78,7 +78,7 @@ def _completion_mode(spec: Object, path: str) -> list[FieldError]:
     if mode not in (None, "NonIndexed", "Indexed"):
         errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
     if mode == "Indexed":
-        errors += _indexed(spec, path)
+        errors += _validate_indexed_job(spec, path)
     if mode in (None, "NonIndexed"):
         errors += [
             invalid(f"{path}.{field}", spec[field], "requires indexed completion mode")
@@ -88,7 +88,7 @@ def _completion_mode(spec: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _indexed(spec: Object, path: str) -> list[FieldError]:
+def _validate_indexed_job(spec: Object, path: str) -> list[FieldError]:
     completions, parallelism = spec.get("completions"), spec.get("parallelism", 0)
     failed = spec.get("maxFailedIndexes", 0)
     errors: list[FieldError] = []
@@ -312,16 +312,16 @@ def validate_status_update(job: Object, old: Object) -> list[FieldError]:
     """Validates an update of the status of a job; the spec is unchanged."""
     change = _Change(job, old)
     errors = all_non_negative(change.status, COUNTS, "status")
-    errors += _uncounted(change.status.get("uncountedTerminatedPods"))
+    errors += _validate_uncounted_pods(change.status.get("uncountedTerminatedPods"))
     errors += _conditions_and_times(change)
-    errors += _finished(change)
+    errors += _validate_finished_job(change)
     errors += _indexes(change)
     errors += _counts(change)
     errors += _success(change)
-    return errors + _kept(change)
+    return errors + _forbid_decrements(change)
 
 
-def _uncounted(pods: Part | None) -> list[FieldError]:
+def _validate_uncounted_pods(pods: Part | None) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for field in ("succeeded", "failed"):
@@ -368,7 +368,7 @@ def _conditions_and_times(change: _Change) -> list[FieldError]:
     return errors
 
 
-def _finished(change: _Change) -> list[FieldError]:
+def _validate_finished_job(change: _Change) -> list[FieldError]:
     """Validates the fields that a finished job must have, and those that it cannot have."""
     status, spec = change.status, change.spec
     if not change.finished:
@@ -442,7 +442,7 @@ def _success(change: _Change) -> list[FieldError]:
     return _of_conditions(*texts)
 
 
-def _kept(change: _Change) -> list[FieldError]:
+def _forbid_decrements(change: _Change) -> list[FieldError]:
     """Validates fields that cannot be decremented or removed."""
     status, old, spec = change.status, change.old, change.spec
     errors = _of_conditions(

@@ -18,7 +18,7 @@ from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteC
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.rules import from_minor
-from fakekube.apis.validation.to_internal import printed, to_internal
+from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
 
 _DOMAIN = "batch.kubernetes.io/"
@@ -163,7 +163,7 @@ def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
             errors.append(invalid(path, labels, f"must be '{value}'"))
     parsed = podtemplates.parsed_selector(spec["selector"])
     if parsed is not None and not parsed.matches(dict(wanted)):
-        errors.append(invalid("spec.selector", printed(spec["selector"]), "`selector` not auto-generated"))
+        errors.append(invalid("spec.selector", without_empty_fields(spec["selector"]), "`selector` not auto-generated"))
     return errors
 
 

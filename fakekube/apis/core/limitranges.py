@@ -95,7 +95,7 @@ def _limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:
     errors += _names(ratios, path, name_check)
     named = {**bounds, **defaults, **ratios}
     for name in {name: None for amounts in named.values() for name in amounts}:
-        errors += _together(name, {field: amounts.get(name) for field, amounts in named.items()}, path)
+        errors += _validate_quantities(name, {field: amounts.get(name) for field, amounts in named.items()}, path)
     return errors
 
 
@@ -117,7 +117,7 @@ ORDER = (
 )  # fmt: skip
 
 
-def _together(name: str, texts: Mapping[str, str | None], path: str) -> list[FieldError]:
+def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) -> list[FieldError]:
     """Validates the quantities of one resource against each other."""
     amounts = {field: quantity(text) for field, text in texts.items() if text is not None}
     errors = [

@@ -254,7 +254,7 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
     errors: list[FieldError] = []
     if not old_spec.get("volumeName") and spec.get("volumeName"):
         old_compared["volumeName"] = spec["volumeName"]
-    if _moved_from_annotation(spec, old_spec, annotations, old_annotations):
+    if _is_class_moved_from_annotation(spec, old_spec, annotations, old_annotations):
         compared.pop("storageClassName", None)
     else:
         errors += immutable_annotation(obj["metadata"], old["metadata"], BETA_STORAGE_CLASS_ANNOTATION, "metadata")
@@ -270,7 +270,7 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
     return errors + _changed_attributes_class(spec, old_spec, old.get("status") or {})
 
 
-def _moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> bool:
+def _is_class_moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> bool:
     """Reports whether the class moved from the annotation to the field."""
     named = old_annotations.get(BETA_STORAGE_CLASS_ANNOTATION)
     return (

@@ -230,13 +230,13 @@ _TOPOLOGY_LABELS = {
 
 def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
     """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
-    if new is not None and same_as(features.current().types.type_of(_AFFINITY), _renamed(new, old), old):
+    if new is not None and same_as(features.current().types.type_of(_AFFINITY), _with_deprecated_labels(new, old), old):
         return []
     shown = None if new is None else to_internal("VolumeNodeAffinity", new)
     return [invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")]
 
 
-def _renamed(new: Object, old: Object) -> Object:
+def _with_deprecated_labels(new: Object, old: Object) -> Object:
     """Returns the new affinity with deprecated labels where the old one has them."""
     terms = (new.get("required") or {}).get("nodeSelectorTerms") or []
     old_terms = (old.get("required") or {}).get("nodeSelectorTerms") or []

@@ -22,7 +22,7 @@ from fakekube.apis.disabled_fields import drop_disabled_pod_fields
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
-from fakekube.apis.validation.to_internal import printed
+from fakekube.apis.validation.to_internal import without_empty_fields
 
 
 class PodTemplateStrategy(Strategy):
@@ -122,7 +122,7 @@ def validate_selector(selector: Part | None, path: str, empty: str) -> list[Fiel
     """Validates a label selector that must not be empty; `empty` is the kind in the message."""
     errors = selectors.label_selector(selector, path)
     if not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions"):
-        errors.append(invalid(path, printed(selector), f"empty selector is invalid for {empty}"))
+        errors.append(invalid(path, without_empty_fields(selector), f"empty selector is invalid for {empty}"))
     return errors
 
 

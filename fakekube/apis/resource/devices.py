@@ -83,11 +83,11 @@ def each_of_map(
     return [
         error
         for name in sorted(items)
-        for error in (*key(name, path), *check(items[name], f"{path}[{_shortened(name, longest)}]"))
+        for error in (*key(name, path), *check(items[name], f"{path}[{_truncate(name, longest)}]"))
     ]
 
 
-def _shortened(name: str, longest: int) -> str:
+def _truncate(name: str, longest: int) -> str:
     if len(name) <= longest:
         return name
     kept = longest - len("...")

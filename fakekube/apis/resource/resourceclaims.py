@@ -76,7 +76,7 @@ class ResourceClaimStrategy(RevalidatingStrategy):
         return []
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _unchanged(obj, old, "ResourceClaimSpec")
+        return _validate_immutable_spec(obj, old, "ResourceClaimSpec")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -97,7 +97,7 @@ class ResourceClaimTemplateStrategy(RevalidatingStrategy):
         return _template(obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _unchanged(obj, old, "ResourceClaimTemplateSpec")
+        return _validate_immutable_spec(obj, old, "ResourceClaimTemplateSpec")
 
 
 class DeviceClassStrategy(RevalidatingStrategy):
@@ -128,7 +128,7 @@ def _default(spec: Object) -> None:
                     part["count"] = part.get("count") or 1
 
 
-def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
+def _validate_immutable_spec(obj: Object, old: Object, struct: str) -> list[FieldError]:
     spec = obj.get("spec") or {}
     type_ = features.current().types.type_of(f"k8s.io/api/resource/v1.{struct}")
     if same_as(type_, spec, old.get("spec")):
@@ -286,7 +286,7 @@ class _StatusStrategy(StatusStrategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
         status = obj.get("status") or {}
-        gone = _allocated(old.get("status") or {}) - _allocated(status)
+        gone = _allocated_identities(old.get("status") or {}) - _allocated_identities(status)
         kept = [device for device in status.get("devices") or () if _identity(device) not in gone]
         if kept:
             status["devices"] = kept
@@ -314,13 +314,13 @@ def _identity(device: Object) -> str:
     return "/".join(parts if parts[-1] else parts[:-1])
 
 
-def _shown(device: Object) -> dict[str, str]:
+def _device_id(device: Object) -> dict[str, str]:
     """Returns the identity of a device as messages show it."""
     names = {"Driver": "driver", "Pool": "pool", "Device": "device", "ShareID": "shareID"}
     return {name: device.get(field, "") for name, field in names.items()}
 
 
-def _allocated(status: Object) -> frozenset[str]:
+def _allocated_identities(status: Object) -> frozenset[str]:
     return frozenset(map(_identity, _results(status)))
 
 
@@ -331,10 +331,10 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
     errors += each_of_set(
         status.get("devices") or (),
         "status.devices",
-        partial(_device, _allocated(status)),
+        partial(_device, _allocated_identities(status)),
         _identity,
         most=UNLIMITED,
-        shown=_shown,
+        shown=_device_id,
     )
     allocation, earlier = status.get("allocation"), before.get("allocation")
     if reserved and allocation is None:
@@ -366,7 +366,7 @@ def _device(allocated: frozenset[str], device: Object, path: str) -> list[FieldE
     if "shareID" in device:
         errors += uid(device["shareID"], f"{path}.shareID")
     if _identity(device) not in allocated:
-        errors.append(invalid(path, _shown(device), "must be an allocated device in the claim"))
+        errors.append(invalid(path, _device_id(device), "must be an allocated device in the claim"))
     device_conditions = device.get("conditions") or ()
     if len(device_conditions) > CONDITIONS:
         errors.append(too_many(f"{path}.conditions", len(device_conditions), CONDITIONS))

@@ -22,7 +22,7 @@ from fakekube.apis.validation.checks import immutable_field, invalid_each, label
 from fakekube.apis.validation.resource_lists import non_negative_quantity
 from fakekube.apis.validation.rules import NEVER, by_minor, fits, from_minor, rules
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.to_internal import printed, same, same_as, to_internal
+from fakekube.apis.validation.to_internal import same, same_as, to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
 
 NODE_ID_LENGTH = 256
@@ -184,7 +184,7 @@ class CSIStorageCapacityStrategy(RevalidatingStrategy):
         topology, before = obj.get("nodeTopology"), old.get("nodeTopology")
         errors: list[FieldError] = []
         if (topology is None) != (before is None) or not same(topology, before):
-            errors.append(immutable("nodeTopology", printed(topology)))
+            errors.append(immutable("nodeTopology", without_empty_fields(topology)))
         name = obj.get("storageClassName", "")
         return errors + immutable_field(name, old.get("storageClassName", ""), "storageClassName")
 
@@ -233,7 +233,7 @@ class VolumeAttachmentStrategy(Strategy):
 def _attachment(obj: Object) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
     errors = csi_driver_name(spec.get("attacher", ""), "spec.attacher", unit="characters" if from_minor(37) else "bytes")
-    errors += _attached(spec.get("source") or {}, "spec.source")
+    errors += _validate_attachment_source(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
     if total_size(status.get("attachmentMetadata") or {}) > METADATA_SIZE:
@@ -246,7 +246,7 @@ def _attachment(obj: Object) -> list[FieldError]:
     return errors
 
 
-def _attached(source: Mapping[str, Any], path: str) -> list[FieldError]:
+def _validate_attachment_source(source: Mapping[str, Any], path: str) -> list[FieldError]:
     inline, name = source.get("inlineVolumeSpec"), source.get("persistentVolumeName")
     text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if inline is None and name is None:

@@ -17,7 +17,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
 from fakekube.apis.validation import names
-from fakekube.apis.validation.to_internal import printed, same
+from fakekube.apis.validation.to_internal import same, without_empty_fields
 from fakekube.base.golang.strings import bytes_of
 
 IntOrString = int | str
@@ -49,7 +49,7 @@ def within(value: int, path: str, minimum: int, maximum: int) -> list[FieldError
 
 def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
     """Validates that a field is unchanged; absent and empty are equal (see `semantic_equality`)."""
-    return [] if same(new, old) else [immutable(path, printed(new))]
+    return [] if same(new, old) else [immutable(path, without_empty_fields(new))]
 
 
 def immutable_annotation(new: Mapping[str, Any], old: Mapping[str, Any], key: str, path: str) -> list[FieldError]:

@@ -158,7 +158,7 @@ def ip(path: str, text: str) -> list[FieldError]:
     return [invalid(path, text, f"must be in canonical form ({go_quote(str(address))})")]
 
 
-def _refused() -> str:
+def _refusal_text() -> str:
     """Returns what warnings say of a value that only the lenient parser accepts."""
     return "is invalid" if features.current().minor >= 36 else "will be considered invalid in a future Kubernetes release"
 
@@ -170,7 +170,7 @@ def ip_warnings(path: str, text: str) -> list[str]:
         return []
     if exact is None or _is_mapped(exact):
         better = go_quote(str(lenient))
-        return [f"{path}: non-standard IP address {go_quote(text)} {_refused()}: use {better}"]
+        return [f"{path}: non-standard IP address {go_quote(text)} {_refusal_text()}: use {better}"]
     if exact.version == 6 and str(exact) != text:
         better = go_quote(str(exact))
         return [f"{path}: IPv6 address {go_quote(text)} should be in RFC 5952 canonical format ({better})"]
@@ -226,7 +226,7 @@ def cidr_warnings(path: str, text: str) -> list[str]:
         warnings.append(f"{path}: CIDR value {quoted} is ambiguous in this context {hint}")
     exact = _strict_cidr(text)
     if exact is None or _is_mapped(exact[0]):
-        warnings.append(f"{path}: non-standard CIDR value {quoted} {_refused()}: use {better}")
+        warnings.append(f"{path}: non-standard CIDR value {quoted} {_refusal_text()}: use {better}")
     elif not warnings and exact[0].version == 6 and f"{exact[0]}/{exact[1]}" != text:
         warnings.append(f"{path}: IPv6 CIDR value {quoted} should be in RFC 5952 canonical format ({better})")
     return warnings

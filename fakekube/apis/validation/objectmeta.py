@@ -384,13 +384,13 @@ def _read(text: str, root: _Field) -> Any:
 def _value(value: Any, field: _Field, where: str) -> Any:
     """Converts one value, or all items of a list; `where` is the name of the place in messages."""
     if value is None or not field.many:
-        return _one(value, field, where)
+        return _read_value(value, field, where)
     if not isinstance(value, list):
         raise _mismatch(value, where, f"[]{field.go_type}")
-    return [_one(item, field, where) for item in value]
+    return [_read_value(item, field, where) for item in value]
 
 
-def _one(value: Any, field: _Field, where: str) -> Any:
+def _read_value(value: Any, field: _Field, where: str) -> Any:
     holds = field.holds
     if value is None:
         return {} if isinstance(holds, Mapping) else None

@@ -22,7 +22,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors import field as errors
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.validation import names
-from fakekube.apis.validation.to_internal import printed, same
+from fakekube.apis.validation.to_internal import same, without_empty_fields
 
 Run = Callable[[Any, str], list[FieldError]]
 """(value or None, path) → errors."""
@@ -221,12 +221,12 @@ def _never(_value: Any, _path: str) -> list[FieldError]:
 
 def needed(text: str = "") -> Check:
     """The field must be set, and not empty."""
-    return Check(_told("required", text), lambda value, path: [] if value else [errors.required(path, text)])
+    return Check(_describe("required", text), lambda value, path: [] if value else [errors.required(path, text)])
 
 
 def set_(text: str = "") -> Check:
     """The field must be set; it may be empty."""
-    return Check(_told("required", text), lambda value, path: [errors.required(path, text)] if value is None else [])
+    return Check(_describe("required", text), lambda value, path: [errors.required(path, text)] if value is None else [])
 
 
 def then(first: Check, *others: Check) -> Check:
@@ -331,7 +331,7 @@ def fits(limit: int, told: int | None = None, *, unit: str = "bytes") -> Check:
 
 def forbids(text: str = "") -> Check:
     """The field must not be set."""
-    return Check(_told("forbidden", text), lambda value, path: [] if value is None else [errors.forbidden(path, text)])
+    return Check(_describe("forbidden", text), lambda value, path: [] if value is None else [errors.forbidden(path, text)])
 
 
 def says(words: str, broken: Callable[[Any], bool], text: str, *, absent: Any = None) -> Check:
@@ -344,14 +344,14 @@ def says(words: str, broken: Callable[[Any], bool], text: str, *, absent: Any = 
     return Check(words, run)
 
 
-def _told(words: str, text: str) -> str:
+def _describe(words: str, text: str) -> str:
     return f"{words} ({text})" if text else words
 
 
 # ---------------------------------------------------------------- checks of changes
 
 
-def immutable(shown: Callable[[Any], Any] = printed, text: str = errors.IMMUTABLE) -> ChangeCheck:
+def immutable(shown: Callable[[Any], Any] = without_empty_fields, text: str = errors.IMMUTABLE) -> ChangeCheck:
     """The field cannot change; the error shows what `shown` makes of the new value."""
 
     def run(new: Any, old: Any, path: str) -> list[FieldError]:

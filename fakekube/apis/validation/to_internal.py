@@ -45,12 +45,12 @@ def to_internal(struct: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_members(struct, _as_held(struct, value)))
 
 
-def printed(value: Any) -> Any:
+def without_empty_fields(value: Any) -> Any:
     """Returns the JSON of a v1 struct, without empty fields."""
     if isinstance(value, dict):
-        kept = {name: printed(member) for name, member in value.items()}
+        kept = {name: without_empty_fields(member) for name, member in value.items()}
         return {name: member for name, member in kept.items() if member not in ({}, [], None)}
-    return [printed(item) for item in value] if isinstance(value, list) else value
+    return [without_empty_fields(item) for item in value] if isinstance(value, list) else value
 
 
 def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -73,20 +73,20 @@ def _members(struct: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
     lowered = {name.lower(): member for name, member in value.items()}
     for field in _fields(struct):
         if field.struct == "ObjectMeta":
-            yield from printed(value.get("metadata") or {}).items()
+            yield from without_empty_fields(value.get("metadata") or {}).items()
         elif field.kind == "+":
             yield from _members(field.struct, value)
         else:
-            yield field.name, _converted(field, lowered.get(field.json_name, _ZERO[field.kind]))
+            yield field.name, _convert_field(field, lowered.get(field.json_name, _ZERO[field.kind]))
 
 
-def _converted(field: _Field, value: Any) -> Any:
+def _convert_field(field: _Field, value: Any) -> Any:
     if field.kind == "{":
         return value
     if field.kind == "*" and isinstance(value, dict):
         return dict(sorted(value.items()))
     if not field.struct or value is None:
-        return printed(value) if isinstance(value, dict) else value
+        return without_empty_fields(value) if isinstance(value, dict) else value
     if isinstance(value, list):
         return [to_internal(field.struct, item) for item in value]
     return to_internal(field.struct, value)

@@ -280,10 +280,10 @@ class CustomResourceDefinitionController(ControlLoop):
             return
         if self._terminating.pop(name, None):
             bucket.unsubscribe(self._instances_changed)
-        if conditions.is_released(conditions.ended(obj, self._now())):
+        if conditions.is_released(conditions.finalize(obj, self._now())):
             self._services.remove(API_EXTENSIONS, PLURAL, "", name)
         else:
-            self._write(name, obj, partial(conditions.ended, now=self._now()))
+            self._write(name, obj, partial(conditions.finalize, now=self._now()))
 
     def _instances_changed(self) -> None:
         with self._working:

@@ -92,7 +92,7 @@ def sources(items: Sequence[Part], path: str) -> list[FieldError]:
             errors += invalid_each(f"{path}[{index}].prefix", prefix, names.relaxed_environment_name(prefix))
         found = [name for name in ("configMapRef", "secretRef") if name in item]
         for name in found:
-            errors += _named(item[name], f"{path}[{index}].{name}.name")
+            errors += _validate_reference_name(item[name], f"{path}[{index}].{name}.name")
         if not found:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(found) > 1:
@@ -100,7 +100,7 @@ def sources(items: Sequence[Part], path: str) -> list[FieldError]:
     return errors
 
 
-def _named(reference: Part, path: str) -> list[FieldError]:
+def _validate_reference_name(reference: Part, path: str) -> list[FieldError]:
     name = reference.get("name", "")
     return invalid_each(path, name, names.dns_subdomain(name, True)) if name else [required(path)]
 
@@ -117,7 +117,7 @@ def object_field(reference: Part, path: str, allowed: Collection[str]) -> list[F
         return [invalid(f"{path}.fieldPath", field, text)]
     base, subscript = split_subscript(field)
     if subscript is not None:
-        return _subscripted(field, base, subscript, path)
+        return _validate_subscript(field, base, subscript, path)
     if field == "spec.host":
         field = "spec.nodeName"
     if field not in KNOWN_FIELDS:
@@ -134,7 +134,7 @@ def split_subscript(field: str) -> tuple[str, str | None]:
     return field, None
 
 
-def _subscripted(field: str, base: str, subscript: str, path: str) -> list[FieldError]:
+def _validate_subscript(field: str, base: str, subscript: str, path: str) -> list[FieldError]:
     if base == "metadata.annotations":
         subscript = subscript.lower()
     elif base != "metadata.labels":

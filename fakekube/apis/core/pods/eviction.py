@@ -156,7 +156,7 @@ def _check_and_decrement(context: WriteContext, budget_name: str, pod_name: str,
 
     def decrement(budget: Object) -> Object:
         _check_budget(budget)
-        return _decremented(budget, pod_name, now)
+        return _decrement_budget(budget, pod_name, now)
 
     if dry_run:
         budget = context.services.get(POLICY, BUDGETS, context.namespace, budget_name)
@@ -206,7 +206,7 @@ def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:
     return f"{no} ({reason}): {message}" if known else no
 
 
-def _decremented(budget: Object, pod_name: str, now: datetime) -> Object:
+def _decrement_budget(budget: Object, pod_name: str, now: datetime) -> Object:
     state = dict(budget["status"])
     state["disruptionsAllowed"] -= 1
     stamp = print_time(now)

@@ -153,13 +153,16 @@ def with_allocated_resources(pod: Object) -> Object:
 
 def _with_allocated(container: Object, status: Object, refused: bool) -> Object:
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
-    resources = {side: _most({} if refused else _of(container, side), _of(status, side)) for side in ("requests", "limits")}
-    resources["requests"] = _most(resources["requests"], amounts(status.get("allocatedResources")))
+    resources = {
+        side: _larger_amounts({} if refused else _amounts_of(container, side), _amounts_of(status, side))
+        for side in ("requests", "limits")
+    }
+    resources["requests"] = _larger_amounts(resources["requests"], amounts(status.get("allocatedResources")))
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 
 
 def _total(pod: Object, side: str, *, overhead: bool) -> Amounts:
-    whole = _of(pod["spec"], side)
+    whole = _amounts_of(pod["spec"], side)
     return {
         **container_sums(pod["spec"], side),
         **{name: amount for name, amount in whole.items() if _is_pod_level(name, overhead)},
@@ -170,7 +173,7 @@ def _is_pod_level(name: str, huge_pages: bool) -> bool:
     return name in POD_LEVEL or (huge_pages and name.startswith("hugepages-"))
 
 
-def _of(container: Object, side: str) -> Amounts:
+def _amounts_of(container: Object, side: str) -> Amounts:
     return amounts((container.get("resources") or {}).get(side))
 
 
@@ -178,7 +181,7 @@ def _add_requests(left: Amounts, right: Amounts) -> Amounts:
     return {**left, **{name: left[name] + amount if name in left else amount for name, amount in right.items()}}
 
 
-def _most(left: Amounts, right: Amounts) -> Amounts:
+def _larger_amounts(left: Amounts, right: Amounts) -> Amounts:
     return {**left, **{n: amount for n, amount in right.items() if n not in left or amount > left[n]}}
 
 

@@ -113,7 +113,7 @@ _HOST_NAMES = (("hostname", names.dns_label), ("subdomain", names.dns_label))
 _CLASS_NAMES = (("priorityClassName", names.dns_subdomain),)
 
 
-def _named(spec: Part, fields: Sequence[tuple[str, Any]], path: str) -> list[FieldError]:
+def _validate_names(spec: Part, fields: Sequence[tuple[str, Any]], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, check in fields:
         value = spec.get(field)
@@ -125,17 +125,17 @@ def _named(spec: Part, fields: Sequence[tuple[str, Any]], path: str) -> list[Fie
 
 
 def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
-    errors = _named(spec, _NAMES, path)
+    errors = _validate_names(spec, _NAMES, path)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
         details = names.in_range(deadline, 1, MAX_INT32)
         errors += invalid_each(f"{path}.activeDeadlineSeconds", deadline, details)
-    errors += _named(spec, _HOST_NAMES, path)
+    errors += _validate_names(spec, _HOST_NAMES, path)
     if "tolerations" in spec:
         errors += tolerations(spec["tolerations"], f"{path}.tolerations", allow_comparisons=options.comparing_tolerations)
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         errors += _host_alias(alias, f"{path}.hostAliases[{index}]")
-    errors += _named(spec, _CLASS_NAMES, path)
+    errors += _validate_names(spec, _CLASS_NAMES, path)
     runtime_class = spec.get("runtimeClassName")
     if runtime_class is not None:
         errors += invalid_each(f"{path}.runtimeClassName", runtime_class, names.dns_subdomain(runtime_class))

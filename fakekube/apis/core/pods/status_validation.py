@@ -85,18 +85,18 @@ def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
             ("initContainerStatuses", spec.get("initContainers") or ()),
         ):
             by_name = {container.get("name", ""): container for container in reversed(containers)}
-            for index, name, ended in _revived(status.get(field) or (), before.get(field) or (), once=True):
+            for index, name, ended in _find_restarts(status.get(field) or (), before.get(field) or (), once=True):
                 container = by_name.get(name)
                 if container is None or not _should_restart(container, spec, ended.get("exitCode", 0)):
                     errors.append(forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED))
     field = "ephemeralContainerStatuses"
     return errors + [
         forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED)
-        for index, _, _ in _revived(status.get(field) or (), before.get(field) or (), once=False)
+        for index, _, _ in _find_restarts(status.get(field) or (), before.get(field) or (), once=False)
     ]
 
 
-def _revived(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tuple[int, str, Part]]:
+def _find_restarts(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tuple[int, str, Part]]:
     """Returns containers that were terminated and no longer are: index, name, and the old terminated state."""
     found = []
     for index, before in enumerate(old):
@@ -240,7 +240,7 @@ def _containers(status: Part, spec: Part) -> list[FieldError]:
                 errors.append(forbidden(where, "must not be specified in container status"))
             elif allocated:
                 named = [c for c in spec.get(containers) or () if c.get("name") == item.get("name")]
-                errors += _allocated(allocated, named[0] if named else None, where)
+                errors += _validate_allocated_resources_status(allocated, named[0] if named else None, where)
     return errors
 
 
@@ -260,7 +260,7 @@ def _user(user: Part, system: str, path: str) -> list[FieldError]:
     return LINUX_USER.validate(user, path)
 
 
-def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
+def _validate_allocated_resources_status(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
     """Validates allocatedResourcesStatus (validateContainerStatusAllocatedResourcesStatus)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):

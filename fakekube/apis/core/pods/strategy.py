@@ -315,11 +315,11 @@ class EphemeralContainersStrategy(Strategy):
         sent = {item.get("name"): item for item in obj["spec"].get("ephemeralContainers") or ()}
         for container in before:
             name = container.get("name")
-            errors += _unchanged(container, stored.get(name), sent.get(name))
+            errors += _validate_ephemeral_container_update(container, stored.get(name), sent.get(name))
         return errors
 
 
-def _unchanged(old: Object, stored: Object | None, sent: Object | None) -> list[FieldError]:
+def _validate_ephemeral_container_update(old: Object, stored: Object | None, sent: Object | None) -> list[FieldError]:
     """Validates that an ephemeral container is neither removed nor changed; `sent` is shown, `stored` is compared."""
     path, name = "spec.ephemeralContainers", old.get("name", "")
     if stored is None or sent is None:
@@ -377,7 +377,7 @@ def bind(context: WriteContext, name: str, body: Object) -> Object:
     def assign(pod: Object) -> Object:
         _check_preconditions(context, pod, meta)
         _check_unbound(pod)
-        return _assigned(context, pod, body)
+        return _assign_pod(context, pod, body)
 
     if context.dry_run:
         assign(_pod(context, name))
@@ -419,18 +419,18 @@ def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -
 def _check_unbound(pod: Object) -> None:
     name, spec = pod["metadata"]["name"], pod["spec"]
     if "deletionTimestamp" in pod["metadata"]:
-        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise _binding_conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
-        raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+        raise _binding_conflict(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
     if spec.get("schedulingGates"):
-        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def _refused(name: str, problem: str) -> StatusError:
+def _binding_conflict(name: str, problem: str) -> StatusError:
     return status.conflict("", "pods/binding", name, problem)
 
 
-def _assigned(context: WriteContext, pod: Object, body: Object) -> Object:
+def _assign_pod(context: WriteContext, pod: Object, body: Object) -> Object:
     """Returns the pod with the node, and with the labels and annotations of the binding."""
     sent = body.get("metadata") or {}
     meta = dict(pod["metadata"])

@@ -63,7 +63,7 @@ def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, store
     if (old.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
         _put_back(munged, old, "terminationGracePeriodSeconds")
     if old.get("schedulingGates"):
-        errors += _narrowed(munged, old)
+        errors += _validate_gated_pod_update(munged, old)
     if munged != old and stored(munged) != old:
         text = f"pod updates may not change fields other than {','.join(UPDATABLE)}"
         errors.append(forbidden("spec", f"{text}\n{diff('PodSpec', old, munged)}"))
@@ -142,7 +142,7 @@ def _with_image(container: Spec, image: str | None) -> Spec:
     return {**container, "image": image} if image else {k: v for k, v in container.items() if k != "image"}
 
 
-def _narrowed(munged: Spec, old: Spec) -> list[FieldError]:
+def _validate_gated_pod_update(munged: Spec, old: Spec) -> list[FieldError]:
     """Validates that the update of a gated pod only narrows its node selection; restores mutable fields."""
     errors: list[FieldError] = []
     wanted, before = munged.get("nodeSelector") or {}, old.get("nodeSelector") or {}
@@ -220,11 +220,11 @@ def keep_all_but_resources(new: Part, old: Part) -> None:
     _move(kept, spec, "resources")
     for field in fields:
         if spec.get(field):
-            kept[field] = _resized(spec[field], before[field])
+            kept[field] = _with_old_resources(spec[field], before[field])
     new["spec"] = kept
 
 
-def _resized(containers: Sequence[Part], before: Sequence[Part]) -> Sequence[Part]:
+def _with_old_resources(containers: Sequence[Part], before: Sequence[Part]) -> Sequence[Part]:
     if any(new.get("name") != old.get("name") for new, old in zip(containers, before, strict=True)):
         return containers
     merged = [dict(old) for old in before]
@@ -276,7 +276,9 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
         return errors + disorder
     for field in ("initContainers", "containers"):
         for index, (item, old_item) in enumerate(_pairs(spec, before, field)):
-            errors += _removed(item.get("resources"), old_item.get("resources"), f"spec.{field}[{index}].resources", "resource ")
+            errors += _forbid_removal(
+                item.get("resources"), old_item.get("resources"), f"spec.{field}[{index}].resources", "resource "
+            )
     errors += _only_compute(spec, before, left)
     if not errors and left != before:
         errors.append(forbidden("spec", ONLY_COMPUTE))
@@ -304,7 +306,7 @@ def _validate_pod_level_resize(spec: Part, before: Part, left: Part) -> list[Fie
     new, old = spec.get("resources"), before.get("resources")
     if new is None:
         return [forbidden("spec.resources", "pod-level resources cannot be removed")]
-    errors = _removed(new, old, "spec.resources", "pod-level resource ") if old is not None else []
+    errors = _forbid_removal(new, old, "spec.resources", "pod-level resource ") if old is not None else []
     claims = {"claims": new["claims"]} if new.get("claims") else {}
     restored = {**claims, **_restored_resources(new, old)}
     if old is None and not any(restored.values()):
@@ -316,7 +318,7 @@ def _validate_pod_level_resize(spec: Part, before: Part, left: Part) -> list[Fie
     return errors
 
 
-def _removed(new: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
+def _forbid_removal(new: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
     """Validates that no quantity is removed."""
     return [
         forbidden(f"{path}.{side}", f"{what}{side} cannot be removed")
@@ -370,7 +372,7 @@ def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
             if _comparable(munged) != _comparable(old):
                 errors.append(_immutable(field, index))
             if field == "initContainers" and item != old and not is_sidecar(item):
-                errors += _restarted(munged, index)
+                errors += _forbid_restart_policy(munged, index)
         if restored:
             left[field] = restored
     return errors
@@ -388,7 +390,7 @@ def _immutable(field: str, index: int) -> FieldError:
     return forbidden(f"spec.initContainers[{index}]", text)
 
 
-def _restarted(container: Part, index: int) -> list[FieldError]:
+def _forbid_restart_policy(container: Part, index: int) -> list[FieldError]:
     text = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
     return [
         forbidden(f"spec.initContainers[{index}]", text)

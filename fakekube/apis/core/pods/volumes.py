@@ -277,7 +277,7 @@ def _image(source: Part, path: str, volume_context: VolumeContext) -> list[Field
     return errors + pull_policy(source.get("pullPolicy", ""), f"{path}.pullPolicy")
 
 
-def _projected(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
+def _validate_projected_source(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
     return projected_volume(source, path, allow_token_paths=volume_context.options.token_paths)
 
 
@@ -316,7 +316,7 @@ SOURCES: Mapping[str, _Source] = {
     "portworxVolume": _Source(needs("volumeID")),
     "azureDisk": _Source(azure_disk),
     "storageos": _Source(storage_os),
-    "projected": _Source(_projected, takes_context=True),
+    "projected": _Source(_validate_projected_source, takes_context=True),
     "scaleIO": _Source(needs("gateway", "system", "volumeName")),
     "csi": _Source(_csi),
     "ephemeral": _Source(_ephemeral, takes_context=True),
@@ -448,7 +448,7 @@ def projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False
     return errors
 
 
-def _free(target: str, taken: set[str], shown: str, path: str) -> list[FieldError]:
+def _check_unique(target: str, taken: set[str], shown: str, path: str) -> list[FieldError]:
     """Validates that no two files of a volume have the same path."""
     if not target:
         return []
@@ -463,7 +463,7 @@ def _object(source: Part, taken: set[str], volume_path: str, path: str) -> list[
     errors = [] if name else [required(f"{path}.name")]
     for index, item in enumerate(source.get("items") or ()):
         errors += key_to_path(item, f"{path}.items[{index}]")
-        errors += _free(item.get("path", ""), taken, name, volume_path)
+        errors += _check_unique(item.get("path", ""), taken, name, volume_path)
     return errors
 
 
@@ -471,7 +471,7 @@ def _downward(source: Part, taken: set[str], volume_path: str, path: str) -> lis
     errors: list[FieldError] = []
     for item in source.get("items") or ():
         target = item.get("path", "")
-        errors += downward_file(item, path) + _free(target, taken, target, volume_path)
+        errors += downward_file(item, path) + _check_unique(target, taken, target, volume_path)
     return errors
 
 
@@ -504,7 +504,7 @@ def _trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) ->
     if not target:
         errors.append(required(f"{path}.path"))
     errors += non_reserved(target, f"{path}.path")
-    return errors + _free(target, taken, target, volume_path)
+    return errors + _check_unique(target, taken, target, volume_path)
 
 
 def _signer_of(bundle: str) -> str:
@@ -535,7 +535,7 @@ def _pod_certificate(source: Part, taken: set[str], volume_path: str, path: str)
             errors.append(invalid(where, seconds, f"if provided, maxExpirationSeconds must be <= {longest}"))
     given = [field for field in ("credentialBundlePath", "keyPath", "certificateChainPath") if source.get(field)]
     for field in given:
-        errors += non_reserved(source[field], f"{path}.{field}") + _free(source[field], taken, source[field], volume_path)
+        errors += non_reserved(source[field], f"{path}.{field}") + _check_unique(source[field], taken, source[field], volume_path)
     if not given:
         errors.append(required(path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"))
     return errors

@@ -71,10 +71,10 @@ def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
     if "volumes" in spec:
         texts += _volumes(spec["volumes"], path)
         texts += _overlapping_paths(spec["volumes"])
-    texts += _repeated(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
+    texts += _warn_of_duplicates(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
     secrets = spec.get("imagePullSecrets") or ()
     if secrets:
-        texts += _repeated(secrets, "name", f"{path}.imagePullSecrets")
+        texts += _warn_of_duplicates(secrets, "name", f"{path}.imagePullSecrets")
         texts += [
             f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
             for index, secret in enumerate(secrets)
@@ -137,7 +137,7 @@ def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
     return texts
 
 
-def _repeated(items: Sequence[Part], field: str, path: str) -> list[str]:
+def _warn_of_duplicates(items: Sequence[Part], field: str, path: str) -> list[str]:
     seen: set[str] = set()
     texts = []
     for index, item in enumerate(items):
@@ -310,7 +310,7 @@ def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
                 overlaps = _overlaps(files)
                 texts += [f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps]
         if "projected" in volume:
-            texts += _projected(volume["projected"], name)
+            texts += _warn_of_overlapping_paths(volume["projected"], name)
     return texts
 
 
@@ -321,7 +321,7 @@ _DESCRIBED: Mapping[str, Callable[[Part], str]] = {
 }
 
 
-def _projected(volume: Part, name: str) -> list[str]:
+def _warn_of_overlapping_paths(volume: Part, name: str) -> list[str]:
     texts = []
     files: list[_File] = []
     for source in volume.get("sources") or ():

@@ -107,7 +107,7 @@ class Allocation:
         if errors:
             raise self._invalid(errors)
         if not selectorless:
-            errors = self._unconfigured()
+            errors = self._validate_configured_families()
             if errors:
                 raise self._invalid(errors)
         families = spec.get("ipFamilies") or [self._ranges.families[0]]
@@ -124,8 +124,8 @@ class Allocation:
             and new.get("type") == old.get("type") != EXTERNAL_NAME
             and new.get("ipFamilyPolicy") == PREFER_DUAL_STACK
             and old.get("ipFamilyPolicy") in (None, PREFER_DUAL_STACK)
-            and _same(new, old, "clusterIPs")
-            and _same(new, old, "ipFamilies")
+            and _is_same_field(new, old, "clusterIPs")
+            and _is_same_field(new, old, "ipFamilies")
         )
 
     def _narrow(self) -> list[FieldError]:
@@ -176,7 +176,7 @@ class Allocation:
             spec["ipFamilies"] = families
         return errors
 
-    def _unconfigured(self) -> list[FieldError]:
+    def _validate_configured_families(self) -> list[FieldError]:
         spec = self._spec
         errors: list[FieldError] = []
         if spec["ipFamilyPolicy"] == REQUIRE_DUAL_STACK and len(self._ranges.families) < 2:
@@ -345,7 +345,7 @@ def _release(context: WriteContext, ips: Sequence[str], ports: Sequence[int]) ->
         context.services.release(PORT_POOL, str(number))
 
 
-def _same(new: Object, old: Object, field: str) -> bool:
+def _is_same_field(new: Object, old: Object, field: str) -> bool:
     return (new.get(field) or []) == (old.get(field) or [])
 
 

@@ -167,7 +167,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
         warnings += addresses.ip_warnings(f"spec.externalIPs[{index}]", ip)
     if external_ips and not headless and kind != EXTERNAL_NAME and from_minor(36):
         warnings.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
-    return warnings + _load_balancer_warnings(spec) + _mismatched(spec)
+    return warnings + _load_balancer_warnings(spec) + _warn_of_ignored_fields(spec)
 
 
 def _load_balancer_warnings(spec: Object) -> list[str]:
@@ -179,7 +179,7 @@ def _load_balancer_warnings(spec: Object) -> list[str]:
     return warnings
 
 
-def _mismatched(spec: Object) -> list[str]:
+def _warn_of_ignored_fields(spec: Object) -> list[str]:
     """Returns warnings about fields that the type ignores, and about deprecated ones."""
     warnings: list[str] = []
     external_name = spec.get("type") == EXTERNAL_NAME

@@ -356,7 +356,7 @@ def changed_cluster_ips(spec: Object, old_spec: Object) -> list[FieldError]:
         return [invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset")]
     errors = [_set_once("clusterIPs", 0, new)] if old and new[0] != old[0] else []
     if len(old) > len(new) == 1:
-        errors += _released("clusterIP", spec)
+        errors += _validate_released_address("clusterIP", spec)
     return errors
 
 
@@ -371,7 +371,7 @@ def changed_families(spec: Object, old_spec: Object) -> list[FieldError]:
     if new and old and new[0] != old[0]:
         errors.append(_set_once("ipFamilies", 0, ips))
     if len(old) > len(new) == 1:
-        errors += _released("ipFamily", spec)
+        errors += _validate_released_address("ipFamily", spec)
     return errors
 
 
@@ -379,7 +379,7 @@ def _set_once(field: str, index: int, value: Any) -> FieldError:
     return invalid(f"spec.{field}[{index}]", value, SET_ONCE)
 
 
-def _released(what: str, spec: Object) -> list[FieldError]:
+def _validate_released_address(what: str, spec: Object) -> list[FieldError]:
     """Returns an error about a removed secondary address unless ipFamilyPolicy is SingleStack."""
     policy = spec.get("ipFamilyPolicy")
     if policy == "SingleStack":

@@ -83,16 +83,16 @@ def test_terminating_definition_is_released() -> None:
     )
     assert conditions.is_ending(dying)
     assert not conditions.is_released(dying)
-    ended = conditions.ended(dying, LATER)
+    ended = conditions.finalize(dying, LATER)
     assert condition_states(ended)["Terminating"] == ("False", "InstanceDeletionCompleted")
     assert ended["metadata"]["finalizers"] == ["other"]
     assert not conditions.is_ending(ended)
-    alone = conditions.ended({**dying, "metadata": {**dying["metadata"], "finalizers": [conditions.FINALIZER]}}, LATER)
+    alone = conditions.finalize({**dying, "metadata": {**dying["metadata"], "finalizers": [conditions.FINALIZER]}}, LATER)
     assert conditions.is_released(alone)
 
 
 def test_never_established_definition_terminates() -> None:
-    assert condition_states(conditions.ended(definition(), NOW))["Terminating"] == ("False", "NeverEstablished")
+    assert condition_states(conditions.finalize(definition(), NOW))["Terminating"] == ("False", "NeverEstablished")
 
 
 def test_is_same_serving_ignores_metadata_changes() -> None:

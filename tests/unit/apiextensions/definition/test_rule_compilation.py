@@ -95,3 +95,17 @@ def test_rules_on_untyped_values_are_rejected() -> None:
 def test_defaults_must_satisfy_the_rules(rule: Any, message: str) -> None:
     found = [error.message for error in default_errors(obj(a=ruled({**STRING, "default": "x"}, rule)), "")]
     assert found == ([message] if message else [])
+
+
+def test_the_number_of_values_is_that_of_all_lists_around_them() -> None:
+    """A rule of the items of a list within a list of at most ten runs at most a hundred times, which is cheap."""
+    inner = ruled({"type": "string", "maxLength": 10}, "self.contains('x')")
+    lists = {"type": "array", "maxItems": 10, "items": {"type": "array", "maxItems": 10, "items": inner}}
+    assert compilation_errors({"type": "object", "properties": {"lists": lists}}, "", []) == []
+
+
+def test_the_number_of_values_of_a_list_without_a_limit_is_not_known() -> None:
+    inner = ruled({"type": "string", "maxLength": 100000}, "self.matches('^x*$')")
+    lists = {"type": "array", "items": {"type": "array", "maxItems": 10, "items": inner}}
+    errors = compilation_errors({"type": "object", "properties": {"lists": lists}}, "", [])
+    assert [error.path for error in errors][:1] == [".properties[lists].items.items.x-kubernetes-validations[0].rule"]

@@ -11,7 +11,7 @@ import pytest
 
 from fakekube import ApiError, Cluster
 from fakekube.apiextensions.instances import schema_cache
-from fakekube.apiextensions.instances.schema_cache import cached, compiled
+from fakekube.apiextensions.instances.schema_cache import compile_schema, find_compiled
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -34,21 +34,21 @@ def definition(openapi: dict[str, Any]) -> dict[str, Any]:
 def test_equal_schemas_are_compiled_once() -> None:
     one = schema()
     other = {**one, "properties": dict(one["properties"])}
-    assert cached(one) is None
-    assert compiled(one) is compiled(other)
-    assert cached(other) is compiled(one)
-    assert compiled(one) is not compiled({**one, "nullable": True})
-    assert compiled({**one, "maximum": 1}) is not compiled({**one, "maximum": True})
+    assert find_compiled(one) is None
+    assert compile_schema(one) is compile_schema(other)
+    assert find_compiled(other) is compile_schema(one)
+    assert compile_schema(one) is not compile_schema({**one, "nullable": True})
+    assert compile_schema({**one, "maximum": 1}) is not compile_schema({**one, "maximum": True})
 
 
 def test_least_recently_used_schemas_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other, third = (schema() for _ in range(3))
     monkeypatch.setattr(schema_cache, "_cache", schema_cache._Cache())
-    compiled(one)
+    compile_schema(one)
     monkeypatch.setattr(schema_cache, "_MAXIMUM_SIZE", int(schema_cache._cache._size * 2.5))
     for each in (other, one, third):
-        compiled(each)
-    assert [cached(each) is not None for each in (one, other, third)] == [True, False, True]
+        compile_schema(each)
+    assert [find_compiled(each) is not None for each in (one, other, third)] == [True, False, True]
 
 
 def test_cached_schema_is_accepted_in_another_cluster() -> None:

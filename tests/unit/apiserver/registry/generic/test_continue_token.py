@@ -52,6 +52,10 @@ def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
             "json: cannot unmarshal string into Go struct field continueToken.rv of type int64",
         ),
         (token([]), "json: cannot unmarshal array into Go value of type storage.continueToken"),
+        ("YWJjZ", "illegal base64 data at input byte 4"),
+        ("Y", "illegal base64 data at input byte 0"),
+        ("YW+j", "illegal base64 data at input byte 2"),
+        ("IA", "unexpected end of JSON input"),
     ],
 )
 def test_invalid_continue_tokens_are_rejected_with_400(bad: str, words: str) -> None:
