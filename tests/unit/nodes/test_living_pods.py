@@ -202,9 +202,8 @@ def test_a_running_pod_is_resized(cluster: Cluster) -> None:
     run(cluster, obj)
     containers = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
     path = "/api/v1/namespaces/default/pods/p/resize"
-    cluster._client.call(
-        "PATCH", path, {"spec": {"containers": containers}}, content_type="application/strategic-merge-patch+json"
-    )
+    strategic = {"Content-Type": "application/strategic-merge-patch+json"}
+    assert cluster.request("PATCH", path, {"spec": {"containers": containers}}, headers=strategic).status == 200
     cluster.settle()
     (told,) = status(cluster, "p")["containerStatuses"]
     assert (told["allocatedResources"], told["resources"]) == ({"cpu": "2"}, {"requests": {"cpu": "2"}})

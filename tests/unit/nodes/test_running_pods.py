@@ -71,7 +71,9 @@ def test_a_resize_that_fits_is_actuated(cluster: Cluster, told: bool) -> None:
 
 def resize(cluster: Cluster, cpu: str, name: str = "p") -> None:
     wanted = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
-    cluster._client.strategic_patch("pods", name, wanted, subresource="resize")
+    strategic = {"Content-Type": "application/strategic-merge-patch+json"}
+    answer = cluster.request("PATCH", f"/api/v1/namespaces/default/pods/{name}/resize", wanted, headers=strategic)
+    assert answer.status == 200, answer.text
     cluster.settle()
 
 

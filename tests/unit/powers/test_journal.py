@@ -51,8 +51,7 @@ def test_a_refused_request_has_no_change(cluster: Cluster) -> None:
 def test_a_deletecollection_has_several_direct_changes(cluster: Cluster) -> None:
     for name in "abc":
         cluster.create(config_map(name))
-    client = cluster._client
-    client.call("DELETE", "/api/v1/namespaces/default/configmaps")
+    cluster.call("DELETE", "/api/v1/namespaces/default/configmaps")
     request = columns(cluster.rows.requests())[-1]
     assert request["writes"] == 3
     rows = [row for row in columns(cluster.rows.changes()) if row["request"] == request["number"]]

@@ -57,7 +57,7 @@ def test_more_rows_than_fit_into_a_line_come_with_the_next_calls(cluster: Cluste
 
 def test_the_end_of_a_watch_is_reported(cluster: Cluster) -> None:
     live = begun(cluster)
-    watching = cluster._client.watch("/api/v1/namespaces/default/configmaps", {"resourceVersion": "0"})
+    watching = cluster.watch("/api/v1/namespaces/default/configmaps", {"resourceVersion": "0"})
     (row,) = columns(next(line for line in lines(live) if "requests" in line)["requests"])
     assert (row["verb"], row["ended"], row["events"]) == ("watch", "", 0)
     watching.close()

@@ -85,7 +85,7 @@ def test_nothing_secret_is_in_a_file(cluster: Cluster, tmp_path: Path) -> None:
     cluster.patch("secrets", "s", {"stringData": {"key": f"{planted}-2"}})
     cluster.patch("secrets", "s", {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": planted}}})
     cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "me", "namespace": "default"}})
-    answer = cluster._client.call("POST", "/api/v1/namespaces/default/serviceaccounts/me/token", {"spec": {}})
+    answer = cluster.call("POST", "/api/v1/namespaces/default/serviceaccounts/me/token", {"spec": {}})
     token = answer["status"]["token"]
     cluster.delete("secrets", "s")
     text = cluster.trace(tmp_path / "trace.html").read_bytes()

@@ -134,11 +134,10 @@ def test_proxies_reach_plain_and_secure_ports(cluster: Cluster) -> None:
         }
     )
     cluster.settle()
-    answers = {
-        path: cluster._client.request("GET", f"/api/v1/namespaces/default/{path}/proxy/")
+    texts = {
+        path: cluster.request("GET", f"/api/v1/namespaces/default/{path}/proxy/").body
         for path in ("pods/porter:80", "pods/https:porter:443", "services/https:porter:secure", "services/porter:plain")
     }
-    texts = {path: answer.body if isinstance(answer.body, bytes) else b"".join(answer.body) for path, answer in answers.items()}
     assert texts["pods/https:porter:443"] == texts["services/https:porter:secure"] == b"secure"
     assert texts["pods/porter:80"] == b'<a href="/api/v1/namespaces/default/pods/porter:80/proxy/here">plain</a>'
 
@@ -167,8 +166,8 @@ def test_webhooks_in_pods_are_called_by_their_service(cluster: Cluster) -> None:
     configuration = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
                      "metadata": {"name": "deny"}, "webhooks": [webhook]}  # fmt: skip
     cluster.create(configuration)
-    answer = cluster._client.request(
+    answer = cluster.request(
         "POST", "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
     )
     cluster.delete("validatingwebhookconfigurations", "deny")
-    assert (answer.code, b"this webhook denies all requests" in answer.body) == (400, True)
+    assert (answer.status, b"this webhook denies all requests" in answer.body) == (400, True)

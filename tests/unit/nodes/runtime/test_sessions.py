@@ -177,7 +177,7 @@ def test_pod_ports_serve_pages_applications_and_functions(cluster: Cluster) -> N
 
 
 def test_service_dns_names_reach_pods(cluster: Cluster) -> None:
-    cluster._client.patch("pods", "web", {"metadata": {"labels": {"served": "yes"}}}, namespace="default")
+    cluster.patch("pods", "web", {"metadata": {"labels": {"served": "yes"}}})
     spec = {"selector": {"served": "yes"}, "ports": [{"port": 8000, "targetPort": 80}]}
     cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc"}, "spec": spec})
     cluster.settle()
@@ -206,6 +206,5 @@ def test_kubelet_endpoints_over_node_proxy(cluster: Cluster, path: str) -> None:
 
 def test_kubelet_container_logs_endpoint(cluster: Cluster) -> None:
     cluster.pods.get("web").log("hello")
-    answer = cluster._client.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main", query={"tailLines": "1"})
-    body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
-    assert (answer.code, body) == (200, b"hello\n")
+    answer = cluster.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main?tailLines=1")
+    assert (answer.status, answer.body) == (200, b"hello\n")

@@ -8,13 +8,11 @@ import orjson
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.client import Client
 
 
 @pytest.mark.parametrize(("resource_version", "is_the_last_change"), [("0", True), ("1", True), ("", False)])
 def test_initial_events_bookmark_revision_of_cached_and_consistent_reads(resource_version: str, is_the_last_change: bool) -> None:
     cluster = Cluster(profile="apiserver")
-    client: Client = cluster._client
 
     def create(kind: str) -> int:
         obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "one", "namespace": "default"}}
@@ -27,7 +25,7 @@ def test_initial_events_bookmark_revision_of_cached_and_consistent_reads(resourc
         "sendInitialEvents": "true",
         "allowWatchBookmarks": "true",
     }
-    events = [orjson.loads(frame) for frame in client.watch("/api/v1/namespaces/default/configmaps", query).take()]
+    events = [orjson.loads(frame) for frame in cluster.watch("/api/v1/namespaces/default/configmaps", query).take()]
     assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
     revision = int(events[-1]["object"]["metadata"]["resourceVersion"])
     assert revision == (changed if is_the_last_change else elsewhere)
