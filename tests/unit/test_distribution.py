@@ -54,6 +54,11 @@ def _rows(heading: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in line.strip("|").split(" | ")]
 
 
+def _called(call: ast.Call) -> str:
+    """Returns the last part of the name of the function that is called; "" if it has no name."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
 @functools.cache
 def _imports(folder: str) -> Mapping[str, set[str]]:
     """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it."""
@@ -66,7 +71,7 @@ def _imports(folder: str) -> Mapping[str, set[str]]:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("importorskip", "find_spec")):
+            if isinstance(node, ast.Call) and _called(node) in ("importorskip", "find_spec"):
                 names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
             for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - own - {"_typeshed"}:
                 found[name].add(path.relative_to(ROOT / folder).parts[0])
@@ -171,7 +176,7 @@ def test_all_loggers_are_below_that_of_the_package() -> None:
         (path, node)
         for path in (ROOT / "fakekube").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("getLogger")
+        if isinstance(node, ast.Call) and _called(node) == "getLogger"
     ]
     assert calls
     assert [str(path) for path, node in calls if ast.unparse(node.args[0]) not in ("__name__", "'fakekube'")] == []
