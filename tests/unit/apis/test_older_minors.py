@@ -1,0 +1,98 @@
+"""Rules of the minors before 1.36, with the messages that kube-apiserver 1.33.13 and 1.34.4 gave to the same requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+PODS = "/api/v1/namespaces/default/pods"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def pod(container: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "example.com/main:1", **container}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
+
+
+def definition(schema: Any, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            **spec,
+        },
+    }
+
+
+OPEN = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+RULES = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
+FILE_KEY = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "env", "key": "A"}}}
+TO_NO_SERVICE = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {}}, "conversionReviewVersions": ["v1"]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        (
+            PODS,
+            pod({"restartPolicy": "Always", "restartPolicyRules": RULES}),
+            'Pod "p" is invalid: spec.containers[0].restartPolicy: Forbidden: may not be set for non-init containers',
+        ),
+        (
+            PODS,
+            pod({"env": [FILE_KEY], "volumeMounts": [{"name": "v", "mountPath": "/v"}]}),
+            'Pod "p" is invalid: [spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, '
+            '`resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`, spec.containers[0].volumeMounts[0].name: Not found: "v"]',
+        ),
+        (
+            DEFINITIONS,
+            definition(None),
+            'CustomResourceDefinition.apiextensions.k8s.io "widgets.example.com" is invalid: '
+            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
+        ),
+        (
+            DEFINITIONS,
+            definition(OPEN, conversion=TO_NO_SERVICE),
+            'CustomResourceDefinition.apiextensions.k8s.io "widgets.example.com" is invalid: '
+            "[spec.conversion.webhookClientConfig.service.name: Required value: service name is required, "
+            "spec.conversion.webhookClientConfig.service.namespace: Required value: service namespace is required]",
+        ),
+    ],
+)
+def test_creates_of_1_33(path: str, body: dict[str, Any], message: str) -> None:
+    with Cluster(version="1.33", profile="apiserver") as cluster:
+        answer = cluster.request("POST", f"{path}?dryRun=All", body)
+    assert (answer.status, answer.json()["message"]) == (422, message)
+
+
+@pytest.mark.parametrize("member", ["provisioner", "reclaimPolicy"])
+def test_members_of_a_storage_class_of_1_33_do_not_change(member: str) -> None:
+    made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "a"}, "provisioner": "p"}
+    value, text = ("q", "updates to provisioner are forbidden.")
+    if member == "reclaimPolicy":
+        value, text = ("Retain", "updates to reclaimPolicy are forbidden.")
+    with Cluster(version="1.33", profile="apiserver") as cluster:
+        cluster.create(made)
+        merge = {"Content-Type": "application/merge-patch+json"}
+        answer = cluster.request("PATCH", "/apis/storage.k8s.io/v1/storageclasses/a", {member: value}, headers=merge)
+    message = f'StorageClass.storage.k8s.io "a" is invalid: {member}: Forbidden: {text}'
+    assert (answer.status, answer.json()["message"]) == (422, message)
+
+
+def test_pods_of_1_34_with_resources_of_their_own_are_not_resized() -> None:
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    with Cluster(version="1.34", profile="apiserver") as cluster:
+        cluster.create(pod({}, resources=resources))
+        merge = {"Content-Type": "application/merge-patch+json"}
+        wanted = {"spec": {"resources": {"requests": {"cpu": "1500m"}}}}
+        answer = cluster.request("PATCH", f"{PODS}/p/resize", wanted, headers=merge)
+    message = 'Pod "p" is invalid: []: Forbidden: pods with pod-level resources cannot be resized'
+    assert (answer.status, answer.json()["message"]) == (422, message)
