@@ -150,7 +150,7 @@ class ServerOptions:
         Raises TypeError for an unknown flag, and OptionError for flags that exclude or require each other.
         """
         left = dict(given)
-        parts = {part.name: _taken(_PARTS[part.name], left) for part in fields(cls)}
+        parts = {part.name: _take_options(_PARTS[part.name], left) for part in fields(cls)}
         if left:
             raise TypeError(f"unknown arguments or flags: {', '.join(sorted(left))}")
         options = cls(**parts)
@@ -227,7 +227,7 @@ def flags() -> Iterator[Field[Any]]:
         yield from fields(part)
 
 
-def _taken(options: type[Any], given: dict[str, Any]) -> Any:
+def _take_options(options: type[Any], given: dict[str, Any]) -> Any:
     """Returns the options of one topic and removes their flags from the mapping."""
     found = {}
     for flag in fields(options):

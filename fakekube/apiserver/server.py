@@ -25,7 +25,7 @@ from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, configured
+from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, init_plugin
 from fakekube.apiserver.admission.options import AdmissionOptions
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.audit.options import AuditOptions
@@ -40,7 +40,7 @@ from fakekube.apiserver.controlplane.default_services import with_service_ranges
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import ServerOptions
 from fakekube.apiserver.registry import builtin
-from fakekube.apiserver.registry.generic.writes import stamped
+from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.apiserver.registry.scope import Backend, Settings
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.apiserver.registry.store_access import StoreAccess
@@ -184,7 +184,7 @@ def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain
         if _IMAGE_POLICY in options.enable_admission_plugins:
             from fakekube.apiserver.webhooks.admission.image_policy import ImagePolicyWebhook
 
-            dynamic.append(configured(ImagePolicyWebhook, options))
+            dynamic.append(init_plugin(ImagePolicyWebhook, options))
         return chain_of(profile, options, {plugin.name: plugin for plugin in dynamic})
     except (UnknownPluginError, ConfigurationError) as error:
         raise OptionError(str(error)) from None
@@ -237,12 +237,12 @@ class _Webhooks:
         self._observe: Observe | None = None
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Object:
-        return self._made()(client_config, review, timeout=timeout)
+        return self._make_caller()(client_config, review, timeout=timeout)
 
     def begin(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Callable[[], Object]:
-        return self._made().begin(client_config, review, timeout=timeout)
+        return self._make_caller().begin(client_config, review, timeout=timeout)
 
-    def _made(self) -> Caller:
+    def _make_caller(self) -> Caller:
         if self._caller is None:
             from fakekube.apiserver.webhooks.caller import Caller
 
@@ -290,7 +290,7 @@ def base(
         key = (emulation, config, ranges, profile, tls, kind, authority, seeded)
         found = _prepared.get(key)
         if found is None:
-            found = _fresh(emulation, config, ranges, seeded).fork()
+            found = _make_store(emulation, config, ranges, seeded).fork()
             if prepare is not None or authority:
                 clock = Clock.standing_at(SEEDED_START) if seeded else Clock()
                 fresh = Settings(emulation=emulation, runtime_config=config, service_ranges=ranges)
@@ -319,7 +319,7 @@ def _forget_history(store: Store[Document], resources: Sequence[Resource]) -> No
 
 
 @cache
-def _fresh(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, seeded: bool) -> Store[Document]:
+def _make_store(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, seeded: bool) -> Store[Document]:
     store: Store[Document] = Store()
     if seeded:
         with Chance(0).serve(lambda: b"bootstrap"):
@@ -341,7 +341,7 @@ def _commit_bootstrap(
         for obj in objects:
             made = _of_now(with_service_ranges(path, obj, ranges), now)
             meta = made["metadata"]
-            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, made))
+            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamp_revision, made))
 
 
 def _of_now(obj: Mapping[str, Any], now: str) -> Object:

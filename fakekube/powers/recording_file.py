@@ -140,7 +140,7 @@ class ChangeRecorder:
         self._writer.write_change(resource, type_, old, new, max(time - self._began_at, 0.0))
 
     def _object(self, resource: Resource, record: Record[Document]) -> Object:
-        obj = versions.shown(resource, record.value).object
+        obj = versions.to_version(resource, record.value).object
         shown = plain_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         return without_secret_data(shown) if self._redact else shown
 

@@ -23,7 +23,7 @@ from fakekube.apimachinery.patch import merge_patch, strategic
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apiserver.registry.generic import versions
-from fakekube.apiserver.registry.generic.writes import stamped
+from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.base.golang.timestamps import print_time
 from fakekube.powers.journal import because
 from fakekube.powers.recording import Contents, ResourcePatch
@@ -188,7 +188,11 @@ class _StoreWrites:
             bucket.commit(key, None, None)
         else:
             template = _replace_uids(patch.template, self._uids)
-            old = {"apiVersion": resource.api_version, "kind": resource.kind, **versions.shown(resource, record.value).object}
+            old = {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                **versions.to_version(resource, record.value).object,
+            }
             new = merge_patch.apply(old, template) if resource.custom else strategic.merge(resource.type, old, template)
             self._store(resource, {**new, "metadata": {**new["metadata"], "uid": old["metadata"].get("uid", "")}}, linked=True)
 
@@ -203,7 +207,7 @@ class _StoreWrites:
             if not obj["metadata"].get("uid"):
                 obj = {**obj, "metadata": {**obj["metadata"], "uid": str(uuid.uuid4())}}
         bucket, key = self._backend.store.bucket(resource.bucket), resource.key(namespace, metadata["name"])
-        bucket.commit(key, None, partial(stamped, _document_of(resource, obj)))
+        bucket.commit(key, None, partial(stamp_revision, _document_of(resource, obj)))
 
     def _adopt_uid(self, resource: Resource, obj: Object) -> None:
         """Chooses the uid for a recorded object: that of the existing object of its name, else a new one."""

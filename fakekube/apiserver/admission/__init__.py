@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from fakekube.apiserver.admission.chain import Attributes, Chain, Operation, Plugin
 from fakekube.apiserver.admission.options import AdmissionOptions, ConfigurationError
-from fakekube.apiserver.admission.profiles import UnknownPluginError, configured, plugins
+from fakekube.apiserver.admission.profiles import UnknownPluginError, init_plugin, plugins
 
-__all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "UnknownPluginError", "chain_of", "configured"]
+__all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "UnknownPluginError", "chain_of", "init_plugin"]
 
 
 def chain_of(profile: str, options: AdmissionOptions | None = None, dynamic: Mapping[str, Plugin] | None = None) -> Chain:

@@ -119,17 +119,17 @@ class Activation:
             self.variables = Variables(self.variables.compiled, self)
 
     def _object(self) -> Any:
-        return self._shared("object", lambda: self._versioned.object)
+        return self._share("object", lambda: self._versioned.object)
 
     def _old_object(self) -> Any:
-        return self._shared("oldObject", lambda: self._versioned.old)
+        return self._share("oldObject", lambda: self._versioned.old)
 
     def _request(self) -> Any:
         versioned, resource = self._versioned, self._resource
         name = f"request for {resource.group}/{resource.version}"
-        return self._shared(name, lambda: admission_request(versioned.attributes, resource, versioned.kind))
+        return self._share(name, lambda: admission_request(versioned.attributes, resource, versioned.kind))
 
-    def _shared(self, name: str, make: Callable[[], Object | None]) -> Any:
+    def _share(self, name: str, make: Callable[[], Object | None]) -> Any:
         """Returns a value that all policies with the same version share."""
         views = self._versioned.views
         if name not in views:
@@ -211,7 +211,7 @@ class Variables(values.Mapping):
         self._using.append(key)
         result = self._results.get(key)
         if result is None:
-            result = self._results[key] = self._evaluated(key)
+            result = self._results[key] = self._evaluate_variable(key)
         self._charge(key)
         if isinstance(result.value, EvaluationError):
             raise result.value
@@ -232,7 +232,7 @@ class Variables(values.Mapping):
         for used in result.uses:
             self._charge(used)
 
-    def _evaluated(self, name: str) -> _Result:
+    def _evaluate_variable(self, name: str) -> _Result:
         compiled, result = self.compiled[name], _Result()
         if compiled.program is None:
             result.value = EvaluationError(f'composited variable "{name}" fails to compile: {compiled.problem}')
@@ -379,7 +379,7 @@ class Compiled:
     uses_variables: bool = False
 
 
-def compiled(environment: Environment, source: str) -> Compiled:
+def compile_cel(environment: Environment, source: str) -> Compiled:
     """Compiles an expression; keeps the error if it does not compile."""
     try:
         found = environment.compile(source)
@@ -411,12 +411,12 @@ def evaluate(
         if expression is None:
             results.append(None)
             continue
-        result, budget = _evaluated(expression, activation, budget)
+        result, budget = _evaluate(expression, activation, budget)
         results.append(result)
     return results, budget
 
 
-def _evaluated(expression: Compiled, activation: Activation, budget: int) -> tuple[Evaluation, int]:
+def _evaluate(expression: Compiled, activation: Activation, budget: int) -> tuple[Evaluation, int]:
     if expression.program is None:
         return Evaluation(None, f"compilation error: {expression.problem}"), budget
     value: Any
@@ -433,12 +433,12 @@ def _evaluated(expression: Compiled, activation: Activation, budget: int) -> tup
     return Evaluation(value), budget - cost
 
 
-def composed(environment: Environment, variables: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Compiled], Environment]:
+def compose(environment: Environment, variables: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Compiled], Environment]:
     """The compiled variables by their names, and the environment of the expressions after them."""
     made: dict[str, Compiled] = {}
     for variable in variables:
         name = variable.get("name", "")
-        made[name] = compiled(environment, variable.get("expression", ""))
+        made[name] = compile_cel(environment, variable.get("expression", ""))
         environment = environment.with_variable(name, made[name].type)
     return made, environment
 
@@ -460,7 +460,7 @@ class MatchConditions:
 
     def __init__(self, conditions: Sequence[Mapping[str, Any]], failure_policy: str, *, params: bool = False) -> None:
         environment = admission(params=params)
-        self._expressions: Sequence[Compiled] = [compiled(environment, each.get("expression", "")) for each in conditions]
+        self._expressions: Sequence[Compiled] = [compile_cel(environment, each.get("expression", "")) for each in conditions]
         self._fails = failure_policy != "Ignore"
 
     def match(self, activation: Activation) -> bool:
@@ -468,13 +468,13 @@ class MatchConditions:
         try:
             results, _ = evaluate(self._expressions, activation, BUDGET_OF_MATCH_CONDITIONS)
         except OutOfBudget as error:
-            return self._failed([str(error)])
+            return self._handle_errors([str(error)])
         if any(result is not None and result.value is False for result in results):
             return False
         errors = [result.error for result in results if result is not None and result.error is not None]
-        return self._failed(errors) if errors else True
+        return self._handle_errors(errors) if errors else True
 
-    def _failed(self, errors: Sequence[str]) -> bool:
+    def _handle_errors(self, errors: Sequence[str]) -> bool:
         if not self._fails:
             return False
         told = list(dict.fromkeys(errors))

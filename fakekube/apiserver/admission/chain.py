@@ -164,7 +164,7 @@ class Chain:
 
     def admit(self, attributes: Attributes) -> None:
         """Runs the mutating plugins, and again if one requests reinvocation. Raises StatusError."""
-        plugins = self._for(attributes).admit
+        plugins = self._select_plugins(attributes).admit
         for admit in plugins:
             admit(attributes)
         reinvocation = attributes.reinvocation
@@ -175,10 +175,10 @@ class Chain:
 
     def validate(self, attributes: Attributes) -> None:
         """Runs the validating plugins. Raises StatusError."""
-        for validate in self._for(attributes).validate:
+        for validate in self._select_plugins(attributes).validate:
             validate(attributes)
 
-    def _for(self, attributes: Attributes) -> _Halves:
+    def _select_plugins(self, attributes: Attributes) -> _Halves:
         resource, dynamic = attributes.resource, attributes.context.configured.webhooks_or_policies
         key = (resource.group, resource.plural, attributes.subresource, attributes.operation, dynamic)
         found = self._applying.get(key)

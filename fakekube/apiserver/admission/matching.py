@@ -61,7 +61,7 @@ class VersionedAttributes:
     def object(self) -> Object | None:
         """The new object. Callers must not mutate it, but set another one."""
         if self._object is _UNSET:
-            self._object = self._shown(self.attributes.object, stored=False)
+            self._object = self._convert(self.attributes.object, stored=False)
         return self._object
 
     @object.setter
@@ -74,7 +74,7 @@ class VersionedAttributes:
     def old(self) -> Object | None:
         """The stored object. Callers must not mutate it."""
         if self._old is _UNSET:
-            self._old = self._shown(self.attributes.old, stored=True)
+            self._old = self._convert(self.attributes.old, stored=True)
         return self._old
 
     def write_back(self) -> None:
@@ -96,7 +96,7 @@ class VersionedAttributes:
         target.update(found)
         self.dirty = False
 
-    def _shown(self, obj: Object | None, *, stored: bool) -> Object | None:
+    def _convert(self, obj: Object | None, *, stored: bool) -> Object | None:
         if obj is None:
             return None
         resource, kind = self.resource, self.kind

@@ -282,14 +282,14 @@ def _forbidden_labels(new: Mapping[str, str], old: Mapping[str, str]) -> list[st
 
 def _is_forbidden_label(key: str) -> bool:
     domain = key.partition("/")[0] if "/" in key else ""
-    if _within(domain, _RESTRICTED):
+    if _is_within(domain, _RESTRICTED):
         return True
-    if not (_within(domain, "kubernetes.io") or _within(domain, "k8s.io")):
+    if not (_is_within(domain, "kubernetes.io") or _is_within(domain, "k8s.io")):
         return False
-    return key not in _KUBELET_LABELS and not any(_within(domain, allowed) for allowed in _KUBELET_DOMAINS)
+    return key not in _KUBELET_LABELS and not any(_is_within(domain, allowed) for allowed in _KUBELET_DOMAINS)
 
 
-def _within(domain: str, parent: str) -> bool:
+def _is_within(domain: str, parent: str) -> bool:
     return domain == parent or domain.endswith(f".{parent}")
 
 

@@ -264,7 +264,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         if attributes.operation is not Operation.CREATE:
             self._check_deletion(attributes)
         blocking = [owner for owner in _blocking(new) if not _is_blocking(owner, old)]
-        if not blocking or _may(attributes, _ANYTHING)[0]:
+        if not blocking or _authorize(attributes, _ANYTHING)[0]:
             return
         for owner in blocking:
             self._check_owner(attributes, owner)
@@ -272,7 +272,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     @staticmethod
     def _check_deletion(attributes: Attributes) -> None:
         resource = attributes.resource
-        allowed, reason = _may(
+        allowed, reason = _authorize(
             attributes,
             {
                 "verb": "delete",
@@ -296,7 +296,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             problem = f"no matches for kind {go_quote(kind)} in version {go_quote(api_version)}"
             what = f"cannot find RESTMapping for APIVersion {api_version} Kind {kind}: {problem}"
             raise forbidden(attributes, f"cannot set blockOwnerDeletion in this case because {what}")
-        allowed, reason = _may(
+        allowed, reason = _authorize(
             attributes,
             {
                 "verb": "update",
@@ -325,7 +325,7 @@ def _is_blocking(owner: Mapping[str, Any], owners: Sequence[Mapping[str, Any]]) 
     return any(other.get("uid") == owner.get("uid") for other in _blocking(owners))
 
 
-def _may(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
+def _authorize(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
     """Returns whether the user may perform a request, with the reason."""
     context = attributes.context
     question = {
@@ -380,7 +380,7 @@ class PodNodeSelector(Plugin):
     def admit(self, attributes: Attributes) -> None:
         assert attributes.object is not None
         spec = attributes.object["spec"]
-        wanted = self._wanted(attributes)
+        wanted = self._get_node_selector(attributes)
         _check_conflicts(attributes, wanted)
         if wanted:
             spec["nodeSelector"] = {**wanted, **(spec.get("nodeSelector") or {})}
@@ -388,13 +388,13 @@ class PodNodeSelector(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         assert attributes.object is not None
-        _check_conflicts(attributes, self._wanted(attributes))
+        _check_conflicts(attributes, self._get_node_selector(attributes))
         allowed = _labels_of(self._selectors.get(attributes.namespace, ""))
         asked = attributes.object["spec"].get("nodeSelector") or {}
         if allowed and any(allowed.get(key) != value for key, value in asked.items()):
-            raise _refused(attributes, "pod node label selector labels conflict with its namespace whitelist")
+            raise _make_forbidden(attributes, "pod node label selector labels conflict with its namespace whitelist")
 
-    def _wanted(self, attributes: Attributes) -> Mapping[str, str]:
+    def _get_node_selector(self, attributes: Attributes) -> Mapping[str, str]:
         annotations = _annotations(attributes)
         text = annotations.get(_NODE_SELECTOR)
         return _labels_of(self._selectors.get(_CLUSTER_DEFAULT, "") if text is None else text)
@@ -404,10 +404,10 @@ def _check_conflicts(attributes: Attributes, wanted: Mapping[str, str]) -> None:
     assert attributes.object is not None
     asked = attributes.object["spec"].get("nodeSelector") or {}
     if any(key in wanted and wanted[key] != value for key, value in asked.items()):
-        raise _refused(attributes, "pod node label selector conflicts with its namespace node label selector")
+        raise _make_forbidden(attributes, "pod node label selector conflicts with its namespace node label selector")
 
 
-def _refused(attributes: Attributes, problem: str) -> status.StatusError:
+def _make_forbidden(attributes: Attributes, problem: str) -> status.StatusError:
     assert attributes.object is not None
     return status.forbidden("", "pods", attributes.object["metadata"].get("name", ""), problem)
 
@@ -459,7 +459,7 @@ class PodTolerationRestriction(Plugin):
         if qos_class(spec) != "BestEffort":
             more.append(dict(_MEMORY_PRESSURE))
         if more:
-            spec["tolerations"] = _merged([*(spec.get("tolerations") or ()), *more])
+            spec["tolerations"] = _merge_tolerations([*(spec.get("tolerations") or ()), *more])
         self.validate(attributes)
 
     def validate(self, attributes: Attributes) -> None:
@@ -493,7 +493,7 @@ def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | 
     return found or []
 
 
-def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
+def _merge_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:
     """Returns the tolerations that no other one covers (MergeTolerations)."""
     merged: list[Toleration] = []
     for index, toleration in enumerate(tolerations):

@@ -146,12 +146,12 @@ def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldEr
             known = level in LEVELS
             policy[mode] = _Standard(level if known else "restricted" if mode == "enforce" else "privileged")
             if not known:
-                errors.append(_wrong(mode, level, f"must be one of {', '.join(LEVELS)}"))
+                errors.append(_make_invalid_label(mode, level, f"must be one of {', '.join(LEVELS)}"))
         if version is not None:
             known = version == "latest" or _minor(version) is not None
             policy[mode] = replace(policy[mode], version=version if known else "latest")
             if not known:
-                errors.append(_wrong(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
+                errors.append(_make_invalid_label(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
     enforced, warned = policy["enforce"], policy["warn"]
     if f"{PREFIX}warn" not in labels and labels.get(f"{PREFIX}enforce") in LEVELS[1:]:
         version = warned.version if f"{PREFIX}warn-version" in labels else enforced.version
@@ -159,7 +159,7 @@ def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldEr
     return policy, errors
 
 
-def _wrong(mode: str, value: str, text: str) -> FieldError:
+def _make_invalid_label(mode: str, value: str, text: str) -> FieldError:
     return invalid(f"metadata.labels[{PREFIX}{mode}]", value, text)
 
 
@@ -183,10 +183,10 @@ def _check_namespace(attributes: Attributes, namespace: Object, configuration: _
         if not exempt:
             attributes.context.warnings += _pods_against(attributes, new)
     if exempt:
-        attributes.context.warnings += _ignored(namespace, policy, configuration.defaults)
+        attributes.context.warnings += _warn_of_exemption(namespace, policy, configuration.defaults)
 
 
-def _ignored(namespace: Object, policy: _Policy, defaults: _Policy) -> list[str]:
+def _warn_of_exemption(namespace: Object, policy: _Policy, defaults: _Policy) -> list[str]:
     """Returns the warning for the labels of an exempt namespace."""
     if policy == defaults or all(standard.level == "privileged" for standard in policy.values()):
         return []
@@ -255,7 +255,7 @@ def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuratio
         if enforce:
             _annotate(attributes, "enforce-policy", str(_PRIVILEGED))
         return None
-    if enforce and attributes.old is not None and not _changed(pod, attributes.old):
+    if enforce and attributes.old is not None and not _is_significant_update(pod, attributes.old):
         return None
     meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if spec.get("runtimeClassName") in configuration.runtime_classes:
@@ -266,7 +266,7 @@ def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuratio
 
     def violations_of(standard: _Standard) -> str:
         if standard not in told:
-            found = _told(standard.violations(meta, spec))
+            found = _format_violations(standard.violations(meta, spec))
             told[standard] = f'PodSecurity "{standard}": {found}' if found else ""
         return told[standard]
 
@@ -285,11 +285,11 @@ def _annotate(attributes: Attributes, key: str, value: str) -> None:
     attributes.add_annotation(PREFIX + key, value)
 
 
-def _told(found: Sequence[Violation]) -> str:
+def _format_violations(found: Sequence[Violation]) -> str:
     return ", ".join(f"{v.reason} ({v.detail})" if v.detail else v.reason for v in found)
 
 
-def _changed(pod: Object, old: Object) -> bool:
+def _is_significant_update(pod: Object, old: Object) -> bool:
     """Reports whether an update changes images or containers; other relevant fields are immutable."""
     new, before = _images(pod, "containers", "initContainers"), _images(old, "containers", "initContainers")
     added = _images(pod, "ephemeralContainers")

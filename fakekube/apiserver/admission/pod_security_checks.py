@@ -113,24 +113,24 @@ def _security(part: Object) -> Object:
     return found
 
 
-def _quoted(items: Iterable[str]) -> str:
+def _join_quote(items: Iterable[str]) -> str:
     return ", ".join(f'"{item}"' for item in items)
 
 
-def _counted(word: str, count: Collection[Any]) -> str:
+def _pluralize(word: str, count: Collection[Any]) -> str:
     return word if len(count) == 1 else f"{word}s"
 
 
-def _named(containers: Collection[str]) -> str:
-    return f"{_counted('container', containers)} {_quoted(containers)}"
+def _name_containers(containers: Collection[str]) -> str:
+    return f"{_pluralize('container', containers)} {_join_quote(containers)}"
 
 
 def _setters(pod: bool, containers: Collection[str]) -> str:
     """Describes which fields are set: of the pod, of containers, or both."""
-    return " and ".join((["pod"] if pod else []) + ([_named(containers)] if containers else []))
+    return " and ".join((["pod"] if pod else []) + ([_name_containers(containers)] if containers else []))
 
 
-def _uses(items: Collection[str]) -> str:
+def _conjugate_use(items: Collection[str]) -> str:
     return "uses" if len(items) == 1 else "use"
 
 
@@ -154,19 +154,19 @@ def _app_armor(meta: Object, spec: Object) -> Violation | None:
     )
     setters = [who for who in (_setters(bool(pod), containers),) if who]
     if annotations:
-        setters.append(_counted("annotation", annotations))
+        setters.append(_pluralize("annotation", annotations))
     if not setters:
         return None
     values += annotations
-    how = f"{' and '.join(setters)} must not set AppArmor profile type to {_quoted(values)}"
-    return Violation(_counted("forbidden AppArmor profile", values), how)
+    how = f"{' and '.join(setters)} must not set AppArmor profile type to {_join_quote(values)}"
+    return Violation(_pluralize("forbidden AppArmor profile", values), how)
 
 
 def _capabilities(meta: Object, spec: Object) -> Violation | None:
     containers, added = _added_capabilities(spec, DEFAULT_CAPABILITIES)
     if not containers:
         return None
-    how = f"{_named(containers)} must not include {_quoted(added)} in securityContext.capabilities.add"
+    how = f"{_name_containers(containers)} must not include {_join_quote(added)} in securityContext.capabilities.add"
     return Violation("non-default capabilities", how)
 
 
@@ -186,7 +186,7 @@ def _host_namespaces(meta: Object, spec: Object) -> Violation | None:
 
 def _host_path_volumes(meta: Object, spec: Object) -> Violation | None:
     volumes = [volume["name"] for volume in spec.get("volumes") or () if "hostPath" in volume]
-    return Violation("hostPath volumes", f"{_counted('volume', volumes)} {_quoted(volumes)}") if volumes else None
+    return Violation("hostPath volumes", f"{_pluralize('volume', volumes)} {_join_quote(volumes)}") if volumes else None
 
 
 def _host_ports(meta: Object, spec: Object) -> Violation | None:
@@ -198,7 +198,7 @@ def _host_ports(meta: Object, spec: Object) -> Violation | None:
     if not containers:
         return None
     numbers = sorted({str(port) for _, ports in used for port in ports})
-    how = f"{_named(containers)} {_uses(containers)} {_counted('hostPort', numbers)} {', '.join(numbers)}"
+    how = f"{_name_containers(containers)} {_conjugate_use(containers)} {_pluralize('hostPort', numbers)} {', '.join(numbers)}"
     return Violation("hostPort", how)
 
 
@@ -217,16 +217,16 @@ def _hosts_of_probes(meta: Object, spec: Object) -> Violation | None:
             hosts |= found
     if not containers:
         return None
-    words = _counted("probe or lifecycle host", hosts)
-    how = f"{_named(sorted(containers))} {_uses(containers)} {words} {_quoted(sorted(hosts))}"
+    words = _pluralize("probe or lifecycle host", hosts)
+    how = f"{_name_containers(sorted(containers))} {_conjugate_use(containers)} {words} {_join_quote(sorted(hosts))}"
     return Violation("probe or lifecycle host", how)
 
 
-def _privileged(meta: Object, spec: Object) -> Violation | None:
+def _check_privileged(meta: Object, spec: Object) -> Violation | None:
     containers = [container["name"] for container in _containers(spec) if _security(container).get("privileged")]
     if not containers:
         return None
-    return Violation("privileged", f"{_named(containers)} must not set securityContext.privileged=true")
+    return Violation("privileged", f"{_name_containers(containers)} must not set securityContext.privileged=true")
 
 
 def _proc_mount(meta: Object, spec: Object) -> Violation | None:
@@ -235,7 +235,7 @@ def _proc_mount(meta: Object, spec: Object) -> Violation | None:
     if not containers:
         return None
     values = sorted({mount for _, mount in mounts} - {"Default"})
-    how = f"{_named(containers)} must not set securityContext.procMount to {_quoted(values)}"
+    how = f"{_name_containers(containers)} must not set securityContext.procMount to {_join_quote(values)}"
     return Violation("procMount", how)
 
 
@@ -249,7 +249,7 @@ def _selinux(types: Collection[str], meta: Object, spec: Object) -> Violation | 
         return None
     options = [_security(part).get("seLinuxOptions") or {} for part in (spec, *_containers(spec))]
     values = sorted({option.get("type", "") for option in options} - set(types))
-    what = [f"{_counted('type', values)} {_quoted(values)}"] if values else []
+    what = [f"{_pluralize('type', values)} {_join_quote(values)}"] if values else []
     what += [f"{field} may not be set" for field in ("user", "role") if any(option.get(field) for option in options)]
     how = f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}"
     return Violation("seLinuxOptions", how)
@@ -272,7 +272,7 @@ def _seccomp_annotations(meta: Object, spec: Object) -> Violation | None:
     )
     if not bad:
         return None
-    return Violation("seccompProfile", f"forbidden {_counted('annotation', bad)} {', '.join(bad)}")
+    return Violation("seccompProfile", f"forbidden {_pluralize('annotation', bad)} {', '.join(bad)}")
 
 
 def _seccomp(meta: Object, spec: Object) -> Violation | None:
@@ -283,7 +283,7 @@ def _seccomp(meta: Object, spec: Object) -> Violation | None:
     if not setters:
         return None
     values = sorted({kind for kind, wrong in zip(kinds, bad, strict=True) if wrong and kind is not None})
-    how = f"{setters} must not set securityContext.seccompProfile.type to {_quoted(values)}"
+    how = f"{setters} must not set securityContext.seccompProfile.type to {_join_quote(values)}"
     return Violation("seccompProfile", how)
 
 
@@ -316,7 +316,7 @@ def _escalation(meta: Object, spec: Object) -> Violation | None:
     ]
     if not containers:
         return None
-    how = f"{_named(containers)} must set securityContext.allowPrivilegeEscalation=false"
+    how = f"{_name_containers(containers)} must set securityContext.allowPrivilegeEscalation=false"
     return Violation("allowPrivilegeEscalation != false", how)
 
 
@@ -327,9 +327,9 @@ def _capabilities_dropped(meta: Object, spec: Object) -> Violation | None:
         if "ALL" not in ((_security(container).get("capabilities") or {}).get("drop") or ())
     ]
     adding, added = _added_capabilities(spec, {"NET_BIND_SERVICE"})
-    how = [f'{_named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
+    how = [f'{_name_containers(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
     if adding:
-        how.append(f"{_named(adding)} must not include {_quoted(added)} in securityContext.capabilities.add")
+        how.append(f"{_name_containers(adding)} must not include {_join_quote(added)} in securityContext.capabilities.add")
     return Violation("unrestricted capabilities", "; ".join(how)) if how else None
 
 
@@ -339,8 +339,8 @@ def _restricted_volumes(meta: Object, spec: Object) -> Violation | None:
         return None
     volumes = [volume["name"] for volume in bad]
     kinds = sorted({next((kind for kind in volume if kind != "name"), "unknown") for volume in bad})
-    types = f"{_counted('restricted volume type', kinds)} {_quoted(kinds)}"
-    how = f"{_counted('volume', volumes)} {_quoted(volumes)} {_uses(volumes)} {types}"
+    types = f"{_pluralize('restricted volume type', kinds)} {_join_quote(kinds)}"
+    how = f"{_pluralize('volume', volumes)} {_join_quote(volumes)} {_conjugate_use(volumes)} {types}"
     return Violation("restricted volume types", how)
 
 
@@ -353,7 +353,7 @@ def _non_root(meta: Object, spec: Object) -> Violation | None:
     if setters:
         return Violation(reason, f"{setters} must not set securityContext.runAsNonRoot=false")
     if pod is None and silent:
-        return Violation(reason, f"pod or {_named(silent)} must set securityContext.runAsNonRoot=true")
+        return Violation(reason, f"pod or {_name_containers(silent)} must set securityContext.runAsNonRoot=true")
     return None
 
 
@@ -370,7 +370,7 @@ def _seccomp_set(meta: Object, spec: Object) -> Violation | None:
     silent = [container["name"] for container in _containers(spec) if _seccomp_type(container) is None]
     if not silent:
         return None
-    how = f'pod or {_named(silent)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    how = f'pod or {_name_containers(silent)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     return Violation("seccompProfile", how)
 
 
@@ -393,7 +393,7 @@ CHECKS: dict[str, _Check] = {
     "hostPathVolumes": _Check("baseline", {0: _host_path_volumes}),
     "hostPorts": _Check("baseline", {0: _host_ports}),
     "hostProbesAndHostLifecycle": _Check("baseline", {34: _hosts_of_probes}),
-    "privileged": _Check("baseline", {0: _privileged}),
+    "privileged": _Check("baseline", {0: _check_privileged}),
     "procMount": _Check("baseline", {0: _proc_mount, 35: _unless_own_users(_proc_mount)}),
     "seLinuxOptions": _Check(
         "baseline", {0: partial(_selinux, SELINUX_TYPES), 31: partial(_selinux, SELINUX_TYPES | {"container_engine_t"})}

@@ -250,7 +250,7 @@ class PodTopologyLabels(Plugin):
             return
         obj = attributes.object
         assert obj is not None
-        node_name = self._bound_to(obj) if attributes.subresource else obj["spec"].get("nodeName", "")
+        node_name = self._get_target_node(obj) if attributes.subresource else obj["spec"].get("nodeName", "")
         node = attributes.context.services.get("", "nodes", "", node_name) if node_name else None
         held = (node or {}).get("metadata", {}).get("labels") or {}
         labels = {key: held[key] for key in self.LABELS if key in held}
@@ -259,7 +259,7 @@ class PodTopologyLabels(Plugin):
             meta["labels"] = {**(meta.get("labels") or {}), **labels}
 
     @staticmethod
-    def _bound_to(binding: Object) -> str:
+    def _get_target_node(binding: Object) -> str:
         target = binding.get("target") or {}
         return str(target.get("name", "")) if target.get("kind") == "Node" else ""
 
@@ -286,7 +286,7 @@ class PodResizeValidator(Plugin):
         if system != "linux":
             text = f"pod resize is only supported on linux nodes, node {go_quote(name)} is {go_quote(system)}"
             self._refuse(attributes, text, "UnsupportedPlatform")
-        problems = _beyond(obj, (node.get("status") or {}).get("allocatable") or {})
+        problems = _list_exceeded(obj, (node.get("status") or {}).get("allocatable") or {})
         if problems:
             text = f"node didn't have enough allocatable resources: {'; '.join(problems)}"
             self._refuse(attributes, text, "NodeCapacity")
@@ -298,7 +298,7 @@ class PodResizeValidator(Plugin):
         raise error
 
 
-def _beyond(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
+def _list_exceeded(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
     from fakekube.apis.core.pods.resources import pod_requests
 
     requests, problems = pod_requests(pod), []
@@ -459,13 +459,13 @@ def _unmountable(account: Object, spec: Object, of_ephemeral_containers: bool) -
 def _of_containers(spec: Object, fields: Sequence[tuple[str, str]], secrets: set[str], refused: str) -> Iterator[str]:
     for field, what in fields:
         for container in spec.get(field) or ():
-            for use, secret in _uses(container):
+            for use, secret in _list_secrets(container):
                 if secret not in secrets:
                     named = f"{what} {container.get('name', '')} with {use} referencing"
                     yield f'{named} secret.secretName="{secret}" {refused} secret'
 
 
-def _uses(container: Object) -> Iterator[tuple[str, str]]:
+def _list_secrets(container: Object) -> Iterator[tuple[str, str]]:
     """Yields the secrets that a container uses, and how."""
     for item in container.get("env") or ():
         reference = (item.get("valueFrom") or {}).get("secretKeyRef")

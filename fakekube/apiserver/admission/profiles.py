@@ -186,16 +186,16 @@ def plugins(
         ConfigurationError: for an invalid configuration.
     """
     on = _in_order(profile, frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins))
-    made = {**_shared(), **{kind.name: kind() for kind in _STATEFUL}, **(dynamic or {})}
-    said = _said(options)
+    made = {**_make_shared_plugins(), **{kind.name: kind() for kind in _STATEFUL}, **(dynamic or {})}
+    said = _read_configurations(options)
     for name in on if said or options.enable_admission_plugins else ():
         if name in _OPTIONAL or (name in _STATIC and name in said):
-            made[name] = _configured(_STATIC.get(name) or _imported(name), said.get(name))
+            made[name] = _configure(_STATIC.get(name) or _import_plugin(name), said.get(name))
     return [made[name] for name in on if name in made]
 
 
 @cache
-def _shared() -> Mapping[str, Plugin]:
+def _make_shared_plugins() -> Mapping[str, Plugin]:
     """Returns the plugins without a configuration, which all clusters of the process share."""
     return {name: kind() for name, kind in _STATIC.items()}
 
@@ -208,23 +208,23 @@ def _in_order(profile: str, enabled: frozenset[str], disabled: frozenset[str]) -
     return tuple(name for name in _ORDERED if name in on)
 
 
-def configured(kind: type[Plugin], options: AdmissionOptions) -> Plugin:
+def init_plugin(kind: type[Plugin], options: AdmissionOptions) -> Plugin:
     """Returns a plugin with its part of the configuration file. Raises ConfigurationError."""
-    return _configured(kind, _said(options).get(kind.name))
+    return _configure(kind, _read_configurations(options).get(kind.name))
 
 
-def _said(options: AdmissionOptions) -> Mapping[str, Any]:
+def _read_configurations(options: AdmissionOptions) -> Mapping[str, Any]:
     """Returns the configurations in the file, by plugin name."""
     file = options.admission_control_config_file
     return read_configuration(file) if file else {}
 
 
-def _imported(name: str) -> type[Plugin]:
+def _import_plugin(name: str) -> type[Plugin]:
     kind: type[Plugin] = getattr(import_module(_OPTIONAL[name]), name)
     return kind
 
 
-def _configured(kind: type[Plugin], said: Any) -> Plugin:
+def _configure(kind: type[Plugin], said: Any) -> Plugin:
     try:
         return kind.configured(said)
     except ConfigurationError as error:

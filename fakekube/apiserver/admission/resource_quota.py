@@ -111,8 +111,8 @@ def _check(attributes: Attributes, quota: Object, asked: Amounts) -> None:
     if exceeded:
         name = quota["metadata"]["name"]
         problem = (
-            f"exceeded quota: {name}, requested: {_listed(asked, exceeded)}, used: {_listed(used, exceeded)}, "
-            f"limited: {_listed(hard, exceeded)}"
+            f"exceeded quota: {name}, requested: {_pretty_print(asked, exceeded)}, used: {_pretty_print(used, exceeded)}, "
+            f"limited: {_pretty_print(hard, exceeded)}"
         )
         raise forbidden(attributes, problem)
 
@@ -128,5 +128,5 @@ def _status(quota: Object, side: str) -> Mapping[str, str]:
     return (quota.get("status") or {}).get(side) or {}
 
 
-def _listed(sums: Mapping[str, Quantity], names: Iterable[str]) -> str:
+def _pretty_print(sums: Mapping[str, Quantity], names: Iterable[str]) -> str:
     return ",".join(f"{name}={sums[name]}" for name in sorted(names) if name in sums)

@@ -16,7 +16,7 @@ from fakekube.apiserver.aggregator.backends import MountedBackend
 from fakekube.apiserver.aggregator.controller import AvailableConditionController, Remote
 from fakekube.apiserver.aggregator.discovery import DiscoveryFetcher, facts_of, version_discovery
 from fakekube.apiserver.aggregator.locations import Locations
-from fakekube.apiserver.aggregator.openapi import OpenAPIFetcher, facts_without_documents, published
+from fakekube.apiserver.aggregator.openapi import OpenAPIFetcher, download_documents, facts_without_documents
 from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.aggregator.proxy import Origin, Proxy
 from fakekube.apiserver.endpoints.request import Request, Response
@@ -76,7 +76,7 @@ class Aggregator:
     def publisher_of(self, document: str) -> str | None:
         """Returns the name of the APIService whose server publishes an OpenAPI v3 document; None if no other server does."""
         for remote in self._controller.remotes.values():
-            if document in (published(remote).index or ()):
+            if document in (download_documents(remote).index or ()):
                 return remote.name
         return None
 

@@ -168,17 +168,17 @@ def _resources_of_group_discovery(document: Object, group: str, version: str) ->
                 continue
             for entry in item.get("versions") or ():
                 if entry.get("version") == version:
-                    return [_normalized(resource, _RESOURCE_MEMBERS) for resource in entry.get("resources") or ()]
+                    return [_normalize(resource, _RESOURCE_MEMBERS) for resource in entry.get("resources") or ()]
     except (AttributeError, TypeError):
         raise InvalidDocumentError("the document is not an APIGroupDiscoveryList") from None
     return None
 
 
-def _normalized(entry: Object, members: tuple[str, ...]) -> Object:
+def _normalize(entry: Object, members: tuple[str, ...]) -> Object:
     """Returns a resource or subresource with its members in order and a kind that is not null, which some clients require."""
     found = {name: entry.get(name) for name in members if entry.get(name) or name in _ALWAYS}
     found["responseKind"] = {**_NO_KIND, **(entry.get("responseKind") or {})}
-    below = [_normalized(one, _SUBRESOURCE_MEMBERS) for one in entry.get("subresources") or ()]
+    below = [_normalize(one, _SUBRESOURCE_MEMBERS) for one in entry.get("subresources") or ()]
     return {**found, "subresources": below} if below else found
 
 

@@ -108,15 +108,15 @@ class Locations:
         spec = service["spec"]
         kind = spec.get("type", "ClusterIP")
         if kind == "ExternalName":
-            return _joined(spec["externalName"], port)
+            return _join_host_port(spec["externalName"], port)
         if kind not in _ROUTED:
             raise UnresolvedError(f"unsupported service type {go_quote(kind)}")
         if spec.get("clusterIP") == "None" and kind == "ClusterIP":
             raise UnresolvedError('cannot route to service with ClusterIP "None"')
         if not any(entry.get("port") == port for entry in spec.get("ports") or ()):
             raise UnresolvedError(f"no service port {port} found for service {go_quote(reference['name'])}")
-        return _joined(spec["clusterIP"], port)
+        return _join_host_port(spec["clusterIP"], port)
 
 
-def _joined(host: str, port: int) -> str:
+def _join_host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

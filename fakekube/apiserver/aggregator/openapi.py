@@ -44,7 +44,7 @@ class Published:
 _NOTHING = Published()
 
 
-def published(remote: Remote) -> Published:
+def download_documents(remote: Remote) -> Published:
     """Returns the documents of the server of an APIService."""
     found = remote.facts.get(_KEY, _NOTHING)
     assert isinstance(found, Published)
@@ -71,7 +71,7 @@ class OpenAPIFetcher:
         known = self._fetch(remote)
 
         def apply() -> bool:
-            before = published(remote)
+            before = download_documents(remote)
             if known is None or known == before:
                 return False
             remote.facts[_KEY] = known
@@ -184,7 +184,7 @@ def _merge(result: Json, source: Json) -> None:
     for part, prefix in (("definitions", _DEFINITIONS), ("parameters", _PARAMETERS)):
         renames = _renames(result[part], _mapping(source.get(part)))
         if renames:
-            source = _renamed(source, {prefix + old: prefix + new for old, new in renames.items()})
+            source = _rename_references(source, {prefix + old: prefix + new for old, new in renames.items()})
             source[part] = {renames.get(name, name): value for name, value in _mapping(source.get(part)).items()}
     for name, schema in _mapping(source.get("definitions")).items():
         known = result["definitions"].get(name)
@@ -222,13 +222,13 @@ def _with_kinds(known: Json, other: Json) -> Json:
     return {**known, _GVK: [*mine, *more]} if more else known
 
 
-def _renamed(value: Any, references: Mapping[str, str]) -> Any:
+def _rename_references(value: Any, references: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {
-            key: references.get(one, one) if key == "$ref" and isinstance(one, str) else _renamed(one, references)
+            key: references.get(one, one) if key == "$ref" and isinstance(one, str) else _rename_references(one, references)
             for key, one in value.items()
         }
-    return [_renamed(one, references) for one in value] if isinstance(value, list) else value
+    return [_rename_references(one, references) for one in value] if isinstance(value, list) else value
 
 
 # ---------------------------------------------------------------- converting

@@ -202,7 +202,7 @@ class Proxy:
         if 300 <= response.status <= 399 and header(response.headers, "location"):
             response.body.close()
             return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
-        return proxy_response(response, request, _front(location), long_running=origin.long_running)
+        return proxy_response(response, request, _make_front(location), long_running=origin.long_running)
 
 
 def text_error(code: int, text: str) -> Response:
@@ -282,7 +282,7 @@ def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> R
 # ---------------------------------------------------------------- responses
 
 
-def _front(location: Location) -> Front:
+def _make_front(location: Location) -> Front:
     return Front((location.host,), "https", location.host)
 
 
@@ -310,11 +310,11 @@ def proxy_response(response: BackendResponse, request: Request, front: Front, *,
         found = [entry for entry in found if entry[0] != "Content-Type"]
     body = _body_of(response, request, long_running=long_running)
     if response.length and not header(found, "content-type"):
-        found.append(("Content-Type", _sniffed(body[0]) if isinstance(body, tuple) and body else _TEXT))
+        found.append(("Content-Type", _detect_content_type(body[0]) if isinstance(body, tuple) and body else _TEXT))
     return Response(response.status, found, body)
 
 
-def _sniffed(body: bytes) -> str:
+def _detect_content_type(body: bytes) -> str:
     """Detects the Content-Type of a text body like http.DetectContentType."""
     begin = body[:512].lstrip(b"\t\n\f\r ").upper()
     if begin.startswith((b"<!DOCTYPE HTML", b"<HTML", b"<HEAD", b"<BODY", b"<!--")):

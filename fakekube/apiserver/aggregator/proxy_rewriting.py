@@ -57,13 +57,13 @@ def is_upgrade(headers: Mapping[str, str]) -> bool:
 
 def request_headers(headers: Mapping[str, str], *, upgrade: bool) -> Headers:
     """Returns the headers of a client request to forward. Hop-by-hop headers are kept for an upgrade, which needs them."""
-    dropped = frozenset() if upgrade else _HOP_BY_HOP | _listed(headers.get("connection", ""))
+    dropped = frozenset() if upgrade else _HOP_BY_HOP | _split_names(headers.get("connection", ""))
     found = [
         (_canonical(name), headers[name])
         for name in headers
         if name not in dropped and name not in _TAKEN and not name.startswith(_TAKEN_PREFIXES)
     ]
-    if not upgrade and "trailers" in _listed(headers.get("te", "")):
+    if not upgrade and "trailers" in _split_names(headers.get("te", "")):
         found.append(("Te", "trailers"))
     return found
 
@@ -83,7 +83,7 @@ def identity(user: User) -> Headers:
 def response_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     """Returns the headers of a response to forward to the client."""
     found = list(headers)
-    listed = frozenset().union(*(_listed(value) for name, value in found if name.lower() == "connection"))
+    listed = frozenset().union(*(_split_names(value) for name, value in found if name.lower() == "connection"))
     dropped = _HOP_BY_HOP | _CORS | listed
     return [(_canonical(name), value) for name, value in found if name.lower() not in dropped]
 
@@ -108,7 +108,7 @@ def forwarded_uri(path: str) -> str:
     return f"{cleaned}/" if path.endswith("/") else cleaned
 
 
-def _listed(value: str) -> frozenset[str]:
+def _split_names(value: str) -> frozenset[str]:
     """Returns the comma-separated names in a header value, in lower case."""
     return frozenset(part.strip().lower() for part in value.split(",") if part.strip())
 

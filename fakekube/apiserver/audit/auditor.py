@@ -61,11 +61,11 @@ class LogBackend:
         line = self._line(event)
         with self._lock:
             if self._file is None:
-                self._file = self._opened()
+                self._file = self._open()
             self._file.write(line)
             self._file.flush()
 
-    def _opened(self) -> IO[bytes]:
+    def _open(self) -> IO[bytes]:
         if self._path == "-":
             return sys.stdout.buffer
         Path(self._path).parent.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,7 @@ class AuditContext:
             if not reference.get(member) and meta.get(member):
                 reference[member] = meta[member]
         if self.level >= Level.REQUEST and "requestObject" not in self._fields:
-            self._fields["requestObject"] = self._shown(obj)
+            self._fields["requestObject"] = self._omit_managed_fields(obj)
 
     def request_patch(self, patch: Any) -> None:
         """Records the patch of the request."""
@@ -111,9 +111,9 @@ class AuditContext:
         if isinstance(obj, dict) and obj.get("kind") == "Status" and obj.get("apiVersion") == "v1":
             self._fields["responseStatus"] = {"metadata": {}, **{key: obj[key] for key in _STATUS_MEMBERS if key in obj}}
         if self.level >= Level.REQUEST_RESPONSE:
-            self._fields["responseObject"] = self._shown(obj)
+            self._fields["responseObject"] = self._omit_managed_fields(obj)
 
-    def _shown(self, obj: Any) -> Any:
+    def _omit_managed_fields(self, obj: Any) -> Any:
         return _without_managed_fields(obj) if self._config.omit_managed_fields else obj
 
     # ------------------------------------------------------------ stages
@@ -124,7 +124,7 @@ class AuditContext:
 
     def started(self, code: int) -> None:
         """Emits ResponseStarted with a status code."""
-        self._answered(code)
+        self._set_response_code(code)
         self._stage("ResponseStarted", self._clock.now())
 
     def completed(self, code: int | None = None) -> None:
@@ -136,7 +136,7 @@ class AuditContext:
         if self._deprecated:
             self.annotate(_DEPRECATED, "true")
         if code is not None:
-            self._answered(code)
+            self._set_response_code(code)
         self._stage("ResponseComplete", self._clock.now())
 
     def panicked(self, problem: str) -> None:
@@ -156,7 +156,7 @@ class AuditContext:
         self.response_object(status)
         self._stage("ResponseStarted", self._clock.now())
 
-    def _answered(self, code: int) -> None:
+    def _set_response_code(self, code: int) -> None:
         known = self._fields.get("responseStatus") or {"metadata": {}}
         self._fields["responseStatus"] = {**known, "code": code}
 

@@ -13,7 +13,7 @@ from typing import Final
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
-from fakekube.apiserver.auth.authentication_configuration import Section, loaded, refuse
+from fakekube.apiserver.auth.authentication_configuration import Section, load_configuration, refuse
 from fakekube.apiserver.auth.authorization import Attributes
 from fakekube.apiserver.auth.options import OptionError
 
@@ -118,7 +118,7 @@ class Policy:
 
 def read_policy(path: str) -> Policy:
     """Reads the Policy in a file. Raises OptionError."""
-    section = loaded(path, _FLAG, "Policy", ("v1",), group="audit.k8s.io")
+    section = load_configuration(path, _FLAG, "Policy", ("v1",), group="audit.k8s.io")
     section.ignore("metadata")
     errors: list[FieldError] = []
     omit_stages = _stages(section, errors)

@@ -44,7 +44,7 @@ class Section:
         self.path = path
         self._flag = flag
 
-    def _taken(self, name: str, kind: type[Any], default: Any) -> Any:
+    def _take(self, name: str, kind: type[Any], default: Any) -> Any:
         value = self._left.pop(name, None)
         if value is None:
             return default
@@ -62,15 +62,15 @@ class Section:
 
     def text(self, name: str) -> str:
         """Takes a string; "" if it is not set."""
-        return str(self._taken(name, str, ""))
+        return str(self._take(name, str, ""))
 
     def flag(self, name: str) -> bool:
         """Takes a boolean; False if it is not set."""
-        return bool(self._taken(name, bool, False))
+        return bool(self._take(name, bool, False))
 
     def texts(self, name: str) -> Sequence[str]:
         """Takes a list of strings."""
-        values = self._taken(name, list, [])
+        values = self._take(name, list, [])
         if not all(isinstance(value, str) for value in values):
             raise OptionError(f"--{self._flag}: {self.at(name)} is not a list of strings")
         return tuple(values)
@@ -89,7 +89,7 @@ class Section:
 
     def sections(self, name: str) -> Sequence[Section]:
         """Takes a list of mappings."""
-        values = self._taken(name, list, [])
+        values = self._take(name, list, [])
         return [Section(value, f"{self.at(name)}[{index}]", self._flag) for index, value in enumerate(values)]
 
     def ignore(self, name: str) -> None:
@@ -106,7 +106,7 @@ class Section:
 _NAMES: Mapping[type[Any], str] = {str: "string", bool: "boolean", list: "list", int: "number"}
 
 
-def loaded(path: str, flag: str, kind: str, versions: Sequence[str], group: str = GROUP) -> Section:
+def load_configuration(path: str, flag: str, kind: str, versions: Sequence[str], group: str = GROUP) -> Section:
     """Returns the configuration in a file, of this kind and one of these versions. Raises OptionError."""
     try:
         value, _ = yaml.loads(read_text(path, flag).encode())
@@ -141,7 +141,7 @@ def read_authentication_configuration(path: str, own_issuers: Sequence[str]) -> 
 
     `own_issuers` are the issuers of service account tokens, which no authenticator may use.
     """
-    section = loaded(path, _FLAG, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"))
+    section = load_configuration(path, _FLAG, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"))
     errors: list[FieldError] = []
     entries = section.sections("jwt")
     if len(entries) > _MAXIMUM:
@@ -191,7 +191,7 @@ class _Reader:
         username = self._mapping(mappings.section("username"), needed=True)
         groups = self._mapping(mappings.section("groups"), needed=False)
         uid = self._uid(mappings.section("uid"))
-        extra = self._extra(mappings)
+        extra = self._read_extra(mappings)
         if username.expression is not None and _names(username.expression.source, "email"):
             named = self._names_verified_email or _names(username.expression.source, "email_verified")
             if not named:
@@ -306,11 +306,11 @@ class _Reader:
                 self._errors.append(duplicate(path, source))
             else:
                 seen.append(source)
-                made = self._compiled(environment, source, path, message, boolean=True)
+                made = self._compile(environment, source, path, message, boolean=True)
                 found += [made] if made is not None else []
         return found
 
-    def _compiled(
+    def _compile(
         self, environment: Environment, source: str, path: str, message: str = "", *, boolean: bool = False
     ) -> Expression | None:
         try:
@@ -333,7 +333,7 @@ class _Reader:
             if has_prefix:
                 text = "may not be specified when expression is set"
                 self._errors.append(invalid(section.at("prefix"), prefix, text))
-            return ClaimMapping(expression=self._compiled(token_claims(), source, section.at("expression")))
+            return ClaimMapping(expression=self._compile(token_claims(), source, section.at("expression")))
         elif claim:
             if not has_prefix:
                 text = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
@@ -348,10 +348,10 @@ class _Reader:
         if claim and source:
             self._errors.append(invalid(section.path, "", "claim and expression can't both be set"))
         if source and not claim:
-            return ClaimMapping(expression=self._compiled(token_claims(), source, section.at("expression")))
+            return ClaimMapping(expression=self._compile(token_claims(), source, section.at("expression")))
         return ClaimMapping(claim)
 
-    def _extra(self, mappings: Section) -> list[tuple[str, Expression]]:
+    def _read_extra(self, mappings: Section) -> list[tuple[str, Expression]]:
         found: list[tuple[str, Expression]] = []
         keys: list[str] = []
         for mapping in mappings.sections("extra"):
@@ -372,7 +372,7 @@ class _Reader:
             if not source:
                 self._errors.append(required(mapping.at("valueExpression")))
                 continue
-            made = self._compiled(token_claims(), source, mapping.at("valueExpression"))
+            made = self._compile(token_claims(), source, mapping.at("valueExpression"))
             if made is not None:
                 found.append((key, made))
         self._note_verified_email([expression for _, expression in found])

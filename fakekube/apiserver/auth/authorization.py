@@ -167,7 +167,7 @@ class UnionAuthorizer:
                 reasons.append(decision.reason)
             if decision.error:
                 errors.append(decision.error)
-        return Decision(False, "\n".join(reasons), error=aggregated(errors)) if reasons or errors else NO_OPINION
+        return Decision(False, "\n".join(reasons), error=aggregate_errors(errors)) if reasons or errors else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         """Returns the rules of all authorizers."""
@@ -175,11 +175,11 @@ class UnionAuthorizer:
         return ResolvedRules(
             [rule for one in found for rule in one.rules],
             any(one.incomplete for one in found),
-            aggregated([one.problem for one in found if one.problem]),
+            aggregate_errors([one.problem for one in found if one.problem]),
         )
 
 
-def aggregated(problems: Sequence[str]) -> str:
+def aggregate_errors(problems: Sequence[str]) -> str:
     """Returns several errors as one text."""
     texts = list(dict.fromkeys(problems))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
@@ -210,13 +210,13 @@ def attributes_of(info: RequestInfo, user: User) -> Attributes:
 
 def forbidden(attributes: Attributes, reason: str = "") -> StatusError:
     """Returns the 403 for a request, with the reason and the errors of the authorizers."""
-    problem = sanitised(_description(attributes))
+    problem = sanitise(_description(attributes))
     if reason:
         problem = f"{problem}: {reason}"
     return status.forbidden(attributes.group, attributes.resource, attributes.name, problem)
 
 
-def sanitised(text: str) -> str:
+def sanitise(text: str) -> str:
     """Escapes HTML characters, as the real server does."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -252,7 +252,7 @@ class Observed:
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
         self._lister = lister
         self._version = 0
-        subscribe_weakly(self, Observed._changed, sources)
+        subscribe_weakly(self, Observed._count_change, sources)
 
     def version(self) -> int:
         """Returns a number that differs after every change. Read it before `list`, never after."""
@@ -262,6 +262,6 @@ class Observed:
         """Returns all objects of one of the resources."""
         return self._lister.list(group, plural)
 
-    def _changed(self) -> None:
+    def _count_change(self) -> None:
         # Writers of different buckets may run this at once: the number only has to differ.
         self._version += 1

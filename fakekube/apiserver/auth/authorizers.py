@@ -36,16 +36,16 @@ Factories = Mapping[str, Callable[[], RuleResolver]]
 def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Clock) -> UnionAuthorizer:
     """Returns the authorizer that follows the one of the privileged group. Raises OptionError."""
     if options.authorization_config:
-        authorizers = _configured(options.authorization_config, factories, clock)
+        authorizers = _configure_authorizers(options.authorization_config, factories, clock)
     else:
-        authorizers = [_of_mode(mode, options, factories, clock) for mode in _checked(options.authorization_mode)]
+        authorizers = [_of_mode(mode, options, factories, clock) for mode in _check_modes(options.authorization_mode)]
     return UnionAuthorizer(PrivilegedGroup(), *authorizers)
 
 
 # ---------------------------------------------------------------- modes
 
 
-def _checked(modes: Sequence[str]) -> Sequence[str]:
+def _check_modes(modes: Sequence[str]) -> Sequence[str]:
     """Raises OptionError for unknown or repeated modes."""
     if not modes:
         raise OptionError("at least one authorization-mode must be passed")
@@ -94,10 +94,10 @@ def _webhook(configuration: WebhookConfiguration, clock: Clock) -> RuleResolver:
 # ---------------------------------------------------------------- AuthorizationConfiguration
 
 
-def _configured(path: str, factories: Factories, clock: Clock) -> list[RuleResolver]:
-    from fakekube.apiserver.auth.authentication_configuration import loaded, refuse
+def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> list[RuleResolver]:
+    from fakekube.apiserver.auth.authentication_configuration import load_configuration, refuse
 
-    section = loaded(path, _CONFIG, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"))
+    section = load_configuration(path, _CONFIG, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"))
     entries = section.sections("authorizers")
     section.done()
     errors: list[FieldError] = []

@@ -79,7 +79,7 @@ class CertificateVerifier:
 
     def _chains_of(self, certificates: tuple[str, ...]) -> Sequence[_Chain]:
         try:
-            leaf, *others = map(_loaded, certificates)
+            leaf, *others = map(_load_certificate, certificates)
         except ValueError:
             return ()
         found: list[_Chain] = []
@@ -94,15 +94,15 @@ class CertificateVerifier:
         if last in self._roots:
             found.append(_span(chain))
             return
-        issuers = [root for root in self._roots if _issued(root, last, len(chain) - 1) and _for_clients(root)]
+        issuers = [root for root in self._roots if _has_issued(root, last, len(chain) - 1) and _for_clients(root)]
         found += [_span([*chain, root]) for root in issuers]
         if len(chain) < _LONGEST_CHAIN:
             for other in others:
-                if other not in chain and _issued(other, last, len(chain) - 1):
+                if other not in chain and _has_issued(other, last, len(chain) - 1):
                     self._extend([*chain, other], others, found)
 
 
-def _loaded(pem: str) -> Certificate:
+def _load_certificate(pem: str) -> Certificate:
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(pem.encode())
@@ -127,7 +127,7 @@ def _for_clients(certificate: Certificate) -> bool:
     return ExtendedKeyUsageOID.CLIENT_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages
 
 
-def _issued(authority: Certificate, certificate: Certificate, between: int) -> bool:
+def _has_issued(authority: Certificate, certificate: Certificate, between: int) -> bool:
     """Reports whether a CA certificate issued a certificate. `between`: the number of intermediates below the CA."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
@@ -155,7 +155,7 @@ def common_name(pem: str) -> str:
     """Returns the common name of a certificate's subject, or ""."""
     from cryptography.x509.oid import NameOID
 
-    names = [str(name.value) for name in _loaded(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    names = [str(name.value) for name in _load_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     return names[-1] if names else ""
 
 
@@ -216,28 +216,28 @@ class RequestHeaders:
         if self.allowed_names and name not in self.allowed_names:
             raise BadCredentialsError(f"x509: subject with cn={name} is not in the allowed list")
         headers = Headers(environment)
-        username = _first(headers, self.username_headers)
+        username = _first_value(headers, self.username_headers)
         if not username:
             return None
         groups = tuple(value for name in self.group_headers for value in headers.all(name) if value)
-        return with_authenticated(User(username, _first(headers, self.uid_headers), groups, self._extra(headers)))
+        return with_authenticated(User(username, _first_value(headers, self.uid_headers), groups, self._read_extra(headers)))
 
-    def _extra(self, headers: Headers) -> Mapping[str, Sequence[str]]:
+    def _read_extra(self, headers: Headers) -> Mapping[str, Sequence[str]]:
         extra: dict[str, list[str]] = {}
         for prefix in map(str.lower, self.extra_prefixes):
             for name in headers:
                 if name.startswith(prefix):
-                    extra.setdefault(unescaped(name.removeprefix(prefix)), []).extend(headers.all(name))
+                    extra.setdefault(unescape_extra_key(name.removeprefix(prefix)), []).extend(headers.all(name))
         return extra
 
 
-def unescaped(key: str) -> str:
+def unescape_extra_key(key: str) -> str:
     """Unescapes the key of an extra header; an invalid escape leaves it unchanged."""
     if "%" not in key or _BAD_ESCAPE.search(key):
         return key
     return text_of(unquote_to_bytes(key))
 
 
-def _first(headers: Headers, names: Sequence[str]) -> str:
+def _first_value(headers: Headers, names: Sequence[str]) -> str:
     """Returns the first non-empty value of these headers; values may contain commas."""
     return next((value for name in names if (value := headers.get(name))), "")

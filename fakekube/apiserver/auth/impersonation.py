@@ -22,7 +22,7 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Authorizer, UndecidedError, forbidden
-from fakekube.apiserver.auth.certificates import unescaped
+from fakekube.apiserver.auth.certificates import unescape_extra_key
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_quote
@@ -103,7 +103,7 @@ class Impersonation:
 
         Raises StatusError 400 for groups without a user, 403 if impersonation is forbidden.
         """
-        wanted = _wanted(headers)
+        wanted = _get_requested_user(headers)
         if wanted is None:
             return None
         caller = attributes.user
@@ -132,14 +132,14 @@ class Impersonation:
 # ---------------------------------------------------------------- the headers
 
 
-def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
+def _get_requested_user(headers: HeadersOfRequest) -> _Wanted | None:
     """Returns the requested user; None without impersonation headers."""
     wanted = _Wanted(headers.get(_USER, ""), headers.get(_UID, ""))
     if _GROUP in headers:
         wanted.groups += headers.all(_GROUP)
     for name in headers:
         if name.startswith(_EXTRA_PREFIX):
-            key = unescaped(name[len(_EXTRA_PREFIX) :])
+            key = unescape_extra_key(name[len(_EXTRA_PREFIX) :])
             wanted.extra.setdefault(key, []).extend(headers.all(name))
     if wanted.name:
         return wanted

@@ -103,13 +103,13 @@ class JWTAuthenticator:
         common = common_audiences(audiences, self._audiences)
         if issuer_of(token) != self._configuration.issuer or not common:
             return None
-        claims = self._verified(token)
+        claims = self._verify(token)
         user = self._user(claims)
         return AuthenticatedToken(identities.with_authenticated(user), common)
 
     # ------------------------------------------------------------ the token
 
-    def _verified(self, token: str) -> dict[str, Any]:
+    def _verify(self, token: str) -> dict[str, Any]:
         """Verifies a token and returns its claims."""
         parsed = jose.parse(token)
         if parsed is None:
@@ -147,7 +147,7 @@ class JWTAuthenticator:
 
     def _user(self, claims: dict[str, Any]) -> User:
         configuration, seen = self._configuration, {"claims": untyped(claims)}
-        user = User(self._name(claims, seen), self._uid(claims, seen), self._groups(claims, seen), self._extra(claims, seen))
+        user = User(self._name(claims, seen), self._uid(claims, seen), self._groups(claims, seen), self._map_extra(claims, seen))
         for name, wanted in configuration.required_claims.items():
             if name not in claims:
                 raise BadCredentialsError(f"oidc: required claim {name} not present in ID token")
@@ -199,7 +199,7 @@ class JWTAuthenticator:
             return _text(claims, mapping.claim, f"parse uid claim {go_quote(mapping.claim)}")
         return "" if mapping.expression is None else _evaluated_text(mapping.expression, seen, "uid")
 
-    def _extra(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def _map_extra(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
         extra: dict[str, Sequence[str]] = {}
         if isinstance(claims.get("jti"), str) and claims["jti"]:
             extra[identities.CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
@@ -225,24 +225,24 @@ class _RemoteKeys:
 
     def verify(self, token: Token) -> None:
         """Raises BadCredentialsError if no key of the issuer matches the signature."""
-        if self._signed(token):
+        if self._verify_signature(token):
             return
         with self._lock:
-            if self._signed(token):  # another thread has fetched them meanwhile
+            if self._verify_signature(token):  # another thread has fetched them meanwhile
                 return
             try:
                 if not self._location:
-                    self._location = self._discovered()
+                    self._location = self._discover_url()
             except (CallError, ValueError):
                 raise BadCredentialsError("oidc: authenticator not initialized") from None
             try:
-                self._keys = self._fetched()
+                self._keys = self._fetch_keys()
             except (CallError, ValueError) as error:
                 raise BadCredentialsError(f"oidc: verify token: failed to verify signature: fetching keys {error}") from None
-        if not self._signed(token):
+        if not self._verify_signature(token):
             raise BadCredentialsError("oidc: verify token: failed to verify signature: failed to verify id token signature")
 
-    def _signed(self, token: Token) -> bool:
+    def _verify_signature(self, token: Token) -> bool:
         key_id = token.header.get("kid")
         for known, key in self._keys:
             if key_id and known != key_id:
@@ -254,7 +254,7 @@ class _RemoteKeys:
             return True
         return False
 
-    def _discovered(self) -> str:
+    def _discover_url(self) -> str:
         """Returns the URL of the keys. Raises CallError, ValueError."""
         issuer = self._configuration.issuer
         document = self._document(self._configuration.discovery_url or issuer.rstrip("/") + _DISCOVERY)
@@ -264,7 +264,7 @@ class _RemoteKeys:
             raise ValueError(f"oidc: {text}")
         return str(document.get("jwks_uri") or "")
 
-    def _fetched(self) -> Sequence[tuple[str, PublicKey]]:
+    def _fetch_keys(self) -> Sequence[tuple[str, PublicKey]]:
         """Raises CallError, ValueError."""
         answer = self._answer(self._location)
         if answer.status != 200:
@@ -350,7 +350,7 @@ def _go_time(seconds: float) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} +0000 UTC"
 
 
-def _evaluated(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:
+def _evaluate(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:
     value: Any
     try:
         value, _ = expression.program.evaluate(seen, _COST_LIMIT)
@@ -364,7 +364,7 @@ def _evaluated(expression: Expression, seen: Mapping[str, Any], what: str) -> An
 
 def _evaluated_text(expression: Expression, seen: Mapping[str, Any], name: str) -> str:
     what = f"oidc: error evaluating {name} claim expression"
-    value = _evaluated(expression, seen, what)
+    value = _evaluate(expression, seen, what)
     if not isinstance(value, str):
         raise BadCredentialsError(f"{what}: {name} claim expression must return a string")
     return value
@@ -375,7 +375,7 @@ def _evaluated_texts(
 ) -> tuple[str, ...]:
     """Returns the non-empty strings that an expression evaluates to."""
     what = f"oidc: error evaluating {name}"
-    value = _evaluated(expression, seen, what if when_failing is None else when_failing)
+    value = _evaluate(expression, seen, what if when_failing is None else when_failing)
     values = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
         raise BadCredentialsError(f"{what}: {_LISTED}")
@@ -383,7 +383,7 @@ def _evaluated_texts(
 
 
 def _check_rules(rules: Sequence[Expression], seen: Mapping[str, Any], what: str) -> None:
-    results = [(rule, _evaluated(rule, seen, what)) for rule in rules]
+    results = [(rule, _evaluate(rule, seen, what)) for rule in rules]
     for rule, value in results:
         if value is not True:
             problem = f"validation expression '{rule.source}' failed: {rule.message}"

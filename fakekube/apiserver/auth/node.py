@@ -72,7 +72,7 @@ def _nodes_of_objects(objects: Observed) -> Mapping[_Object, frozenset[str]]:
         meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
         if not node:
             continue
-        for plural, name in (("pods", meta["name"]), *_used_by(pod)):
+        for plural, name in (("pods", meta["name"]), *_visit_pod_objects(pod)):
             nodes.setdefault((plural, meta["namespace"], name), set()).add(node)
     for volume in objects.list("", "persistentvolumes"):
         claim = volume["spec"].get("claimRef")
@@ -91,7 +91,7 @@ def _nodes_of_objects(objects: Observed) -> Mapping[_Object, frozenset[str]]:
     return {key: frozenset(found) for key, found in nodes.items()}
 
 
-def _used_by(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _visit_pod_objects(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields resource and name of the objects that a pod uses; mirror pods use none."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if MIRROR_POD_ANNOTATION_KEY in (meta.get("annotations") or {}):
@@ -171,7 +171,7 @@ class NodeAuthorizer:
 
     # ------------------------------------------------------------ objects that pods use
 
-    def _related(self, node: str, attributes: Attributes) -> Decision:
+    def _authorize_related(self, node: str, attributes: Attributes) -> Decision:
         if not attributes.name:
             return Decision(False, "No Object name found")
         if self._graph.has_path(node, attributes.resource, attributes.namespace, attributes.name):
@@ -183,7 +183,7 @@ class NodeAuthorizer:
             return Decision(False, "can only get individual resources of this type")
         if attributes.subresource:
             return Decision(False, "cannot get subresource")
-        return self._related(node, attributes)
+        return self._authorize_related(node, attributes)
 
     def _read_namespaced(self, node: str, attributes: Attributes) -> Decision:
         if attributes.verb not in ("get", "list", "watch"):
@@ -192,14 +192,14 @@ class NodeAuthorizer:
             return Decision(False, "cannot read subresource")
         if not attributes.namespace:
             return Decision(False, "can only read namespaced object of this type")
-        return self._related(node, attributes)
+        return self._authorize_related(node, attributes)
 
     def _claim(self, node: str, attributes: Attributes) -> Decision:
         if attributes.subresource != "status":
             return self._get(node, attributes)
         if attributes.verb not in ("update", "patch"):
             return Decision(False, "can only get/update/patch this type")
-        return self._related(node, attributes)
+        return self._authorize_related(node, attributes)
 
     def _service_account(self, node: str, attributes: Attributes) -> Decision:
         if attributes.verb == "get" and not attributes.subresource:
@@ -208,7 +208,7 @@ class NodeAuthorizer:
             return Decision(False, "can only create tokens for individual service accounts")
         if attributes.subresource != "token":
             return Decision(False, "can only create token subresource of serviceaccount")
-        return self._related(node, attributes)
+        return self._authorize_related(node, attributes)
 
     def _resource_slice(self, node: str, attributes: Attributes) -> Decision:
         if attributes.subresource:
@@ -216,7 +216,7 @@ class NodeAuthorizer:
         if attributes.verb == "create":
             return ALLOWED
         if attributes.verb in ("get", "update", "patch", "delete"):
-            return self._related(node, attributes)
+            return self._authorize_related(node, attributes)
         if attributes.verb in ("watch", "list", "deletecollection"):
             if _selects(attributes, "spec.nodeName", node):
                 return ALLOWED
@@ -235,7 +235,7 @@ class NodeAuthorizer:
             if _selects(attributes, "spec.nodeName", node):
                 return ALLOWED
             if attributes.name:
-                return self._related(node, attributes)
+                return self._authorize_related(node, attributes)
             return Decision(False, "can only list/watch pods with spec.nodeName field selector")
         return ALLOWED if asked in _PODS else NO_OPINION
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth import identities
-from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregated
+from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregate_errors
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
 
@@ -70,9 +70,9 @@ class _Policy:
 
     def bindings(self, user: User, namespace: str) -> Iterator[Binding]:
         """Returns the bindings of a user in the cluster and, if given, in a namespace."""
-        yield from _given(self._cluster, user)
+        yield from _find_bindings(self._cluster, user)
         if namespace:
-            yield from _given(self._namespaces.get(namespace, {}), user)
+            yield from _find_bindings(self._namespaces.get(namespace, {}), user)
 
     def decide(self, attributes: Attributes) -> Decision:
         """Returns the decision for the attributes of a request."""
@@ -82,7 +82,7 @@ class _Policy:
                 problems.append(binding.problem)
             elif any(rule_allows(rule, attributes) for rule in binding.rules):
                 return Decision(True, f"RBAC: allowed by {binding.source}")
-        return Decision(False, f"RBAC: {aggregated(problems)}" if problems else "")
+        return Decision(False, f"RBAC: {aggregate_errors(problems)}" if problems else "")
 
 
 class RBACAuthorizer:
@@ -118,7 +118,7 @@ class RBACAuthorizer:
         """Returns the rules for a user in a namespace (cluster-wide only, if ""), and the resolution errors."""
         bindings = list(self._policy().bindings(user, namespace))
         rules = [rule for binding in bindings for rule in binding.rules]
-        return ResolvedRules(rules, False, aggregated([binding.problem for binding in bindings if binding.problem]))
+        return ResolvedRules(rules, False, aggregate_errors([binding.problem for binding in bindings if binding.problem]))
 
     def _policy(self) -> _Policy:
         version = self._policies.version()
@@ -159,7 +159,7 @@ def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, names
         key = _subject_key(subject, namespace)
         given = subjects.setdefault(key, [])
         if not given or given[-1].position != position:
-            source = f"{opening}{go_quote(reference['name'])} to {_described(subject, namespace)}"
+            source = f"{opening}{go_quote(reference['name'])} to {_describe_subject(subject, namespace)}"
             given.append(Binding(position, index, source, rules, problem))
 
 
@@ -171,14 +171,14 @@ def _subject_key(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     return "User", identities.service_account_username(where, subject["name"]) if where else ""
 
 
-def _described(subject: Mapping[str, Any], namespace: str) -> str:
+def _describe_subject(subject: Mapping[str, Any], namespace: str) -> str:
     name = subject["name"]
     if subject["kind"] == "ServiceAccount":
         name = f"{name}/{subject.get('namespace') or namespace}"
     return f"{subject['kind']} {go_quote(name)}"
 
 
-def _given(subjects: _Subjects, user: User) -> list[Binding]:
+def _find_bindings(subjects: _Subjects, user: User) -> list[Binding]:
     """Returns the bindings of a user by name and by groups, each once, in order."""
     found = list(subjects.get(("User", user.name), ())) if user.name else []
     for group in user.groups:

@@ -218,7 +218,7 @@ class ServiceAccountTokens:
         found_uid = found["metadata"]["uid"]
         if found_uid != uid:
             raise BadCredentialsError(f"service account UID ({found_uid}) does not match claim ({uid})")
-        if self._gone(found):
+        if self._is_past_deletion(found):
             raise BadCredentialsError(f"service account {namespace}/{name} has been deleted")
 
     def _check_bound_objects(self, namespace: str, private: Mapping[str, Any]) -> None:
@@ -234,10 +234,10 @@ class ServiceAccountTokens:
                 raise BadCredentialsError(
                     f"{kind} UID ({uid}) does not match service account {kind} ref claim ({reference['uid']})"
                 )
-            if self._gone(found):
+            if self._is_past_deletion(found):
                 raise BadCredentialsError("service account token has been invalidated")
 
-    def _gone(self, obj: Mapping[str, Any]) -> bool:
+    def _is_past_deletion(self, obj: Mapping[str, Any]) -> bool:
         """Reports whether the deletionTimestamp passed longer ago than the leeway."""
         deleted = obj["metadata"].get("deletionTimestamp")
         return deleted is not None and datetime.fromisoformat(deleted) < self._clock.now() - _LEEWAY

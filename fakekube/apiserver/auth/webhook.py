@@ -20,7 +20,7 @@ from fakekube.apimachinery.cel.compilation import ExpressionError, access_review
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
 from fakekube.apis.rest.cluster_access import CallError, Decision
-from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregated
+from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregate_errors
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote
@@ -96,20 +96,20 @@ class WebhookAuthorizer:
             if not self._matches(spec):
                 return NO_OPINION
         except MatchConditionError as error:
-            return self._failed(str(error))
+            return self._decide_on_error(str(error))
         key = orjson.dumps(spec)
         known = self._kept.get(key)
         if known is not None and known[0] > self._clock.monotonic():
             return known[1]
         try:
-            status = self._asked(spec)
+            status = self._call_webhook(spec)
         except CallError as error:
-            return self._failed(str(error))
+            return self._decide_on_error(str(error))
         decision = _decision(status)
         self._keep(key, attributes, decision, allowed=bool(status.get("allowed")))
         return decision
 
-    def _failed(self, problem: str) -> Decision:
+    def _decide_on_error(self, problem: str) -> Decision:
         return Decision(False, "", self._configuration.denies_on_failure, problem)
 
     def _keep(self, key: bytes, attributes: Attributes, decision: Decision, *, allowed: bool) -> None:
@@ -137,10 +137,10 @@ class WebhookAuthorizer:
             elif value is not True:
                 return False
         if problems:
-            raise MatchConditionError(aggregated(problems))
+            raise MatchConditionError(aggregate_errors(problems))
         return True
 
-    def _asked(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _call_webhook(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """Calls the webhook and returns the status of the review. Raises CallError."""
         from fakekube.apiserver.webhooks.caller import review_in
         from fakekube.apiserver.webhooks.transport import Transport

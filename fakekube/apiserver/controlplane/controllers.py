@@ -113,7 +113,7 @@ class AutoRegisterController(ControlLoop):
         before = self._desired
         for name in self._definitions.catch_up():
             record = self._definitions.records.get(name)
-            served = {} if record is None else _served(record.value.object["spec"])
+            served = {} if record is None else _api_service_specs(record.value.object["spec"])
             if served != self._served.get(name, {}):
                 self._served[name] = served
                 self._desired = {path: spec for specs in self._served.values() for path, spec in specs.items()}
@@ -175,7 +175,7 @@ class AutoRegisterController(ControlLoop):
             return
 
 
-def _served(spec: Object) -> dict[str, Object]:
+def _api_service_specs(spec: Object) -> dict[str, Object]:
     """Returns name → spec of the APIServices of one definition."""
     return {
         f"{version['name']}.{spec['group']}": {"group": spec["group"], "version": version["name"], **_PRIORITIES}
@@ -239,7 +239,7 @@ class CustomResourceDefinitionController(ControlLoop):
             self._served[name] = (obj, known[1])
         else:
             self._serve(name, obj, self._resources_of(obj))
-        change = conditions.next_state(obj, self._all(), self._now())
+        change = conditions.next_state(obj, self._all(), self._print_now())
         if change is not None:
             self._write(name, obj, change)
         elif conditions.is_ending(obj):
@@ -280,10 +280,10 @@ class CustomResourceDefinitionController(ControlLoop):
             return
         if self._terminating.pop(name, None):
             bucket.unsubscribe(self._instances_changed)
-        if conditions.is_released(conditions.finalize(obj, self._now())):
+        if conditions.is_released(conditions.finalize(obj, self._print_now())):
             self._services.remove(API_EXTENSIONS, PLURAL, "", name)
         else:
-            self._write(name, obj, partial(conditions.finalize, now=self._now()))
+            self._write(name, obj, partial(conditions.finalize, now=self._print_now()))
 
     def _instances_changed(self) -> None:
         with self._working:
@@ -304,7 +304,7 @@ class CustomResourceDefinitionController(ControlLoop):
         if not meta.get("finalizers"):
             bucket.commit(key, None, None)
         elif "deletionTimestamp" not in meta:
-            marked = {**meta, "deletionGracePeriodSeconds": 0, "deletionTimestamp": self._now()}
+            marked = {**meta, "deletionGracePeriodSeconds": 0, "deletionTimestamp": self._print_now()}
             marked["generation"] = meta.get("generation", 0) + 1
             obj = {**record.value.object, "metadata": dict(sorted(marked.items()))}
             bucket.commit(key, None, lambda revision: _with_resource_version(obj, revision))
@@ -323,7 +323,7 @@ class CustomResourceDefinitionController(ControlLoop):
         except StatusError:  # it has been deleted in the meantime
             return
 
-    def _now(self) -> str:
+    def _print_now(self) -> str:
         return print_time(self._clock.now())
 
 

@@ -85,9 +85,9 @@ def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Ob
     """
     try:
         parsed = _parse(scope.resource.emulation.types, form, body, scope.kind, custom=scope.is_custom)
-        obj = _decoded(scope, parsed, field_validation, body, live)
+        obj = _decode(scope, parsed, field_validation, body, live)
     except Problem as problem:
-        raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
+        raise status.bad_request(_explain(scope, problem, scope.kind, body)) from None
     if scope.request.audit is not None:
         scope.request.audit.request_object(_as_sent(scope, obj))
     return obj
@@ -101,19 +101,19 @@ def _as_sent(scope: Scope, obj: Object) -> Object:
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **shown}
 
 
-def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, live: Object | None) -> Object:
+def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, live: Object | None) -> Object:
     wants_strict, expected = field_validation != "Ignore", scope.kind
     if scope.is_custom:
         kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
         claimed = kind
     else:
-        claimed = kind = _claimed(parsed, expected, body)
+        claimed = kind = _interpret_kind(parsed, expected, body)
         if kind is not expected:
             kind = _SAME_AS.get(kind, kind)
             if scope.resource.custom and kind != expected:
-                raise Problem(_unregistered(kind), kind)
+                raise Problem(_format_not_registered(kind), kind)
         try:
-            obj, strict = _typed(scope.resource.emulation.types, kind, expected, parsed, wants_strict=wants_strict, live=live)
+            obj, strict = _to_typed(scope.resource.emulation.types, kind, expected, parsed, wants_strict=wants_strict, live=live)
         except Problem as problem:
             raise Problem(problem.message, claimed if problem.kind == kind else problem.kind) from None
     if wants_strict and parsed.problems:
@@ -136,9 +136,9 @@ def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool
         return obj, strict if wants_strict else []
     kind, types = _kind_of(value, scope.kind, b""), scope.resource.emulation.types
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
-        nothing, _ = _typed(types, scope.kind, scope.kind, Parsed({}), wants_strict=False)
+        nothing, _ = _to_typed(types, scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    return _typed(types, kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
+    return _to_typed(types, kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
 
 
 def _has_version(value: Object) -> bool:
@@ -167,7 +167,7 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
         return
     if field_validation == "Strict":
         problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
-        raise status.bad_request(_explained(scope, problem, kind, b""))
+        raise status.bad_request(_explain(scope, problem, kind, b""))
     for finding in strict:
         lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
         scope.request.warnings.extend(line.strip() for line in lines)
@@ -178,13 +178,13 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
     form = form_of(scope)
     try:
         parsed = _parse(scope.resource.emulation.types, form, body, _DELETE_OPTIONS, custom=False)
-        kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
+        kind = _interpret_kind(parsed, _ANY_DELETE_OPTIONS, body)
         if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
-            raise Problem(_unregistered(kind))
-        found = _typed(scope.resource.emulation.types, _DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
+            raise Problem(_format_not_registered(kind))
+        found = _to_typed(scope.resource.emulation.types, _DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
         is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then it has no schema
-        text = _unregistered(problem.kind) if problem.kind and is_other else problem.message
+        text = _format_not_registered(problem.kind) if problem.kind and is_other else problem.message
         wraps = scope.resource.emulation.minor >= _DELETE_OPTIONS_REFUSED_SINCE
         raise status.bad_request(text) if wraps else status.generic(500, "", text) from None
     if scope.request.audit is not None:
@@ -238,7 +238,7 @@ def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bo
         raise Problem(f"{prefix}{error}") from None
 
 
-def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
+def _interpret_kind(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
     """Returns kind and version of a document; the endpoint supplies missing ones. Raises Problem."""
     if parsed.duplicates:
         _type_meta(parsed.first)
@@ -260,7 +260,7 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, i
         if group == expected.group:
             version = expected.version
         elif not half:
-            shown = _shown(body or json.dumps(value), is_cbor=is_cbor)
+            shown = _format_body(body or json.dumps(value), is_cbor=is_cbor)
             raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
     claimed = (group, version, kind or expected.kind)
     return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
@@ -304,7 +304,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-def _typed(
+def _to_typed(
     types: Builtins, kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool, live: Object | None = None
 ) -> tuple[Object, list[str]]:
     """Decodes a document by the schema of its declared kind. Raises Problem.
@@ -313,7 +313,7 @@ def _typed(
     """
     found = types.kind_type(kind.group, kind.version, kind.kind)
     if found is None and types.facts.kind(kind.group, kind.version, kind.kind) is None:
-        raise Problem(_unregistered(kind), kind)
+        raise Problem(_format_not_registered(kind), kind)
     members = literals = None
     if parsed.source is not None:
         members, literals = partial(json.members, parsed.source), partial(json.literals, parsed.source)
@@ -355,7 +355,7 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
     """Decodes a custom resource by its schema; kind and apiVersion are required. `body` None: no body. Raises Problem."""
     value = parsed.value
     is_cbor = parsed.cbor is not None
-    said = _said_in_cbor(value) if is_cbor else value
+    said = _interpret_cbor(value) if is_cbor else value
     if not is_cbor:
         if parsed.duplicates:
             _type_meta(parsed.first)
@@ -363,13 +363,13 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
     kind = _kind_of(said, GVK("", "", ""), body or b"", any_case=False, is_cbor=is_cbor, half=True)
     if not kind.kind:
         if body is not None and (is_cbor or wants_strict):
-            raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
+            raise Problem(f"Object 'Kind' is missing in '{_format_body(body, is_cbor=is_cbor)}'")
         read = body if body is not None and parsed.source is not None else json.dumps(value)
-        raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", None if wants_strict else scope.kind)
+        raise Problem(f"Object 'Kind' is missing in '{_format_body(read)}'", None if wants_strict else scope.kind)
     if not is_cbor and isinstance(value, dict) and value.get("apiVersion", "") is None:
         raise Problem(_NO_VERSION_TEXT, kind)
     if is_cbor and not kind.version:
-        raise Problem(f"Object 'apiVersion' is missing in '{_shown(body or b'', is_cbor=True)}'", kind)
+        raise Problem(f"Object 'apiVersion' is missing in '{_format_body(body or b'', is_cbor=True)}'", kind)
     try:
         if parsed.duplicates:
             json.untyped(parsed.first)
@@ -383,7 +383,7 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
     return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
 
 
-def _said_in_cbor(value: Object | None) -> Object:
+def _interpret_cbor(value: Object | None) -> Object:
     """Returns kind and version of an object without a Go type; empty if the document is malformed or not an object."""
     said = {name: text for name in _TYPE_META if isinstance(text := (value or {}).get(name), str)}
     return said if said.get("apiVersion", "").count("/") < 2 else {}
@@ -409,12 +409,12 @@ def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
     return status.bad_request(f"the API version in the data ({got}) does not match the expected API version ({wanted})")
 
 
-def _unregistered(kind: GVK) -> str:
+def _format_not_registered(kind: GVK) -> str:
     what, version = go_quote(kind.kind), go_quote(kind.api_version)
     return f'no kind {what} is registered for version {version} in scheme "{features.current().scheme}"'
 
 
-def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
+def _explain(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
     if scope.resource.custom and not scope.is_custom:  # a scheme that can decode the scale, but reports no details of errors
         return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{features.current().scheme}"'
     if problem.kind is not None:
@@ -427,8 +427,8 @@ def _summary(body: bytes) -> str:
     if not body:
         return "<empty>"
     head, more = body[:_SUMMARY_LENGTH], " ..." if len(body) > _SUMMARY_LENGTH else ""
-    return (_shown(head) if body[:1] == b"{" else head.hex()) + more
+    return (_format_body(head) if body[:1] == b"{" else head.hex()) + more
 
 
-def _shown(body: bytes, *, is_cbor: bool = False) -> str:
+def _format_body(body: bytes, *, is_cbor: bool = False) -> str:
     return cbor.diagnosis(body) if is_cbor else text_of(body)

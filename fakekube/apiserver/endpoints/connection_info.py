@@ -82,7 +82,7 @@ def connection_info(scope: Scope, name: str) -> ConnectionInfo:
     for kind in _ADDRESS_TYPES:
         if kind in addresses:
             port = found.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port") or _KUBELET_PORT
-            return ConnectionInfo(node, joined(addresses[kind], str(port)), scope.backend.kubelet_of(node))
+            return ConnectionInfo(node, join_host_port(addresses[kind], str(port)), scope.backend.kubelet_of(node))
     shown = " ".join(f"{{{one['type']} {one['address']}}}" for one in found.get("addresses", ()))
     raise status.generic(500, "", f"no preferred addresses found; known addresses: [{shown}]")
 
@@ -95,12 +95,12 @@ def find(scope: Scope, plural: str, name: str) -> Object | None:
     return None if record is None else record.value.object
 
 
-def joined(host: str, port: str) -> str:
+def join_host_port(host: str, port: str) -> str:
     """Returns host and port as one text."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def refused(place: str) -> str:
+def format_refused_dial(place: str) -> str:
     """Returns the error of dialling an address on which nothing listens."""
     host = place.rpartition(":")[0]
     if parse_ip(host.strip("[]")) is None:

@@ -125,7 +125,7 @@ class Offer:
         Raises:
             StatusError: 406.
         """
-        chosen = _chosen(accept, self)
+        chosen = _choose(accept, self)
         if chosen is None:
             accepted = ", ".join(self.media_types)
             raise status.not_acceptable(f"only the following media types are accepted: {accepted}")
@@ -139,7 +139,7 @@ class Offer:
         Raises:
             StatusError: 406.
         """
-        chosen = _chosen(accept, self)
+        chosen = _choose(accept, self)
         if chosen is None or chosen.format == "yaml":
             accepted = ", ".join(self.stream_types)
             raise status.not_acceptable(f"only the following media types are accepted: {accepted}")
@@ -171,20 +171,20 @@ _STREAMED: Final = {"json": JSON, "protobuf": f"{PROTOBUF};stream=watch", "cbor"
 
 
 @lru_cache(maxsize=1024)
-def _chosen(accept: str, offer: Offer) -> MediaType | None:
+def _choose(accept: str, offer: Offer) -> MediaType | None:
     """Returns the first media type that both sides support; `accept` is the whole header."""
     if not accept:
         return MediaType("json", JSON)
     for clause in clauses(accept):
         for media_type in offer.media_types:
             if clause.matches(media_type):
-                chosen = _accepted(clause, media_type, offer)
+                chosen = _accept_media_type(clause, media_type, offer)
                 if chosen is not None:
                     return chosen
     return None
 
 
-def _accepted(clause: Clause, media_type: str, offer: Offer) -> MediaType | None:
+def _accept_media_type(clause: Clause, media_type: str, offer: Offer) -> MediaType | None:
     """Returns the media type with the parameters of the clause; None if the endpoint does not offer it."""
     parameters = dict(clause.parameters)
     stream = parameters.get("stream", "")
@@ -210,13 +210,13 @@ def clauses(accept: str) -> list[Clause]:
             found.append(clause)
     for end in range(1, len(found)):  # insertion sort, as in Go: the comparison is not a strict order
         place = end
-        while place and _preferred(found[place], found[place - 1]):
+        while place and _is_preferred(found[place], found[place - 1]):
             found[place - 1], found[place] = found[place], found[place - 1]
             place -= 1
     return found
 
 
-def _preferred(one: Clause, other: Clause) -> bool:
+def _is_preferred(one: Clause, other: Clause) -> bool:
     if one.quality > other.quality:
         return True
     if one.type != "*" and other.type == "*":

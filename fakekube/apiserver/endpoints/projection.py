@@ -29,31 +29,31 @@ def kind_of(subresource: Subresource) -> Kind:
 
 def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """Returns the projection of a stored object."""
-    seen = shown(scope, _seen(scope, document).object)
+    seen = project(scope, _convert_for_scale(scope, document).object)
     return response_writers.plain_response(scope, chosen, code, seen, kind_of(_subresource(scope)))
 
 
-def _seen(scope: Scope, document: Document) -> Document:
+def _convert_for_scale(scope: Scope, document: Document) -> Document:
     """Converts a custom resource to the requested version, to which the paths of its scale belong."""
-    return versions.shown(scope.resource, document) if scope.resource.custom else document
+    return versions.to_version(scope.resource, document) if scope.resource.custom else document
 
 
-def shown(scope: Scope, obj: Object) -> Object:
+def project(scope: Scope, obj: Object) -> Object:
     """Returns the projection in its printed form. Raises StatusError if the object cannot be projected."""
-    return _printed(scope, _projection(scope).read, obj)
+    return _print_projection(scope, _projection(scope).read, obj)
 
 
-def _shown_for_update(scope: Scope, obj: Object) -> Object:
+def _project_for_update(scope: Scope, obj: Object) -> Object:
     projection = _projection(scope)
-    return _printed(scope, projection.read_for_update or projection.read, obj)
+    return _print_projection(scope, projection.read_for_update or projection.read, obj)
 
 
-def _shown_as_written(scope: Scope, obj: Object) -> Object:
+def _project_as_written(scope: Scope, obj: Object) -> Object:
     projection = _projection(scope)
-    return _printed(scope, projection.read_written or projection.read, obj)
+    return _print_projection(scope, projection.read_written or projection.read, obj)
 
 
-def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Object:
+def _print_projection(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Object:
     printed: Object = printing.normalise(_subresource(scope).type, read(obj))
     return printed
 
@@ -65,8 +65,8 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
 
     def build(stored: Document | None) -> Object:
         assert stored is not None
-        old = versions.shown(scope.resource, stored).object
-        before = _shown_for_update(scope, old)
+        old = versions.to_version(scope.resource, stored).object
+        before = _project_for_update(scope, old)
         entries = mapping.to_scale(old["metadata"].get("managedFields"))
         if entries:
             before = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
@@ -89,10 +89,10 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
 
     def check_projected(obj: Object, old: Object | None) -> None:
         assert old is not None
-        check(_shown_as_written(scope, obj), _shown_as_written(scope, old))
+        check(_project_as_written(scope, obj), _project_as_written(scope, old))
 
     written = writes.update(scope.main, build, check_projected, uid=uid)
-    left = _shown_as_written(scope, _seen(scope, written.document).object)
+    left = _project_as_written(scope, _convert_for_scale(scope, written.document).object)
     return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
 
 

@@ -192,7 +192,7 @@ class _Rows:
         self._metadata_of = _metadata_of(scope, api_version)
 
     def row(self, stored: Document, shown: Document) -> Row:
-        carried = self._carried(stored, shown)
+        carried = self._get_row_object(stored, shown)
         whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
         return Row((shown if self._custom else stored).object, whole)
 
@@ -204,12 +204,12 @@ class _Rows:
         return printed, [self._carried_json(*pair) for pair in pairs]
 
     def _carried_json(self, stored: Document, shown: Document) -> bytes:
-        carried = self._carried(stored, shown)
+        carried = self._get_row_object(stored, shown)
         if carried is None:
             return b"null"
         return self._kind.whole_json(carried.json) if carried is shown else carried.json
 
-    def _carried(self, stored: Document, shown: Document) -> Document | None:
+    def _get_row_object(self, stored: Document, shown: Document) -> Document | None:
         """Returns the object in the row: None, the object in the requested version, or its metadata."""
         annotations = shown.object["metadata"].get("annotations") or {}
         if self._include == "None" and INITIAL_EVENTS_END not in annotations:
@@ -287,7 +287,7 @@ def list_kind_of(resource: Resource) -> Kind:
 @with_deep_stack
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """Returns a response with one object of the scope's resource."""
-    shown = versions.shown(scope.resource, document)
+    shown = versions.to_version(scope.resource, document)
     if chosen.target is not None:
         return transform_object(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(scope.resource)
@@ -352,7 +352,7 @@ class EventEncoder:
     @with_deep_stack
     def added(self, record: Record[Document]) -> bytes:
         """Encodes an object of the initial state."""
-        return self._write("ADDED", *self._seen(record.value))
+        return self._write("ADDED", *self._convert(record.value))
 
     @with_deep_stack
     def event(self, event_type: str, event: Event[Document]) -> bytes:
@@ -365,19 +365,19 @@ class EventEncoder:
             frame = event.encodings[key] = self._write(event_type, *self._documents(event_type, event))
         return frame
 
-    def _seen(self, stored: Document) -> tuple[Document, Document]:
+    def _convert(self, stored: Document) -> tuple[Document, Document]:
         """Returns the stored document, and the document in the requested version."""
-        return stored, versions.shown(self._resource, stored)
+        return stored, versions.to_version(self._resource, stored)
 
     def _documents(self, event_type: str, event: Event[Document]) -> tuple[Document, Document]:
         """Returns the documents of an event; DELETED has the last state at the revision of the change."""
         if event_type != "DELETED":
             assert event.record is not None
-            return self._seen(event.record.value)
+            return self._convert(event.record.value)
         assert event.previous is not None
-        stored, shown = self._seen(event.previous.value)
-        at_the_end = _at(stored, event.revision)
-        return at_the_end, at_the_end if shown is stored else _at(shown, event.revision)
+        stored, shown = self._convert(event.previous.value)
+        at_the_end = _set_revision(stored, event.revision)
+        return at_the_end, at_the_end if shown is stored else _set_revision(shown, event.revision)
 
     def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         """Encodes an object with only a resourceVersion (and the required fields of its kind)."""
@@ -405,6 +405,6 @@ class EventEncoder:
         return self._form.event(event_type, self._form.encoded_item(shown, self._kind), self._kind)
 
 
-def _at(document: Document, revision: int) -> Document:
+def _set_revision(document: Document, revision: int) -> Document:
     obj = document.object
     return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})

@@ -30,7 +30,7 @@ from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.proxy import Origin
 from fakekube.apiserver.auth.access import Access
-from fakekube.apiserver.auth.authorization import UndecidedError, sanitised
+from fakekube.apiserver.auth.authorization import UndecidedError, sanitise
 from fakekube.apiserver.endpoints import handlers
 from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
 from fakekube.apiserver.http import auditing, responses
@@ -198,15 +198,15 @@ class Application:
                 exchange.audit.panicked("internal error")
                 exchange.audit = None
         if exchange.audit is not None and exchange.info is not None:
-            auditing.answered(exchange.audit, exchange.info, exchange.annotations, response)
+            auditing.write_event(exchange.audit, exchange.info, exchange.annotations, response)
         if exchange.observation is not None:
             exchange.observation.note_response(response)
-        body = _finished(response, environ)
+        body = _make_body(response, environ)
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
-        headers = response.headers if switches else _merged(exchange.headers, response.headers)
+        headers = response.headers if switches else _merge_headers(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
         return body if exchange.method != "HEAD" else ()
 
@@ -231,7 +231,7 @@ class Application:
         except StatusError as error:
             if self._auditor is not None:
                 self._audit_refusal(exchange, info, error)
-            return _refused(exchange, error)
+            return _make_filter_response(exchange, error)
         if self._auditor is not None:
             exchange.audit = self._auditor.begin(info, user, auditing.facts_of(environ, exchange.headers[0][1]))
             if exchange.audit is not None:
@@ -239,11 +239,11 @@ class Application:
         if exchange.warnings:
             exchange.headers += warning_headers(exchange.warnings)
         try:
-            user = self._admitted(exchange, info, user, long_running=timeout == inf)
+            user = self._authorize_request(exchange, info, user, long_running=timeout == inf)
         except UndecidedError as error:
             return _internal_error(environ, str(error))
         except StatusError as error:
-            response = _refused(exchange, error)
+            response = _make_filter_response(exchange, error)
             response.headers.append(responses.NO_SNIFFING)
             return response
         headers, read = exchange.request_headers, body_reader(environ)
@@ -253,7 +253,7 @@ class Application:
             request.audit, request.annotations = exchange.audit, exchange.annotations
         if observation is not None:
             observation.user, observation.request = user.name, request
-        perform = self._performed if self.chance is None else self._perform_by_chance
+        perform = self._perform if self.chance is None else self._perform_by_chance
         try:
             if observation is None or not observation.observer.has_faults:
                 response = perform(request, environ, exchange)
@@ -266,19 +266,19 @@ class Application:
         return response
 
     def _perform_by_chance(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
-        """See `_performed`; random values come from the seed of the cluster."""
+        """See `_perform`; random values come from the seed of the cluster."""
         assert self.chance is not None
         target = f"{request.method} {request.path} ".encode("utf-8", "surrogatepass")
         with self.chance.serve(lambda: target + request.read_body()):
-            return self._performed(request, environ, exchange)
+            return self._perform(request, environ, exchange)
 
-    def _performed(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
+    def _perform(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
         """Returns the response of this server, or of the aggregated API server that serves the path. Raises
         StatusError."""
-        elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
+        elsewhere = self._proxy_aggregated(request, environ, exchange) if self._aggregator.remotes else None
         return elsewhere or self._route(request)
 
-    def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
+    def _authorize_request(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
         """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
         if _IMPERSONATION in " ".join(exchange.environ):
             found = self._access.impersonated(exchange.request_headers, info, user)
@@ -299,7 +299,7 @@ class Application:
         if audit is not None:
             audit.refused(error.status())
 
-    def _aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
+    def _proxy_aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
         """Returns the response of an aggregated API server, if one serves the path."""
         name, document = self._aggregator.service_of(request.path), request.path.removeprefix(_DOCUMENTS)
         if name is None and document != request.path and not self._openapi.has(document):
@@ -323,7 +323,7 @@ class Application:
         return handlers.handle(request, self._backend)
 
 
-def _refused(exchange: _Exchange, error: StatusError) -> Response:
+def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:
     """Returns the response of a filter. Neither the filters nor the router support CBOR."""
     return responses.error_response(error, exchange.request_headers, exchange.query)
 
@@ -361,7 +361,7 @@ class _Exchange:
         self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or random_uuid())]
 
 
-def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
+def _make_body(response: Response, environ: Environment) -> Iterable[bytes]:
     """Returns the WSGI body, compressed if applicable; sets Content-Length for short bodies."""
     body = response.body
     if not isinstance(body, (bytes, Chunks)):  # a union costs more
@@ -373,7 +373,7 @@ def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
     return (body,) if isinstance(body, bytes) else body
 
 
-def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _merge_headers(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Returns all headers; the Cache-Control of a response overrides the common one."""
     if "Cache-Control" in dict(own):
         common.remove(_NOT_CACHED)
@@ -388,7 +388,7 @@ def _unknown_target(environ: Environment) -> Response:
 def _internal_error(environ: Environment, problem: str) -> Response:
     """Returns the response for a filter that fails."""
     uri = request_uri(environ)
-    return responses.http_error(500, sanitised(f"Internal Server Error: {go_quote(uri)}: {problem}"))
+    return responses.http_error(500, sanitise(f"Internal Server Error: {go_quote(uri)}: {problem}"))
 
 
 def _panic(exchange: _Exchange, problem: Exception, *, cbor: bool) -> Response:

@@ -76,7 +76,7 @@ def authentication_failure(environ: Environment, query: Query) -> str:
 # ---------------------------------------------------------------- responses
 
 
-def answered(audit: AuditContext, info: RequestInfo, annotations: Mapping[str, tuple[str, str]], response: Response) -> None:
+def write_event(audit: AuditContext, info: RequestInfo, annotations: Mapping[str, tuple[str, str]], response: Response) -> None:
     """Writes the audit event of a response; for a stream, when it ends."""
     for key, (level, value) in annotations.items():
         audit.annotate(key, value, level)

@@ -65,9 +65,9 @@ def endpoints(clock: Clock, started: datetime, emulation: Emulation, *, cbor: bo
     pages: dict[str, Handler] = {}
     if emulation.enabled("ComponentStatusz"):
         statusz = partial(_statusz, clock, started, emulation)
-        pages["/statusz"] = partial(_negotiated, _PageOffer(kind="Statusz", cbor=cbor), statusz)
+        pages["/statusz"] = partial(_negotiate_page, _PageOffer(kind="Statusz", cbor=cbor), statusz)
     if emulation.enabled("ComponentFlagz"):
-        pages["/flagz"] = partial(_negotiated, _PageOffer(kind="Flagz", cbor=cbor), partial(_flagz, emulation))
+        pages["/flagz"] = partial(_negotiate_page, _PageOffer(kind="Flagz", cbor=cbor), partial(_flagz, emulation))
     return {
         **pages,
         "/debug/pprof": _redirect_to_profiles,
@@ -147,7 +147,7 @@ class _PageOffer(Offer):
         return target.group == _GROUP and target.kind == self.kind and target.version in _VERSIONS
 
 
-def _negotiated(offer: _PageOffer, page: Callable[[Request, MediaType], Response], request: Request) -> Response:
+def _negotiate_page(offer: _PageOffer, page: Callable[[Request, MediaType], Response], request: Request) -> Response:
     """Returns the page as text or in a structured media type; otherwise a 406, which is never Protobuf."""
     accept = request.headers.get("accept") or "*/*"
     try:
@@ -164,7 +164,7 @@ def _page(request: Request, kind: str, content: dict[str, Any], chosen: MediaTyp
         request.warnings.append(f"This version of the {kind.lower()} endpoint is deprecated. Please use a newer version.")
     document = {"kind": kind, "apiVersion": f"{group}/{version}", "metadata": {"name": "apiserver"}, **content}
     media_type = f"{chosen.media_type};g={group};v={version};as={kind}"
-    return Response(200, [("Content-Type", media_type)], responses.encoded(document, "", chosen))
+    return Response(200, [("Content-Type", media_type)], responses.encode_object(document, "", chosen))
 
 
 def _text_page(name: str, lines: list[str]) -> Response:

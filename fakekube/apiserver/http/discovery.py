@@ -222,7 +222,7 @@ class Snapshot:
 
     def group(self, name: str) -> DiscoveryDocument | None:
         """Returns the APIGroup of /apis/NAME; None if there is none. A group without an APIService may be served, too."""
-        versions = self._registered.get(name) or self._ordered(name)
+        versions = self._registered.get(name) or self._sort_versions(name)
         if not name or not versions:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name, versions)}
@@ -231,7 +231,7 @@ class Snapshot:
         shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
         return {"name": name, "versions": shown, **({"preferredVersion": shown[0]} if shown else {})}
 
-    def _ordered(self, group: str) -> list[str]:
+    def _sort_versions(self, group: str) -> list[str]:
         """Returns the versions of a group that this server serves, by their own priorities."""
         return sorted(self._by_group.get(group, ()), key=lambda version: self._place(group, version))
 
@@ -253,7 +253,7 @@ class Snapshot:
         resources = self._by_group.get(group, {}).get(version)
         if resources is None:
             return None
-        listed = [entry for resource in resources for entry in _listed(resource)]
+        listed = [entry for resource in resources for entry in _list_resources(resource)]
         if not group:
             return {"kind": "APIResourceList", "groupVersion": version, "resources": listed}
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": listed}
@@ -294,7 +294,7 @@ class Snapshot:
         remote = self.remotes.get((group, version))
         if remote is not None:
             return remote
-        resources = [_aggregated(resource) for resource in self._by_group[group][version]]
+        resources = [_aggregate_resource(resource) for resource in self._by_group[group][version]]
         return {"version": version, "resources": resources, "freshness": "Current"}
 
 
@@ -320,7 +320,7 @@ def _names(resource: Resource) -> DiscoveryDocument:
     return found
 
 
-def _listed(resource: Resource) -> list[DiscoveryDocument]:
+def _list_resources(resource: Resource) -> list[DiscoveryDocument]:
     """Returns the APIResources of a resource and its subresources."""
     main = {
         "name": resource.plural,
@@ -346,7 +346,7 @@ def _listed_subresource(resource: Resource, subresource: Subresource) -> Discove
     return entry | {"kind": subresource.gvk.kind, "verbs": sorted(subresource.verbs)}
 
 
-def _aggregated(resource: Resource) -> DiscoveryDocument:
+def _aggregate_resource(resource: Resource) -> DiscoveryDocument:
     entry: DiscoveryDocument = {
         "resource": resource.plural,
         "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom),
@@ -421,7 +421,7 @@ class DiscoveryEndpoints:
         path = request.info.path
         parts = split_path(path)
         if path == "/apis":
-            return self._aggregated(request, self._documents.current().group_names) or self._groups(request)
+            return self._answer_aggregated(request, self._documents.current().group_names) or self._groups(request)
         if path == "/apis/":
             return self._groups(request)
         if path.startswith("//") or not parts:
@@ -436,14 +436,14 @@ class DiscoveryEndpoints:
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
             self._check(request, _OLD)
-            return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
+            return self._answer_aggregated(request, [""]) or self._negotiate(_core_versions(request), "APIVersions", request)
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
             raise responses.not_found()
         return self._resources(document, request)
 
     def _groups(self, request: Request) -> Response:
-        return self._negotiated(self._documents.current().groups, "APIGroupList", request)
+        return self._negotiate(self._documents.current().groups, "APIGroupList", request)
 
     def _group(self, request: Request, group: str) -> Response | None:
         current = self._documents.current()
@@ -452,7 +452,7 @@ class DiscoveryEndpoints:
         ):  # the router answers, since no aggregator is in front of it
             self._check(request, _OLD)
         document = current.group(group)
-        return None if document is None else self._negotiated(document, "APIGroup", request)
+        return None if document is None else self._negotiate(document, "APIGroup", request)
 
     def _version(self, request: Request, group: str, version: str) -> Response | None:
         document = self._documents.current().resources(group, version)
@@ -460,12 +460,12 @@ class DiscoveryEndpoints:
             if document is None:
                 raise responses.not_found()
             return self._resources(document, request)
-        return None if document is None else self._negotiated(document, "APIResourceList", request)
+        return None if document is None else self._negotiate(document, "APIResourceList", request)
 
     def _resources(self, document: dict[str, Any], request: Request) -> Response:
         """Returns the resources of a built-in group version."""
         self._check(request, self._offer)
-        return responses.negotiated(document, f"{_META}APIResourceList", request, cbor=self._cbor)
+        return responses.negotiate_response(document, f"{_META}APIResourceList", request, cbor=self._cbor)
 
     def _check(self, request: Request, offer: Offer) -> None:
         """Checks the method and the Accept header like the router. Raises StatusError 405 or 406."""
@@ -475,10 +475,10 @@ class DiscoveryEndpoints:
 
     # ------------------------------------------------------------ encodings
 
-    def _negotiated(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        return responses.negotiated(document, _META + kind, request)
+    def _negotiate(self, document: dict[str, Any], kind: str, request: Request) -> Response:
+        return responses.negotiate_response(document, _META + kind, request)
 
-    def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
+    def _answer_aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """Returns the aggregated form of these groups if the client prefers it, else None."""
         headers = request.headers
         try:
@@ -499,9 +499,9 @@ def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) 
     found = current.encodings.get(key)
     if found is None:
         document = current.aggregated(groups)
-        json = responses.encoded(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
+        json = responses.encode_object(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
         etag = f'"{hashlib.sha512(json).hexdigest().upper()}"'
-        found = current.encodings[key] = (responses.encoded(document, _AGGREGATED_TYPE, chosen), etag)
+        found = current.encodings[key] = (responses.encode_object(document, _AGGREGATED_TYPE, chosen), etag)
     return found
 
 

@@ -82,7 +82,7 @@ class Family:
 
 def encode(families: Iterable[Family], accept: str) -> tuple[str, bytes]:
     """Returns content type and body for an Accept header. Families without samples are omitted."""
-    encoding, escaping = _negotiated(accept)
+    encoding, escaping = _negotiate(accept)
     told = [family for family in families if family.samples]
     if encoding is None:
         content_type = f"text/plain; version=0.0.4; charset=utf-8; escaping={escaping}"
@@ -91,7 +91,7 @@ def encode(families: Iterable[Family], accept: str) -> tuple[str, bytes]:
     return content_type, b"".join(map(_ENCODERS[encoding], told))
 
 
-def _negotiated(accept: str) -> tuple[str | None, str]:
+def _negotiate(accept: str) -> tuple[str | None, str]:
     """Negotiates the encoding of messages (None: the text format) and the escaping scheme."""
     escaping = "underscores"
     for clause in negotiation.clauses(accept):
@@ -110,7 +110,7 @@ def _negotiated(accept: str) -> tuple[str | None, str]:
 
 
 def _text(family: Family) -> str:
-    lines = [f"# HELP {family.name} {_escaped(family.help)}\n# TYPE {family.name} {family.kind}\n"]
+    lines = [f"# HELP {family.name} {_escape(family.help)}\n# TYPE {family.name} {family.kind}\n"]
     for labels, value in family.samples:
         if isinstance(value, Histogram):
             lines += _histogram_lines(family.name, labels, value)
@@ -129,16 +129,16 @@ def _histogram_lines(name: str, labels: Mapping[str, str], histogram: Histogram)
 
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:
-    shown = ",".join(f'{label}="{_quoted(text)}"' for label, text in labels.items())
+    shown = ",".join(f'{label}="{_quote(text)}"' for label, text in labels.items())
     return f"{name}{{{shown}}} {_number(value)}\n" if shown else f"{name} {_number(value)}\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def _quoted(text: str) -> str:
-    return _escaped(text).replace('"', '\\"')
+def _quote(text: str) -> str:
+    return _escape(text).replace('"', '\\"')
 
 
 def _number(value: float) -> str:
@@ -148,7 +148,7 @@ def _number(value: float) -> str:
 # ---------------------------------------------------------------- messages
 
 
-def _delimited(family: Family) -> bytes:
+def _delimit(family: Family) -> bytes:
     kind, number = _TYPES[family.kind]
     message = _field(1, bytes_of(family.name)) + _field(2, bytes_of(family.help)) + b"\x18" + encode_varint(kind)
     for labels, value in family.samples:
@@ -187,7 +187,7 @@ def _compact_fields(message: _Message) -> str:
     )
 
 
-def _indented(family: Family) -> bytes:
+def _indent(family: Family) -> bytes:
     return bytes_of("".join(_indented_lines(_message(family), "")) + "\n")
 
 
@@ -203,11 +203,11 @@ def _indented_lines(message: _Message, indent: str) -> Iterator[str]:
 
 def _message(family: Family) -> _Message:
     message: _Message = [
-        ("name", f'"{_quoted(family.name)}"'), ("help", f'"{_quoted(family.help)}"'), ("type", family.kind.upper()),
+        ("name", f'"{_quote(family.name)}"'), ("help", f'"{_quote(family.help)}"'), ("type", family.kind.upper()),
     ]  # fmt: skip
     for labels, value in family.samples:
         metric: _Message = [
-            ("label", [("name", f'"{_quoted(name)}"'), ("value", f'"{_quoted(text)}"')]) for name, text in labels.items()
+            ("label", [("name", f'"{_quote(name)}"'), ("value", f'"{_quote(text)}"')]) for name, text in labels.items()
         ]
         metric.append((family.kind, _value(value)))
         message.append(("metric", metric))
@@ -225,7 +225,7 @@ def _value(value: float | Histogram) -> _Message:
     return [("sample_count", str(counts[-1])), ("sample_sum", _number(value.total)), *buckets]
 
 
-_ENCODERS: Final[Mapping[str, Callable[[Family], bytes]]] = {"delimited": _delimited, "text": _indented, "compact-text": _compact}
+_ENCODERS: Final[Mapping[str, Callable[[Family], bytes]]] = {"delimited": _delimit, "text": _indent, "compact-text": _compact}
 
 
 _DURATION_BUCKETS: Final = (
@@ -449,10 +449,10 @@ def _health(emulation: Emulation) -> Family:
 def _process() -> Iterator[Family]:
     usage = limits.getrusage(limits.RUSAGE_SELF)
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    yield _single("process_cpu_seconds_total", COUNTER, "Processor time of this process.", sum(os.times()[:2]))
-    yield _single("process_resident_memory_bytes", GAUGE, "The most memory that this process had.", memory)
-    yield _single("process_start_time_seconds", GAUGE, "When this process started.", _PROCESS_START)
+    yield _single_family("process_cpu_seconds_total", COUNTER, "Processor time of this process.", sum(os.times()[:2]))
+    yield _single_family("process_resident_memory_bytes", GAUGE, "The most memory that this process had.", memory)
+    yield _single_family("process_start_time_seconds", GAUGE, "When this process started.", _PROCESS_START)
 
 
-def _single(name: str, kind: str, help_text: str, value: float) -> Family:
+def _single_family(name: str, kind: str, help_text: str, value: float) -> Family:
     return Family(name, kind, help_text, [Sample({}, value)])

@@ -89,16 +89,16 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
     if chosen.format == "protobuf" and not protobuf:
         chosen = negotiation.error_output(negotiation.JSON, pretty=True)
     try:
-        body = encoded(error.status(), _META + "Status", chosen)
+        body = encode_object(error.status(), _META + "Status", chosen)
     except EncodeError as problem:
-        body = encoded(generic(500, "", str(problem)).status(), _META + "Status", chosen)
+        body = encode_object(generic(500, "", str(problem)).status(), _META + "Status", chosen)
     response = Response(error.code, [("Content-Type", chosen.media_type)], body)
     if error.retry_after:
         response.headers.append(("Retry-After", str(error.retry_after)))
     return response
 
 
-def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
+def negotiate_response(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
     """Returns an object that has a kind, in a media type that the client accepts; otherwise a 406 in one that the
     endpoint supports."""
     offer = negotiation.Offer(cbor=cbor, transforms=False)
@@ -107,10 +107,10 @@ def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: boo
         chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
     except StatusError as error:
         return error_response(error, request.headers, request.query, cbor=cbor)
-    return Response(200, [("Content-Type", chosen.media_type)], encoded(obj, go_type, chosen))
+    return Response(200, [("Content-Type", chosen.media_type)], encode_object(obj, go_type, chosen))
 
 
-def encoded(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
+def encode_object(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
     """Encodes an object that has a kind."""
     form = formats.format_of(chosen.format, pretty=chosen.pretty)
     kind = _kind(obj.get("apiVersion", ""), obj["kind"], go_type if chosen.format == "protobuf" else "")
@@ -138,10 +138,10 @@ def compress(response: Response, body: bytes | Chunks, accept_encoding: str) -> 
     if any(name in ("Content-Encoding", "Content-Length") for name, _ in response.headers):
         return body
     response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-    return gzipped(body)
+    return gzip_body(body)
 
 
-def gzipped(body: bytes | Chunks) -> bytes:
+def gzip_body(body: bytes | Chunks) -> bytes:
     """Compresses a body with gzip, at the fastest level."""
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     pieces = (body,) if isinstance(body, bytes) else body

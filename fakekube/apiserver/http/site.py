@@ -23,7 +23,7 @@ from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
 from fakekube.apiserver.http.documents import CONFIGURATION_PATH, KEYS_PATH, KEYS_TYPE, configuration, keys, version_info
 from fakekube.apiserver.http.metrics import Metrics
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
-from fakekube.apiserver.http.responses import gzipped, takes_gzip
+from fakekube.apiserver.http.responses import gzip_body, takes_gzip
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
 
@@ -123,5 +123,5 @@ def _metrics(metrics: Callable[[str], Response], reset: Callable[[], None], requ
     assert isinstance(response.body, bytes)
     if takes_gzip(request.headers.get("accept-encoding", "")):
         response.headers.append(("Content-Encoding", "gzip"))
-        response.body = gzipped(response.body)
+        response.body = gzip_body(response.body)
     return response

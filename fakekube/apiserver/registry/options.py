@@ -50,7 +50,7 @@ def int64(values: Sequence[str]) -> int:
         raise status.bad_request(str(problem)) from None
 
 
-def given(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V | None:
+def convert_option(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V | None:
     values = query.all(name)
     return convert(values) if values else None
 
@@ -115,9 +115,9 @@ def list_options(query: Query, resource: Resource, *, name: str = "", watch: boo
 
 def _list_options(query: Query) -> ListOptions:
     watch, bookmarks = boolean(query.all("watch")), boolean(query.all("allowWatchBookmarks"))
-    timeout_seconds = given(query, "timeoutSeconds", int64)
-    limit = given(query, "limit", int64) or 0
-    initial = given(query, "sendInitialEvents", boolean)
+    timeout_seconds = convert_option(query, "timeoutSeconds", int64)
+    limit = convert_option(query, "limit", int64) or 0
+    initial = convert_option(query, "sendInitialEvents", boolean)
     try:
         labels = selectors.parse_labels(_text(query.all("labelSelector")))
         chosen = selectors.parse_fields(_text(query.all("fieldSelector")))
@@ -219,7 +219,7 @@ def update_options(query: Query) -> WriteOptions:
 
 def patch_options(query: Query, *, apply: bool) -> WriteOptions:
     """Decodes the options of PATCH; an apply requires fieldManager, other patches forbid force. Raises StatusError 422."""
-    force = given(query, "force", boolean)
+    force = convert_option(query, "force", boolean)
     errors: list[FieldError] = []
     if apply and not query.get("fieldManager"):
         errors.append(fields.required("fieldManager", "is required for apply patch"))
@@ -301,7 +301,7 @@ def delete_options_in_query(query: Query) -> dict[str, Any]:
         (UNSAFE_DELETION, boolean),
     )
     for name, convert in converters:
-        value = given(query, name, convert)
+        value = convert_option(query, name, convert)
         if value is not None:
             raw[name] = value
     preconditions = {name: query.get(name) for name in ("uid", "resourceVersion") if query.get(name)}

@@ -84,7 +84,7 @@ NO_RUNTIME_CONFIG: Final = RuntimeConfig()
 
 def is_served(row: ResourceRow, emulation: Emulation, config: RuntimeConfig) -> bool:
     """Reports whether a server serves a resource or subresource of its minor."""
-    if emulation.emulated != emulation.version and (row.group, row.version, row.name) not in _known_to(emulation.emulated):
+    if emulation.emulated != emulation.version and (row.group, row.version, row.name) not in _list_known(emulation.emulated):
         return False
     plural = row.name.partition("/")[0]
     gates = [gate for name in dict.fromkeys((plural, row.name)) if (gate := _GATES.get((row.group, name)))]
@@ -92,7 +92,7 @@ def is_served(row: ResourceRow, emulation: Emulation, config: RuntimeConfig) -> 
 
 
 @cache
-def _known_to(version: str) -> frozenset[tuple[str, str, str]]:
+def _list_known(version: str) -> frozenset[tuple[str, str, str]]:
     """Returns group, version and name of the resources that a minor has."""
     return frozenset((row.group, row.version, row.name) for row in data.minor(version).resources)
 

@@ -15,7 +15,7 @@ from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recor
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import field_manager
-from fakekube.apiserver.registry.generic.writes import same_object, stamped
+from fakekube.apiserver.registry.generic.writes import same_object, stamp_revision
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.store import Bucket, Conflict, Store
 
@@ -84,7 +84,7 @@ class StoreAccess:
         self._snapshot = -1, AdmissionSnapshot()
         """The last snapshot, with the count of changes before it was taken."""
 
-    def _stored(self, group: str, plural: str) -> tuple[Resource, Bucket[Document]]:
+    def _find_bucket(self, group: str, plural: str) -> tuple[Resource, Bucket[Document]]:
         """Returns a resource with its bucket. Raises LookupError if it is not served."""
         found = self._builtins.get((group, plural))
         if found is None:
@@ -103,7 +103,7 @@ class StoreAccess:
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
         if not self._is_served(group, plural):
             return None
-        resource, bucket = self._stored(group, plural)
+        resource, bucket = self._find_bucket(group, plural)
         record = bucket.get(resource.key(namespace, name))
         return record.value.object if record else None
 
@@ -111,7 +111,7 @@ class StoreAccess:
         found = self.get(group, plural, namespace, name)
         if found is not None or not self.others_work():
             return found
-        bucket, changed = self._stored(group, plural)[1], threading.Event()
+        bucket, changed = self._find_bucket(group, plural)[1], threading.Event()
         bucket.subscribe(changed.set)
         end = time.monotonic() + seconds
         try:
@@ -124,7 +124,7 @@ class StoreAccess:
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
         if not self._is_served(group, plural):
             return iter(())
-        resource, bucket = self._stored(group, plural)
+        resource, bucket = self._find_bucket(group, plural)
         if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
             return iter(())
         return (record.value.object for record in bucket.page(resource.key_prefix(namespace)).records)
@@ -139,7 +139,7 @@ class StoreAccess:
         *,
         recorded: Recorded | None = None,
     ) -> Object:
-        resource, bucket = self._stored(group, plural)
+        resource, bucket = self._find_bucket(group, plural)
         key = resource.key(namespace, name)
         while True:
             record = bucket.get(key)
@@ -150,29 +150,29 @@ class StoreAccess:
             if new is old:
                 return old
             if recorded is not None:
-                new = field_manager.recorded(self._registry, resource, old, new, recorded)
+                new = field_manager.record_write(self._registry, resource, old, new, recorded)
             final = resource.stored(new, old)
             if same_object(final, record.value):
                 return old
             try:
-                committed = bucket.commit(key, record.revision, partial(stamped, final))
+                committed = bucket.commit(key, record.revision, partial(stamp_revision, final))
                 record.value.supersede()
                 return committed.value.object
             except Conflict:
                 continue
 
     def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
-        resource, bucket = self._stored(group, plural)
+        resource, bucket = self._find_bucket(group, plural)
         name = obj["metadata"]["name"]
         placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
         final = resource.stored(placed)
         try:
-            return bucket.commit(resource.key(namespace, name), 0, partial(stamped, final)).value.object
+            return bucket.commit(resource.key(namespace, name), 0, partial(stamp_revision, final)).value.object
         except Conflict:
             raise status.already_exists(group, plural, name) from None
 
     def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
-        resource, bucket = self._stored(group, plural)
+        resource, bucket = self._find_bucket(group, plural)
         try:
             bucket.commit(resource.key(namespace, name), None, None)
         except Conflict:
@@ -193,18 +193,18 @@ class StoreAccess:
             self._store.bucket(pool).commit(value, None, None)
 
     def has_any(self, group: str, plural: str) -> bool:
-        return self._is_served(group, plural) and self._stored(group, plural)[1].has_keys()
+        return self._is_served(group, plural) and self._find_bucket(group, plural)[1].has_keys()
 
     def admission_snapshot(self) -> AdmissionSnapshot:
         if self._changes is None:
-            self._changes = _Changes(self._stored(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key))
+            self._changes = _Changes(self._find_bucket(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key))
         as_of, snapshot = self._snapshot
         if as_of != (count := self._changes.count):
-            snapshot = self._configured()
+            snapshot = self._make_snapshot()
             self._snapshot = count, snapshot
         return snapshot
 
-    def _configured(self) -> AdmissionSnapshot:
+    def _make_snapshot(self) -> AdmissionSnapshot:
         return AdmissionSnapshot(
             webhooks_or_policies=any(self._registry.any_version(*key) and self.has_any(*key) for key in _WEBHOOKS_OR_POLICIES),
             limit_ranges=self.has_any(*_LIMIT_RANGES),
@@ -215,7 +215,7 @@ class StoreAccess:
     def last_change(self, group: str, plural: str) -> int:
         if not self._is_served(group, plural):
             return 0
-        return self._stored(group, plural)[1].newest
+        return self._find_bucket(group, plural)[1].newest
 
     def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:
         return self._registry.of_kind(group, version, kind)

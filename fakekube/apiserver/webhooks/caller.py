@@ -170,7 +170,7 @@ def _clean(path: str) -> str:
 
 def review_in(answer: Answer, api_version: str, kind: str) -> Object:
     """Decodes the review in the response of a webhook. Raises CallError."""
-    return _decoded(body_of(answer), api_version, kind)
+    return _decode(body_of(answer), api_version, kind)
 
 
 def body_of(answer: Answer) -> bytes:
@@ -221,7 +221,7 @@ def _status_message(answer: Answer, media_type: str) -> str:
     if not answer.body:
         return ""
     try:
-        value = _parsed(answer.body)
+        value = _parse(answer.body)
     except CallError:
         return ""
     if not isinstance(value, dict) or value.get("kind") != "Status" or value.get("apiVersion") not in (None, "", "v1"):
@@ -229,7 +229,7 @@ def _status_message(answer: Answer, media_type: str) -> str:
     return str(value.get("message", "")) if value.get("status") == "Failure" else ""
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     """Parses a body as JSON, or else as YAML; the Content-Type is ignored. Raises CallError."""
     try:
         value, _ = json.loads(body)
@@ -243,9 +243,9 @@ def _parsed(body: bytes) -> Any:
     return value
 
 
-def _decoded(body: bytes, api_version: str, kind: str) -> Object:
+def _decode(body: bytes, api_version: str, kind: str) -> Object:
     """Decodes a body as the type of the expected kind, after a check of its own kind and apiVersion. Raises CallError."""
-    value = _parsed(body)
+    value = _parse(body)
     if value is None:
         value = {}
     try:

@@ -49,7 +49,7 @@ class UntrustedError(Exception):
     """The TLS connection failed; has Go's error message."""
 
 
-def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True, own: str = "") -> ssl.SSLSocket:
+def shake_hands(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True, own: str = "") -> ssl.SSLSocket:
     """Performs the TLS handshake on a connected socket, which the returned one replaces. The timeout is that of the socket.
 
     Args:
@@ -278,7 +278,7 @@ class Connection:
         """Sends a request; its response must be read before `deadline`. Raises TimeoutError, BrokenError."""
         REQUEST_THREADS.yield_lead()  # the webhook may use the API
         self._deadline, self._left, self.answered = deadline, MAX_RESPONSE_BYTES, False
-        self._socket.settimeout(_left(deadline))
+        self._socket.settimeout(_remaining_seconds(deadline))
         try:
             self._socket.sendall(data)
         except TimeoutError:
@@ -396,8 +396,8 @@ def dial(target: Target, deadline: float) -> socket.socket:
     if not target.secure:
         return plain
     try:
-        plain.settimeout(_left(deadline))
-        return connected(plain, target.name, target.authorities, verified=target.verified, own=target.certificate)
+        plain.settimeout(_remaining_seconds(deadline))
+        return shake_hands(plain, target.name, target.authorities, verified=target.verified, own=target.certificate)
     except TimeoutError:
         plain.close()
         raise
@@ -423,7 +423,7 @@ def _dial_host(host: str, port: int, deadline: float) -> socket.socket:
     for family, kind, protocol, _, (ip, *rest) in sorted(found, key=lambda entry: entry[0] != socket.AF_INET):
         plain = socket.socket(family, kind, protocol)
         try:
-            plain.settimeout(_left(deadline))
+            plain.settimeout(_remaining_seconds(deadline))
             plain.connect((ip, *rest))
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except TimeoutError:
@@ -437,7 +437,7 @@ def _dial_host(host: str, port: int, deadline: float) -> socket.socket:
     raise ConnectionFailedError(problem)
 
 
-def _left(deadline: float) -> float:
+def _remaining_seconds(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError

@@ -93,7 +93,7 @@ class Transport:
     def post(self, endpoint: Endpoint, body: bytes, timeout: float) -> Answer:
         """Sends a POST and reads its response within `timeout` seconds. Raises CallError with the message of net/http."""
         deadline = time.monotonic() + timeout
-        return self._followed(endpoint, body, self._exchange("POST", endpoint, body, deadline), deadline)
+        return self._follow_redirects(endpoint, body, self._exchange("POST", endpoint, body, deadline), deadline)
 
     def begin(self, endpoint: Endpoint, body: bytes, timeout: float) -> Callable[[], Answer] | None:
         """Sends a POST on an idle connection, if that does not block.
@@ -102,7 +102,7 @@ class Transport:
         """
         deadline = time.monotonic() + timeout
         message = _message("POST", urlsplit(endpoint.url), body, endpoint.authorization)
-        connection = self._kept(endpoint) if len(message) < _SENT_AT_ONCE else None
+        connection = self._take_idle(endpoint) if len(message) < _SENT_AT_ONCE else None
         if connection is None:
             return None
         try:
@@ -116,17 +116,17 @@ class Transport:
                 answer = self._answer(endpoint, connection, "POST")
             except _ConnectionClosedError:
                 answer = self._exchange("POST", endpoint, body, deadline)
-            return self._followed(endpoint, body, answer, deadline)
+            return self._follow_redirects(endpoint, body, answer, deadline)
 
         return finish
 
-    def _kept(self, endpoint: Endpoint) -> Connection | None:
+    def _take_idle(self, endpoint: Endpoint) -> Connection | None:
         try:
             return self._idle.take(_target(endpoint))
         except ConnectionFailedError:
             return None
 
-    def _followed(self, endpoint: Endpoint, body: bytes, answer: Answer, deadline: float) -> Answer:
+    def _follow_redirects(self, endpoint: Endpoint, body: bytes, answer: Answer, deadline: float) -> Answer:
         """Follows the redirects of a response. Raises CallError."""
         method, first = "POST", endpoint
         for redirect in range(1, _MAXIMUM_REDIRECTS + 1):
@@ -134,10 +134,10 @@ class Transport:
             if answer.status not in _REDIRECTS or not place:
                 return answer
             if redirect == _MAXIMUM_REDIRECTS:
-                raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
+                raise _make_url_error(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
             if answer.status < 307:
                 method, body = "GET", b""
-            endpoint = _redirected(first, endpoint, place)
+            endpoint = _resolve_redirect(first, endpoint, place)
             answer = self._exchange(method, endpoint, body, deadline)
         raise AssertionError
 
@@ -153,9 +153,9 @@ class Transport:
                 target = _target(endpoint)
                 connection = self._idle.take(target) or Connection(dial(target, deadline))
             except TimeoutError:
-                raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+                raise _make_url_error(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
             except ConnectionFailedError as error:
-                raise _failed(endpoint.url, str(error)) from None
+                raise _make_url_error(endpoint.url, str(error)) from None
             try:
                 return self._answer(endpoint, connection, method, message, deadline)
             except _ConnectionClosedError:
@@ -184,18 +184,18 @@ class _ConnectionClosedError(Exception):
     """The server closed a reused connection before it sent any bytes of the response."""
 
 
-def _redirected(first: Endpoint, endpoint: Endpoint, place: str) -> Endpoint:
+def _resolve_redirect(first: Endpoint, endpoint: Endpoint, place: str) -> Endpoint:
     """Returns the endpoint of a Location header. Raises CallError."""
     try:
         parse_url(place)
         url = urljoin(endpoint.url, place)
         same_host = urlsplit(url).netloc == urlsplit(first.url).netloc
     except ValueError as error:
-        raise _failed(endpoint.url, f"failed to parse Location header {go_quote(place)}: {error}") from None
+        raise _make_url_error(endpoint.url, f"failed to parse Location header {go_quote(place)}: {error}") from None
     return replace(endpoint, url=url, address=first.address if same_host else None)
 
 
-def _failed(url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
+def _make_url_error(url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
     """Returns an error like *url.Error; as in Go, it names the method of the first request, also after redirects."""
     return kind(f"Post {go_quote(url)}: {problem}")
 
@@ -255,15 +255,15 @@ def _read_answer(endpoint: Endpoint, connection: Connection, method: str, messag
     except (TimeoutError, TooLargeError):  # a response without end times out in Go
         if reader.has_head:
             raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None
-        raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+        raise _make_url_error(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
     except (ConnectionEndedError, BrokenError) as error:
         if connection.used and not connection.answered:
             raise _ConnectionClosedError from None
         if reader.has_head:
             raise CallError(f"{UNREADABLE}{error}") from None
-        raise _failed(endpoint.url, str(error) or "EOF") from None
+        raise _make_url_error(endpoint.url, str(error) or "EOF") from None
     except MalformedResponseError as error:
-        raise _failed(endpoint.url, f"{_BROKEN}{error}") from None
+        raise _make_url_error(endpoint.url, f"{_BROKEN}{error}") from None
     except BodyError as error:
         raise CallError(f"{UNREADABLE}{error}") from None
 
@@ -303,9 +303,9 @@ def endpoint_of(path: str) -> Endpoint:
     if not isinstance(config, dict):
         raise KubeconfigError("invalid configuration: no configuration has been provided")
     name = config.get("current-context") or ""
-    context = _named(config, "contexts", name).get("context") or {}
-    cluster = _named(config, "clusters", context.get("cluster", "")).get("cluster") or {}
-    user = _named(config, "users", context.get("user", "")).get("user") or {}
+    context = _find_entry(config, "contexts", name).get("context") or {}
+    cluster = _find_entry(config, "clusters", context.get("cluster", "")).get("cluster") or {}
+    user = _find_entry(config, "users", context.get("user", "")).get("user") or {}
     server = cluster.get("server") or ""
     if not server:
         raise KubeconfigError("invalid configuration: no server found for cluster " + repr(context.get("cluster", "")))
@@ -323,7 +323,7 @@ def endpoint_of(path: str) -> Endpoint:
     )
 
 
-def _named(config: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
+def _find_entry(config: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
     for entry in config.get(kind) or ():
         if entry.get("name") == name:
             found: Mapping[str, Any] = entry

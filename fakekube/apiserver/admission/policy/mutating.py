@@ -41,8 +41,8 @@ from fakekube.apiserver.admission.cel import (
     MatchConditions,
     OutOfBudget,
     authorizer_of,
-    compiled,
-    composed,
+    compile_cel,
+    compose,
     evaluate,
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
@@ -62,7 +62,7 @@ class MutationError(Exception):
     """A mutation failed; the failure policy decides about the request."""
 
 
-def _applied(versioned: VersionedAttributes, value: Any) -> Object:
+def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
     """The object with an apply configuration merged into it. Raises MutationError."""
     problems = list(type_mismatches(value))
     if problems:
@@ -83,20 +83,20 @@ def _applied(versioned: VersionedAttributes, value: Any) -> Object:
     try:
         if custom:
             found = merged(type_, live, {**configuration, **own}, custom=True)
-            return _finished(versioned, copied(found))
+            return _finish(versioned, copied(found))
         found = merged(type_, _without_kind(live), _without_kind(configuration), custom=False)
     except ConfigurationError as error:
         raise MutationError(f"error applying patch: {error}") from None
     shared = {name: item for name, item in found.items() if type(item) is dict and item is live.get(name)}
     try:
         read = from_unstructured(type_, {name: item for name, item in found.items() if name not in shared})
-        return _finished(versioned, {**read, **shared}, live)
+        return _finish(versioned, {**read, **shared}, live)
     except DecodeError as error:
         named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
         raise MutationError(f"unable to convert unstructured object to {named}: {error}") from None
 
 
-def _patched(versioned: VersionedAttributes, value: Any) -> Object:
+def _apply_json_patch(versioned: VersionedAttributes, value: Any) -> Object:
     """The object with the operations of a JSON patch performed on it. Raises MutationError, StatusError 500."""
     live = versioned.object
     assert live is not None
@@ -106,12 +106,12 @@ def _patched(versioned: VersionedAttributes, value: Any) -> Object:
         return live
     except json_patch.PatchRejected as error:
         raise MutationError(f"JSON Patch: {error}") from None
-    return _finished(versioned, _decoded(versioned, patched))
+    return _finish(versioned, _decode(versioned, patched))
 
 
 PATCHERS: Final[Mapping[str, tuple[str, Callable[[VersionedAttributes, Any], Object]]]] = {
-    "ApplyConfiguration": ("applyConfiguration", _applied),
-    "JSONPatch": ("jsonPatch", _patched),
+    "ApplyConfiguration": ("applyConfiguration", _apply_configuration),
+    "JSONPatch": ("jsonPatch", _apply_json_patch),
 }
 """patchType → the field with the expression, and what is done with its value."""
 
@@ -135,7 +135,7 @@ def _operation(patch: JSONPatch) -> json_patch.Operation:
     return operation
 
 
-def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
+def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
     """Decodes a patched object strictly. Raises StatusError 500."""
     if not isinstance(patched, dict):
         raise status.internal(
@@ -198,7 +198,7 @@ def _without_kind(obj: Mapping[str, Any]) -> Object:
     return {name: item for name, item in obj.items() if name not in ("kind", "apiVersion")}
 
 
-def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None = None) -> Object:
+def _finish(versioned: VersionedAttributes, obj: Object, live: Object | None = None) -> Object:
     """Returns the defaulted object in the form of `VersionedAttributes.object`. Raises MutationError.
 
     The result is a new tree, which may share unchanged fields with `live`, the object before.
@@ -246,14 +246,14 @@ class Mutator:
         conditions = spec.get("matchConditions") or ()
         self.conditions = MatchConditions(conditions, spec.get("failurePolicy", "Fail"), params=params) if conditions else None
         environment = replace(admission(params=params, composed=True, patches=True), makes_patches=False)
-        variables, environment = composed(environment, spec.get("variables") or ())
+        variables, environment = compose(environment, spec.get("variables") or ())
         self.variables: Mapping[str, Compiled] = variables
         environment = replace(environment, makes_patches=True)
         self.mutations: Sequence[Mutation] = []
         for mutation in spec.get("mutations") or ():
             field, patch = PATCHERS[mutation["patchType"]]
             source = (mutation.get(field) or {}).get("expression", "")
-            self.mutations.append(Mutation(compiled(environment, source), patch))
+            self.mutations.append(Mutation(compile_cel(environment, source), patch))
 
 
 def mutator_of(spec: Object) -> Mutator:
@@ -346,7 +346,7 @@ class _Dispatch:
                 return []
             resource = param_resource(self._cluster, hook.spec.get("paramKind"))
         except (StatusError, ParamsError) as error:
-            self._misconfigured(hook, None, error)
+            self._report_configuration_error(hook, None, error)
             return []
         found: list[_Invocation] = []
         for binding in hook.bindings:
@@ -356,12 +356,12 @@ class _Dispatch:
                 reference, namespace = binding.spec.get("paramRef"), namespace_of(self._attributes)
                 params = collect_params(self._cluster, resource, reference, namespace)
             except (StatusError, ParamsError) as error:
-                self._misconfigured(hook, binding, error)
+                self._report_configuration_error(hook, binding, error)
                 continue
             found += [_Invocation(hook, binding, match, param) for param in params]
         return found
 
-    def _misconfigured(self, hook: Hook[Mutator], binding: Binding | None, error: Exception) -> None:
+    def _report_configuration_error(self, hook: Hook[Mutator], binding: Binding | None, error: Exception) -> None:
         what = "policy" if binding is None else "binding"
         message = error.message if isinstance(error, StatusError) else str(error)
         self._fail(hook, binding, f"failed to configure {what}: {message}", "")
@@ -382,7 +382,7 @@ class _Dispatch:
             namespace, authorizer = namespace_object(attributes), authorizer_of(attributes.context)
             last: VersionedAttributes | None = None
             for invocation in invocations:
-                versioned = self._versioned(invocation.match)
+                versioned = self._versioned_attributes(invocation.match)
                 activation = Activation(
                     versioned,
                     invocation.match.resource,
@@ -432,7 +432,7 @@ class _Dispatch:
         if invocation.hook.spec.get("reinvocationPolicy") == "IfNeeded":
             state.invoked.add(invocation.key)
 
-    def _versioned(self, match: Match) -> VersionedAttributes:
+    def _versioned_attributes(self, match: Match) -> VersionedAttributes:
         found = self._versions.get(id(match.resource))
         if found is None:
             found = self._versions[id(match.resource)] = VersionedAttributes(self._attributes, match.resource)

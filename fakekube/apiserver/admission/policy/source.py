@@ -141,7 +141,7 @@ def collect_params(
     found = _found(cluster, resource, reference, where)
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise ParamsError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [_shown(resource, obj) for obj in found]
+    return [_convert_from_storage(resource, obj) for obj in found]
 
 
 def _found(cluster: ClusterAccess, resource: Resource, reference: Mapping[str, Any], namespace: str) -> Sequence[Object]:
@@ -158,7 +158,7 @@ def _found(cluster: ClusterAccess, resource: Resource, reference: Mapping[str, A
     ]
 
 
-def _shown(resource: Resource, obj: Object) -> Object:
+def _convert_from_storage(resource: Resource, obj: Object) -> Object:
     shown = obj if resource.from_storage is None else resource.from_storage(obj)
     if resource.custom:
         return shown

@@ -44,7 +44,7 @@ def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dic
     """
     served = list(resources)
     kinds = _matched_kinds(spec, served)
-    environments = [(_named(kind), _environment(spec, kind, served)) for kind in kinds]
+    environments = [(_format_kind(kind), _environment(spec, kind, served)) for kind in kinds]
     warnings: list[dict[str, str]] = []
     for index, validation in enumerate(spec.get("validations") or ()):
         for field in ("expression", "messageExpression"):
@@ -56,7 +56,7 @@ def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dic
     return warnings
 
 
-def _named(resource: Resource) -> str:
+def _format_kind(resource: Resource) -> str:
     return f"{resource.group}/{resource.version}, Kind={resource.kind}"
 
 
@@ -107,11 +107,11 @@ def _named_resources(rule: Mapping[str, Any], served: Iterable[Resource]) -> Ite
 def _environment(spec: Object, resource: Resource, served: Iterable[Resource]) -> Environment:
     """Returns the environment of the expressions of a policy for objects of a kind."""
     known = admission(params="paramKind" in spec, composed=True)
-    own = _declared(resource)
+    own = _declare_type(resource)
     variables = {**known.variables, "object": own, "oldObject": own}
     variables.pop("authorizer.requestResource")
     if "params" in variables:
-        variables["params"] = _declared(_param_resource(spec["paramKind"], served))
+        variables["params"] = _declare_type(_param_resource(spec["paramKind"], served))
     environment = replace(known, variables=variables)
     for variable in spec.get("variables") or ():
         try:
@@ -127,7 +127,7 @@ def _param_resource(param_kind: Mapping[str, Any], served: Iterable[Resource]) -
     return next((each for each in served if (each.api_version, each.kind) == wanted), None)
 
 
-def _declared(resource: Resource | None) -> CelType:
+def _declare_type(resource: Resource | None) -> CelType:
     """Returns the type of the objects of a resource; its name is generated."""
     if resource is None:
         return DYN

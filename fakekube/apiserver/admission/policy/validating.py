@@ -33,8 +33,8 @@ from fakekube.apiserver.admission.cel import (
     MatchConditions,
     OutOfBudget,
     authorizer_of,
-    compiled,
-    composed,
+    compile_cel,
+    compose,
     evaluate,
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
@@ -98,15 +98,16 @@ class Validator:
         conditions = spec.get("matchConditions") or ()
         self._conditions = MatchConditions(conditions, failure_policy, params=params) if conditions else None
         environment = admission(params=params, composed=bool(spec.get("variables")))
-        self._variables, environment = composed(environment, spec.get("variables") or ())
+        self._variables, environment = compose(environment, spec.get("variables") or ())
         self._validations: Sequence[Object] = spec.get("validations") or ()
         self._annotations: Sequence[Object] = spec.get("auditAnnotations") or ()
-        self._expressions = [compiled(environment, each.get("expression", "")) for each in self._validations]
+        self._expressions = [compile_cel(environment, each.get("expression", "")) for each in self._validations]
         unasked = environment.without_authorizer()
         self._messages: Sequence[Compiled | None] = [
-            compiled(unasked, each["messageExpression"]) if each.get("messageExpression") else None for each in self._validations
+            compile_cel(unasked, each["messageExpression"]) if each.get("messageExpression") else None
+            for each in self._validations
         ]
-        self._values = [compiled(environment, each.get("valueExpression", "")) for each in self._annotations]
+        self._values = [compile_cel(environment, each.get("valueExpression", "")) for each in self._annotations]
         told = [message for message in self._messages if message is not None]
         used = self._variables.values() if any(message.uses_variables for message in told) else ()
         self._cost_of_messages = sum(each.most for each in (*told, *used))
@@ -178,7 +179,7 @@ class Validator:
         if result.value is True:
             return _ADMITTED
         validation = self._validations[index]
-        text = _told(message) or validation.get("message", "").strip()
+        text = _get_message(message) or validation.get("message", "").strip()
         if not text:
             text = f"failed expression: {validation.get('expression', '').strip()}"
         return Decision(Action.DENY, text, validation.get("reason") or "Invalid")
@@ -191,7 +192,7 @@ class Validator:
         return Annotation(key, value.strip() if isinstance(value, str) else "")
 
 
-def _told(message: Evaluation | None) -> str:
+def _get_message(message: Evaluation | None) -> str:
     """The message that an expression has made, if it is one."""
     if message is None or not isinstance(message.value, str):
         return ""
@@ -247,7 +248,7 @@ class _Dispatch:
                 match = hook.criteria.match(self._attributes)
                 resource = None if match is None else param_resource(self._cluster, hook.spec.get("paramKind"))
             except (StatusError, ParamsError) as error:
-                self._misconfigured(hook, None, error)
+                self._add_configuration_error(hook, None, error)
                 continue
             if match is None:
                 continue
@@ -258,7 +259,7 @@ class _Dispatch:
                         continue
                     params = collect_params(self._cluster, resource, binding.spec.get("paramRef"), namespace_of(self._attributes))
                 except (StatusError, ParamsError) as error:
-                    self._misconfigured(hook, binding, error)
+                    self._add_configuration_error(hook, binding, error)
                     continue
                 for param in params:
                     self._validate(hook, binding, match, param, annotations)
@@ -267,7 +268,7 @@ class _Dispatch:
         if self._denials:
             raise self._refusal(*self._denials[0])
 
-    def _misconfigured(self, hook: Hook[Validator], binding: Binding | None, error: Exception) -> None:
+    def _add_configuration_error(self, hook: Hook[Validator], binding: Binding | None, error: Exception) -> None:
         if hook.fails:
             what = "policy" if binding is None else "binding"
             message = error.message if isinstance(error, StatusError) else str(error)
@@ -277,7 +278,7 @@ class _Dispatch:
         self, hook: Hook[Validator], binding: Binding, match: Match, param: Object | None, annotations: dict[str, list[str]]
     ) -> None:
         result = hook.evaluator.validate(
-            self._versioned(match), match.resource, self._authorizer, param, self._namespace_object()
+            self._versioned_attributes(match), match.resource, self._authorizer, param, self._namespace_object()
         )
         actions = binding.spec.get("validationActions") or ()
         for index, decision in enumerate(result.decisions):
@@ -322,7 +323,7 @@ class _Dispatch:
         error.details = {**(error.details or {}), "causes": [{"message": message}]}
         return error
 
-    def _versioned(self, match: Match) -> VersionedAttributes:
+    def _versioned_attributes(self, match: Match) -> VersionedAttributes:
         found = self._versions.get(id(match.resource))
         if found is None:
             found = self._versions[id(match.resource)] = VersionedAttributes(self._attributes, match.resource)

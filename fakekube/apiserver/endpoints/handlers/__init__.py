@@ -42,16 +42,16 @@ def handle(request: Request, backend: Backend) -> Response:
     Raises StatusError for every error of the request.
     """
     try:
-        return _handled(request, backend)
+        return _dispatch(request, backend)
     except RecursionError:
         request.warnings.clear()
     try:
-        return call_with_deep_stack(partial(_handled, request, backend))
+        return call_with_deep_stack(partial(_dispatch, request, backend))
     except RecursionError:
         raise status.bad_request("exceeded max depth") from None
 
 
-def _handled(request: Request, backend: Backend) -> Response:
+def _dispatch(request: Request, backend: Backend) -> Response:
     info = request.info
     resource = backend.registry.get(info.group, info.version, info.resource)
     if resource is None:  # it was removed while the request was on its way

@@ -43,7 +43,7 @@ def _create(scope: Scope) -> Response:
     writes.wipe(meta)
     writes.match_namespace(meta, scope.namespace)
     writes.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
-    tracked = field_manager.updated(scope, None, body, chosen.field_manager)
+    tracked = field_manager.update(scope, None, body, chosen.field_manager)
     obj = versions.to_storage(scope.resource, tracked)
     admission.admit(scope, CREATE, obj, None)
     writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
@@ -70,7 +70,7 @@ def _act(scope: Scope, action: Action) -> Response:
         if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
             writes.wipe(meta)
         writes.match_namespace(meta, scope.namespace)
-    body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
+    body = field_manager.update(scope, None, {"metadata": {}, **body}, chosen.field_manager)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=scope.name or body["metadata"].get("name", ""))
     admission.admit(scope, CREATE, body, None)
     check = admission.checker(scope, CREATE)

@@ -26,7 +26,7 @@ def get(scope: Scope) -> Response:
     resource_version = scope.request.query.get("resourceVersion") or ""
     document = reads.get(scope, resource_version).value
     if not resource_version:  # otherwise the watch cache answers, which holds converted objects
-        document = versions.fresh(scope.resource, document)
+        document = versions.uncache(scope.resource, document)
     if subresource is not None and subresource.projection is not None:
         return projection.show(scope, representation, 200, document)
     return response_writers.object_response(scope, representation, 200, document)

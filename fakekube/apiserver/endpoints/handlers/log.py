@@ -14,10 +14,10 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, StatusError, field, status
 from fakekube.apiserver.endpoints import response_writers
-from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, pod_of, refused, require_log
+from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, format_refused_dial, pod_of, require_log
 from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.apiserver.registry.options import boolean, given, int64
+from fakekube.apiserver.registry.options import boolean, convert_option, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import TimeError, parse_time
@@ -34,9 +34,9 @@ def handle(scope: Scope) -> Response:
     response_writers.negotiate(scope)  # the log itself is text, also if the request fails
     query = scope.request.query
     flags = {name: boolean(query.all(name)) for name in _FLAGS}
-    seconds = given(query, "sinceSeconds", int64)  # in the order of the fields of PodLogOptions: the first error counts
-    since = given(query, "sinceTime", lambda values: _time(values[0]))
-    numbers = {"sinceSeconds": seconds, **{name: given(query, name, int64) for name in _NUMBERS}}
+    seconds = convert_option(query, "sinceSeconds", int64)  # in the order of the fields of PodLogOptions: the first error counts
+    since = convert_option(query, "sinceTime", lambda values: _time(values[0]))
+    numbers = {"sinceSeconds": seconds, **{name: convert_option(query, name, int64) for name in _NUMBERS}}
     errors = _errors(query, numbers, has_time=since is not None)
     if errors:
         raise status.invalid("", "PodLogOptions", scope.name, errors)
@@ -52,7 +52,7 @@ def handle(scope: Scope) -> Response:
         given_time = [("sinceTime", since)] if since else []
         path = f"/containerLogs/{scope.namespace}/{scope.name}/{container}"
         url = info.url(path, [*given_flags, *given_numbers, *given_time])
-        raise status.generic(500, "", f"Get {go_quote(url)}: {refused(info.host)}")
+        raise status.generic(500, "", f"Get {go_quote(url)}: {format_refused_dial(info.host)}")
     options = LogOptions(
         follow=flags["follow"],
         previous=flags["previous"],

@@ -124,24 +124,24 @@ def _name_of_patch(scope: Scope) -> str:
 
 def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parsed(body, "error decoding patch: {}" if strict else "{}")
+    value, duplicates = _parse(body, "error decoding patch: {}" if strict else "{}")
     operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body.raw))
     return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body.raw))
 
 
 def _read_merge_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parsed(body, "error decoding patch: {}" if strict else merge_patch.INVALID)
+    value, duplicates = _parse(body, "error decoding patch: {}" if strict else merge_patch.INVALID)
     document = merge_patch.decode(value, strict=strict)
 
     def text(whole: Object) -> str:
         return as_written(merge_patch.apply(whole, loads_with_literals(body.raw)))
 
-    edit = partial(_merged, document)
+    edit = partial(_merge, document)
     return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body.raw) else None)
 
 
-def _merged(document: Any, whole: Object) -> Any:
+def _merge(document: Any, whole: Object) -> Any:
     return merge_patch.apply(whole, document)
 
 
@@ -160,7 +160,7 @@ def _json_patch(
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
-        present = whole(scope, live)
+        present = with_type_meta(scope, live)
         patched = edit(present)
         try:
             obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
@@ -168,30 +168,30 @@ def _json_patch(
         except bodies.Problem as problem:
             shown = text(present) if text is not None else json.dumps(patched).decode()
             raise status.invalid("", "", "", [field.invalid("patch", shown, problem.message)]) from None
-        return _finished(scope, live, obj, options)
+        return _finish(scope, live, obj, options)
 
     return change
 
 
 def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
-    value, duplicates = _parsed(body, "{}", untyped=True)
+    value, duplicates = _parse(body, "{}", untyped=True)
     parsed = [strategic.decode(value)]
     strict = options.field_validation != "Ignore"
 
     def patch() -> Object:
         """Returns a patch that may be used up; the body is parsed again only for another attempt."""
-        return parsed.pop() if parsed else strategic.decode(_parsed(body, "{}", untyped=True)[0])
+        return parsed.pop() if parsed else strategic.decode(_parse(body, "{}", untyped=True)[0])
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
-        original = whole(scope, live)
+        original = with_type_meta(scope, live)
         unknown: list[str] = []
         obj = strategic.apply(scope.type, original, patch(), unknown)
         findings = [*_messages(duplicates), *unknown] if strict else []
         if findings and options.field_validation == "Strict":
             raise strategic.refused(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
-        return _finished(scope, live, _without_kind(obj), options)
+        return _finish(scope, live, _without_kind(obj), options)
 
     return change
 
@@ -229,11 +229,11 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
     configuration = value or {}
 
     def change(live: Object | None) -> Object:
-        merged = field_manager.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
+        merged = field_manager.apply_configuration(scope, live, configuration, options.field_manager, force=bool(options.force))
         if scope.is_custom:
-            obj = _copied({**merged, "metadata": objects.readable_metadata(merged.get("metadata") or {})})
+            obj = _copy_object({**merged, "metadata": objects.readable_metadata(merged.get("metadata") or {})})
         else:
-            obj = _copied(merged) if live is not None and _is_shared(merged, live) else merged
+            obj = _copy_object(merged) if live is not None and _is_shared(merged, live) else merged
         scope.default(obj)
         if problems and options.field_validation == "Strict":
             what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
@@ -243,7 +243,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
         uid = obj.setdefault("metadata", {}).get("uid")
         if live is None and uid:
             raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
-        return _named(scope, obj)
+        return _check_name(scope, obj)
 
     return change
 
@@ -251,7 +251,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 # ---------------------------------------------------------------- shared steps
 
 
-def _parsed(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
+def _parse(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
     """Returns the document, and the paths of duplicate members (the last one counts).
 
     `problem`: the message for a body that is not JSON; `{}` stands for the error of the decoder.
@@ -276,7 +276,7 @@ def _present(scope: Scope, live: Object | None) -> Object:
     return live
 
 
-def whole(scope: Scope, live: Object) -> Object:
+def with_type_meta(scope: Scope, live: Object) -> Object:
     """Returns the object with kind and apiVersion, as patches are applied to it."""
     if scope.is_custom:
         return live
@@ -288,7 +288,7 @@ def _is_shared(obj: Object, live: Object) -> bool:
     return all(item is live.get(name) for name, item in obj.items() if name != "metadata")
 
 
-def _copied(obj: Object) -> Object:
+def _copy_object(obj: Object) -> Object:
     """Returns a copy of the object that shares managedFields, which are never changed in place."""
     metadata = obj.get("metadata") or {}
     managed_fields = metadata.get("managedFields")
@@ -315,14 +315,14 @@ def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> Non
     scope.request.warnings.extend(findings)
 
 
-def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
+def _finish(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
     if obj:  # else it has no name, and is refused below
         scope.default(obj)
     obj.setdefault("metadata", {})
-    return _named(scope, field_manager.updated(scope, live, obj, options.field_manager))
+    return _check_name(scope, field_manager.update(scope, live, obj, options.field_manager))
 
 
-def _named(scope: Scope, obj: Object) -> Object:
+def _check_name(scope: Scope, obj: Object) -> Object:
     """Checks that the patched object still has the name and namespace of the path."""
     meta = obj.setdefault("metadata", {})
     writes.match_namespace(meta, scope.namespace)
@@ -363,7 +363,7 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         old = None if stored is None else stored.object
         if old is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
-        live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
+        live = None if stored is None else versions.to_version(scope.resource, versions.uncache(scope.resource, stored)).object
         obj = versions.to_storage(scope.resource, patch(live))
         admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
         writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)

@@ -14,7 +14,14 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.ip import parse_ip
-from fakekube.apiserver.endpoints.connection_info import connection_info, find, joined, path_of, refused, unresolvable
+from fakekube.apiserver.endpoints.connection_info import (
+    connection_info,
+    find,
+    format_refused_dial,
+    join_host_port,
+    path_of,
+    unresolvable,
+)
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
@@ -33,7 +40,7 @@ def handle(scope: Scope) -> Response:
 
 def _pod(scope: Scope) -> Response:
     scheme, name, port = _target(scope, "pod")
-    pod = _required(scope, "pods", name)
+    pod = _get_core_object(scope, "pods", name)
     if not port:
         ports = [one["ports"][0]["containerPort"] for one in pod["spec"]["containers"] if one.get("ports")]
         port = str(ports[0]) if ports else ""
@@ -46,11 +53,11 @@ def _pod(scope: Scope) -> Response:
 def _to_pod(scope: Scope, scheme: str, pod: Object, address: str, port: str) -> Response:
     """Passes a request on to a port of a pod."""
     number = _port_number(port, scheme)
-    host = joined(address, port) if port else address
+    host = join_host_port(address, port) if port else address
     destination = _pod_destination(scope, pod, number)
     if destination is None:
-        raise _unreachable(joined(address, str(number)))
-    return _passed(scope, scheme, host, destination)
+        raise _unreachable(join_host_port(address, str(number)))
+    return _proxy_request(scope, scheme, host, destination)
 
 
 def _pod_destination(scope: Scope, pod: Object, port: int) -> Destination | None:
@@ -72,10 +79,10 @@ def _node(scope: Scope) -> Response:
     destination = None
     if info.kubelet is not None and port in ("", kubelet_port):
         destination = info.kubelet.node_destination(info.node)
-    host = joined(hostname, port) if port else info.host
+    host = join_host_port(hostname, port) if port else info.host
     if destination is None:
         raise _unreachable(host)
-    return _passed(scope, "https" if port in ("", kubelet_port) else scheme, host, destination)
+    return _proxy_request(scope, "https" if port in ("", kubelet_port) else scheme, host, destination)
 
 
 def _service(scope: Scope) -> Response:
@@ -84,7 +91,7 @@ def _service(scope: Scope) -> Response:
     ports = (service or {"spec": {}})["spec"].get("ports", ())
     forwarded = scope.backend.forwards.get((scope.namespace, name))
     if forwarded is not None and (service is None or any(port in (str(one["port"]), one.get("name", "")) for one in ports)):
-        return _passed(scope, scheme, joined(forwarded[0], str(forwarded[1])), forwarded)
+        return _proxy_request(scope, scheme, join_host_port(forwarded[0], str(forwarded[1])), forwarded)
     if port.isdigit():
         if service is None:
             raise status.not_found("", "services", name)
@@ -122,7 +129,7 @@ def _targets(scope: Scope, endpoints: Object, port: str) -> Iterator[tuple[Objec
 _PROXIES: dict[str, Callable[[Scope], Response]] = {"pods": _pod, "nodes": _node, "services": _service}
 
 
-def _passed(scope: Scope, scheme: str, host: str, destination: Destination) -> Response:
+def _proxy_request(scope: Scope, scheme: str, host: str, destination: Destination) -> Response:
     from fakekube.apiserver.aggregator.proxy import UpgradeAwareHandler
 
     return UpgradeAwareHandler(scheme or "http", host, destination).respond(scope.request, path_of(scope))
@@ -159,10 +166,10 @@ def _is_global(text: str) -> bool:
 
 
 def _unreachable(place: str) -> StatusError:
-    return status.service_unavailable(f"error trying to reach service: {refused(place)}")
+    return status.service_unavailable(f"error trying to reach service: {format_refused_dial(place)}")
 
 
-def _required(scope: Scope, plural: str, name: str) -> Object:
+def _get_core_object(scope: Scope, plural: str, name: str) -> Object:
     """Returns an object of another resource of the core group. Raises StatusError 404."""
     found = find(scope, plural, name)
     if found is None:

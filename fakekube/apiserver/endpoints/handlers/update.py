@@ -32,18 +32,18 @@ def update(scope: Scope) -> Response:
     uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(
-            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager), uid=uid
+            scope, representation, lambda shown: field_manager.update(scope, shown, copied(body), chosen.field_manager), uid=uid
         )
 
     attempts: list[Object] = [body]
 
     def build(stored: Document | None) -> Object:
         old = None if stored is None else stored.object
-        live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
+        live = None if stored is None else versions.to_version(scope.resource, versions.uncache(scope.resource, stored)).object
         # The write path changes its argument in place: a retry starts from the object that the client sent.
         fresh = attempts.pop() if attempts else bodies.decode(scope, form, data, "Ignore")
         writes.match_namespace(fresh["metadata"], scope.namespace)
-        obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))
+        obj = versions.to_storage(scope.resource, field_manager.update(scope, live, fresh, chosen.field_manager))
         admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
         writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj

@@ -21,8 +21,8 @@ from fakekube.apiserver.endpoints.connection_info import (
     ConnectionInfo,
     connection_info,
     container_of,
+    format_refused_dial,
     pod_of,
-    refused,
     require_running,
     require_running_pod,
     sandbox_of,
@@ -60,12 +60,12 @@ def attach(scope: Scope, options: Object) -> Response:
 def port_forward(scope: Scope, options: Object) -> Response:
     """Forwards ports of a pod. Raises StatusError."""
     _require_create(scope)
-    pod, info = _located(scope)
+    pod, info = _locate_pod(scope)
     request, headers = scope.request, scope.request.headers
     tunnels = is_web_socket(request) and any(map(_is_tunnelling, headers.get("sec-websocket-protocol", "").split(",")))
     if tunnels and not negotiation.offered_protocols(headers):
         return _text(400, "unable to upgrade: no tunneling spdy protocols provided")
-    kubelet = _dialled(request, info)
+    kubelet = _dial_kubelet(request, info)
     ports: Sequence[int] = ()
     try:
         if is_web_socket(request) and not tunnels:
@@ -79,7 +79,7 @@ def port_forward(scope: Scope, options: Object) -> Response:
         require_running_pod(pod)
     except KubeletError as error:
         return _kubelet_answer(error)
-    return _forwarded(scope, kubelet, pod, ports, tunnels=tunnels)
+    return _forward_ports(scope, kubelet, pod, ports, tunnels=tunnels)
 
 
 # ---------------------------------------------------------------- what all have in common
@@ -95,7 +95,7 @@ def _require_create(scope: Scope) -> None:
         raise status.forbidden("", scope.resource.plural, scope.name, reason)
 
 
-def _located(scope: Scope, wanted: str | None = None) -> tuple[Object, ConnectionInfo]:
+def _locate_pod(scope: Scope, wanted: str | None = None) -> tuple[Object, ConnectionInfo]:
     """Returns the pod, whose container is checked if one is wanted ("" the only one), and its kubelet. Raises StatusError."""
     pod = pod_of(scope)
     if wanted is not None:
@@ -106,12 +106,12 @@ def _located(scope: Scope, wanted: str | None = None) -> tuple[Object, Connectio
     return pod, connection_info(scope, node)
 
 
-def _dialled(request: Request, info: ConnectionInfo) -> Kubelet:
+def _dial_kubelet(request: Request, info: ConnectionInfo) -> Kubelet:
     """Returns the kubelet for an upgrade. Raises StatusError."""
     if "upgrade" not in request.headers.get("connection", "").lower():
         raise status.bad_request("Upgrade request required")
     if info.kubelet is None:
-        raise status.generic(500, "", f"error dialing backend: {refused(info.host)}")
+        raise status.generic(500, "", f"error dialing backend: {format_refused_dial(info.host)}")
     return info.kubelet
 
 
@@ -176,15 +176,15 @@ class _Command:
 def _remote_command(scope: Scope, options: Object, *, attaches: bool) -> Response:
     _require_create(scope)
     wanted = options.get("container") or ""
-    pod, info = _located(scope, wanted)
+    pod, info = _locate_pod(scope, wanted)
     streams = Options(**{name: bool(options.get(name)) for name in _PARAMETERS})
     command = _Command(pod, container_of(pod, wanted), None if attaches else list(options.get("command") or ()), streams)
     request, clock = scope.request, scope.backend.clock
     if is_web_socket(request) and _offers_v5(request):
-        return _translated(request, info, command, clock)
-    kubelet = _dialled(request, info)
+        return _translate(request, info, command, clock)
+    kubelet = _dial_kubelet(request, info)
     try:
-        streams, action = _begun(kubelet, command)
+        streams, action = _begin(kubelet, command)
     except KubeletError as error:
         return _kubelet_answer(error)
     if is_web_socket(request):
@@ -209,7 +209,7 @@ def _offers_v5(request: Request) -> bool:
     return "v5.channel.k8s.io" in [name.strip() for name in offered.split(",")]
 
 
-def _begun(kubelet: Kubelet, command: _Command) -> tuple[Options, Action]:
+def _begin(kubelet: Kubelet, command: _Command) -> tuple[Options, Action]:
     """Checks what the kubelet's server checks; returns the streams and what is to be done with them. Raises KubeletError."""
     pod, container, words, streams = command.pod, command.container, command.words, command.streams
     if streams.tty:
@@ -227,17 +227,17 @@ def _begun(kubelet: Kubelet, command: _Command) -> tuple[Options, Action]:
     return streams, Action(lambda pipes: kubelet.attach(pod, container, pipes), "error attaching to container")
 
 
-def _translated(request: Request, info: ConnectionInfo, command: _Command, clock: Clock) -> Response:
+def _translate(request: Request, info: ConnectionInfo, command: _Command, clock: Clock) -> Response:
     """Returns the answer of the API server's translator, which upgrades before it asks the kubelet."""
     from fakekube.net.streaming.remotecommand import V5, RefusedCommand, WebSocketCommand
 
     _, headers = handshake(request.method, request.headers, [V5])
     if info.kubelet is None:
         url = info.url(command.path, command.parameters)
-        problem = f"error sending request: Post {go_quote(url)}: {refused(info.host)}"
+        problem = f"error sending request: Post {go_quote(url)}: {format_refused_dial(info.host)}"
         return Response(101, headers, RefusedCommand(command.streams, problem))
     try:
-        streams, action = _begun(info.kubelet, command)
+        streams, action = _begin(info.kubelet, command)
     except KubeletError as error:
         return Response(101, headers, RefusedCommand(command.streams, f"unable to upgrade connection: {error.text}"))
     return Response(101, headers, WebSocketCommand(V5, streams, action, clock))
@@ -246,7 +246,7 @@ def _translated(request: Request, info: ConnectionInfo, command: _Command, clock
 # ---------------------------------------------------------------- portforward
 
 
-def _forwarded(scope: Scope, kubelet: Kubelet, pod: Object, ports: Sequence[int], *, tunnels: bool) -> Response:
+def _forward_ports(scope: Scope, kubelet: Kubelet, pod: Object, ports: Sequence[int], *, tunnels: bool) -> Response:
     request, clock = scope.request, scope.backend.clock
     where = sandbox_of(pod)
 

@@ -168,7 +168,7 @@ class WatchStream:
         page = self._bucket.page(self._name_key, revision=as_of) if self._name_key else self._candidates(revision=as_of)
         if self._conversions is not None:
             for record in page.records:
-                versions.shown(self._scope.resource, record.value)
+                versions.to_version(self._scope.resource, record.value)
         self._initial = iter(page.records)
         self._initial_revision = self._began_at = page.revision
         if not_older_than is not None and self._scope.resource.strategy.cached:

@@ -28,7 +28,7 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
-from fakekube.apiserver.aggregator.openapi import convert_v2_to_v3, filter_paths, merge_specs, published
+from fakekube.apiserver.aggregator.openapi import convert_v2_to_v3, download_documents, filter_paths, merge_specs
 from fakekube.apiserver.http.openapi import sources, v2, v3
 from fakekube.apiserver.http.openapi.operations import Paths
 from fakekube.apiserver.http.openapi.v3 import definitions
@@ -64,7 +64,7 @@ class Encoded:
         return f'"{self.hash}"'
 
 
-def encoded(document: Any) -> Encoded:
+def serialize(document: Any) -> Encoded:
     """Encodes a document."""
     try:
         content = orjson.dumps(document)
@@ -126,7 +126,7 @@ class _Custom:
         """Returns the index of /openapi/v3."""
         names = sorted({*sources.builtin_paths(*self._apis), *self._names})
         paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
-        return encoded({"paths": paths})
+        return serialize({"paths": paths})
 
     def url(self, name: str) -> str:
         """Returns the URL of a document with its hash."""
@@ -152,7 +152,7 @@ class _Custom:
             schemas |= sources.schemas(resource, definition)
         known = v2.everywhere_in(data.minor(self._version).group_versions)
         everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
-        return encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
+        return serialize(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
 
     @cached_property
     def v2(self) -> Encoded:
@@ -164,7 +164,7 @@ class _Custom:
         for resource, definition in self.served:
             paths |= sources.custom_paths(resource, sources.type_name(resource), sources.list_type_name(resource))
             schemas |= sources.schemas(resource, definition, old=True)
-        return encoded(_v2(self._version, paths, schemas))
+        return serialize(_v2(self._version, paths, schemas))
 
 
 @cache
@@ -176,7 +176,7 @@ def _builtin_document(apis: _APIs, name: str) -> Encoded | None:
     info = v3.builtin_info(version)
     # The documents of older minors list all group versions of the kinds that are registered in each.
     everywhere = v2.everywhere_in(apis[0].facts.group_versions) if apis[0].minor < _OWN_KINDS_SINCE else ()
-    return encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group, everywhere=everywhere))
+    return serialize(v3.document(info, paths, definitions(version), group=group, version=version_of_group, everywhere=everywhere))
 
 
 def _group_version(name: str) -> tuple[str, str]:
@@ -195,7 +195,7 @@ def _all_builtin_paths(apis: _APIs) -> Paths:
 
 @cache
 def _builtin_v2(apis: _APIs) -> Encoded:
-    return encoded(_v2(apis[0].version, _all_builtin_paths(apis), {}))
+    return serialize(_v2(apis[0].version, _all_builtin_paths(apis), {}))
 
 
 def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -216,23 +216,23 @@ class AggregatedDocuments:
 
     def index(self, own: Encoded) -> Encoded:
         """Returns the index of /openapi/v3."""
-        return self._kept("index", own, lambda: self._index(own))
+        return self._cache_document("index", own, lambda: self._index(own))
 
     def v2(self, own: Encoded) -> Encoded:
         """Returns the document of /openapi/v2."""
-        others = [(document, _name(remote)) for remote in self._remotes() if (document := published(remote).v2)]
+        others = [(document, _name(remote)) for remote in self._remotes() if (document := download_documents(remote).v2)]
         if not others:
             return own
         shown = (filter_paths(document, f"/{name}/") for document, name in others)
-        return self._kept("v2", own, lambda: encoded(merge_specs(orjson.loads(own.json), shown)))
+        return self._cache_document("v2", own, lambda: serialize(merge_specs(orjson.loads(own.json), shown)))
 
     def converted(self, name: str) -> Encoded | None:
         """Returns the v3 document of a server that only publishes v2; None if there is none of that name."""
         for remote in self._remotes():
-            document = published(remote).v2 if published(remote).index is None else None
+            document = download_documents(remote).v2 if download_documents(remote).index is None else None
             if document is not None and name == _name(remote):
                 empty = Encoded(b"", "")
-                return self._kept(name, empty, lambda document=document: encoded(convert_v2_to_v3(document)))  # type: ignore[misc]
+                return self._cache_document(name, empty, lambda document=document: serialize(convert_v2_to_v3(document)))  # type: ignore[misc]
         return None
 
     def _remotes(self) -> list[Remote]:
@@ -243,16 +243,16 @@ class AggregatedDocuments:
     def _index(self, own: Encoded) -> Encoded:
         paths: dict[str, Any] = orjson.loads(own.json)["paths"]
         for remote in self._remotes():
-            listed = published(remote).index
+            listed = download_documents(remote).index
             if listed is None:
                 document = self.converted(_name(remote))
                 listed = {}
                 if document is not None:
                     listed[_name(remote)] = {"serverRelativeURL": f"{_ROOT}{quote(_name(remote))}?hash={document.hash}"}
             paths = {**listed, **paths}
-        return encoded({"paths": dict(sorted(paths.items()))})
+        return serialize({"paths": dict(sorted(paths.items()))})
 
-    def _kept(self, what: str, own: Encoded, make: Callable[[], Encoded]) -> Encoded:
+    def _cache_document(self, what: str, own: Encoded, make: Callable[[], Encoded]) -> Encoded:
         state = self._aggregator.state
         if state is not self._state:
             self._state, self._made = state, {}

@@ -20,7 +20,7 @@ from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import documents
-from fakekube.apiserver.http.responses import gzipped, takes_gzip
+from fakekube.apiserver.http.responses import gzip_body, takes_gzip
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.base.clock import Clock
 
@@ -120,7 +120,7 @@ class OpenAPIEndpoints:
 
     def _v2(self, request: Request) -> Response:
         vary: Headers = [("Vary", "Accept-Encoding"), ("Vary", "Accept")]
-        chosen = _chosen(request.headers.get("accept", ""), _protobuf_subtypes("v2"))
+        chosen = _choose_media_type(request.headers.get("accept", ""), _protobuf_subtypes("v2"))
         if chosen is None:
             return Response(406, vary, b"")
         document = self._documents.current().v2
@@ -132,7 +132,7 @@ class OpenAPIEndpoints:
         if response.status == 200 and request.method != "HEAD" and takes_gzip(request.headers.get("accept-encoding", "").lower()):
             response.headers = [entry for entry in response.headers if entry[0] != "Content-Length"]
             response.headers.append(("Content-Encoding", "gzip"))
-            response.body = gzipped(body)
+            response.body = gzip_body(body)
         return response
 
     def _group_version(self, request: Request) -> Response:
@@ -145,7 +145,7 @@ class OpenAPIEndpoints:
             return Response(404, [], b"")
         accept = request.headers.get("accept", "")
         vary: Headers = [("Vary", "Accept")]
-        chosen = _chosen(accept, _protobuf_subtypes("v3"))
+        chosen = _choose_media_type(accept, _protobuf_subtypes("v3"))
         if chosen is None:
             return Response(406, vary, b"") if negotiation.clauses(accept) else Response(200, [], b"")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
@@ -185,7 +185,7 @@ def _matches(if_none_match: str, etag: str) -> bool:
     return any(candidate.strip().removeprefix("W/") == etag for candidate in if_none_match.split(","))
 
 
-def _chosen(accept: str, protobuf: Sequence[str]) -> str | None:
+def _choose_media_type(accept: str, protobuf: Sequence[str]) -> str | None:
     """Returns the media type of the response: that of the first range that matches an offered one."""
     offered = ((_JSON_SUBTYPE, negotiation.JSON), *((subtype, f"application/{protobuf[0]}") for subtype in protobuf))
     for clause in negotiation.clauses(accept or "*/*"):

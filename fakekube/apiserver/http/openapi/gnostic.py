@@ -65,7 +65,7 @@ Kind = _Scalar | Encoder
 Entry = tuple[int, Kind]
 
 
-def _one(number: int, kind: Kind, value: Any) -> bytes:
+def _encode_one(number: int, kind: Kind, value: Any) -> bytes:
     if isinstance(kind, _Scalar):
         return _field(number, kind.content(value), kind.wire)
     return _field(number, kind(value))
@@ -96,24 +96,24 @@ class _Message:
             entry = self._fields.get(name)
             if entry is None:
                 if self._extension and name.startswith("x-"):
-                    parts.append((self._extension, _field(self._extension, _named(name, _any, inner))))
+                    parts.append((self._extension, _field(self._extension, _encode_named(name, _any, inner))))
                 continue
             number, kind = entry
             if isinstance(kind, _Repeated):
-                parts += [(number, _one(number, kind.kind, item)) for item in inner]
+                parts += [(number, _encode_one(number, kind.kind, item)) for item in inner]
             else:
-                parts.append((number, _one(number, kind, inner)))
+                parts.append((number, _encode_one(number, kind, inner)))
         parts.sort(key=lambda part: part[0])
         return b"".join(content for _, content in parts)
 
 
-def _named(name: str, kind: Kind, value: Any) -> bytes:
-    return _field(1, _text(name)) + _one(2, kind, value)
+def _encode_named(name: str, kind: Kind, value: Any) -> bytes:
+    return _field(1, _text(name)) + _encode_one(2, kind, value)
 
 
 def _map(kind: Kind, number: int = 1) -> Encoder:
     """Makes a message with one repeated field of named values."""
-    return lambda value: b"".join(_field(number, _named(name, kind, inner)) for name, inner in value.items())
+    return lambda value: b"".join(_field(number, _encode_named(name, kind, inner)) for name, inner in value.items())
 
 
 def _list(kind: Kind) -> Encoder:
@@ -121,23 +121,23 @@ def _list(kind: Kind) -> Encoder:
 
     def encode(value: Any) -> bytes:
         items = value if isinstance(value, list) else [value]
-        return b"".join(_one(1, kind, item) for item in items)
+        return b"".join(_encode_one(1, kind, item) for item in items)
 
     return encode
 
 
-def _either(choose: Callable[[Any], int], kinds: Mapping[int, Kind]) -> Encoder:
+def _encode_either(choose: Callable[[Any], int], kinds: Mapping[int, Kind]) -> Encoder:
     """Makes a message with a oneof."""
 
     def encode(value: Any) -> bytes:
         number = choose(value)
-        return _one(number, kinds[number], value)
+        return _encode_one(number, kinds[number], value)
 
     return encode
 
 
 def _or_reference(kind: Kind, reference: Kind) -> Encoder:
-    return _either(lambda value: 2 if "$ref" in value else 1, {1: kind, 2: reference})
+    return _encode_either(lambda value: 2 if "$ref" in value else 1, {1: kind, 2: reference})
 
 
 _SECURITY_REQUIREMENT: Final = _map(_list(_STRING))
@@ -202,7 +202,7 @@ def _v2_schema() -> _Message:
         minProperties=(18, _INTEGER),
         required=(19, _Repeated(_STRING)),
         enum=(20, _Repeated(_any)),
-        additionalProperties=(21, _either(lambda value: 2 if isinstance(value, bool) else 1, {1: schema, 2: _BOOLEAN})),
+        additionalProperties=(21, _encode_either(lambda value: 2 if isinstance(value, bool) else 1, {1: schema, 2: _BOOLEAN})),
         type=(22, _list(_STRING)),
         items=(23, _list(schema)),
         allOf=(24, _Repeated(schema)),
@@ -217,11 +217,11 @@ def _v2_document() -> _Message:
     body = _Message(6)
     body.define(description=(1, _STRING), name=(2, _STRING), _in=(3, _STRING), required=(4, _BOOLEAN), schema=(5, schema))
     places = {"query": 3, "path": 4}
-    others = _either(lambda value: places[value["in"]], {3: _v2_query_parameter(), 4: _v2_parameter()})
-    parameter = _either(lambda value: 1 if value["in"] == "body" else 2, {1: body, 2: others})
+    others = _encode_either(lambda value: places[value["in"]], {3: _v2_query_parameter(), 4: _v2_parameter()})
+    parameter = _encode_either(lambda value: 1 if value["in"] == "body" else 2, {1: body, 2: others})
     parameters = _Repeated(_or_reference(parameter, reference))
     response = _Message(5)
-    response.define(description=(1, _STRING), schema=(2, _either(lambda _: 1, {1: schema})))
+    response.define(description=(1, _STRING), schema=(2, _encode_either(lambda _: 1, {1: schema})))
     operation = _Message(13)
     operation.define(
         tags=(1, _Repeated(_STRING)),
@@ -248,7 +248,7 @@ def _v2_document() -> _Message:
         definitions=(9, _map(schema)),
         parameters=(10, _map(parameter)),
         security=(12, _Repeated(_SECURITY_REQUIREMENT)),
-        securityDefinitions=(13, _map(_either(lambda _: 2, {2: api_key}))),
+        securityDefinitions=(13, _map(_encode_either(lambda _: 2, {2: api_key}))),
     )
     return document
 
@@ -259,10 +259,10 @@ def _v2_document() -> _Message:
 def _v3_default(value: Any) -> bytes:
     """Encodes a default that is a number, a boolean or a string; others are omitted."""
     if isinstance(value, bool):
-        return _one(2, _BOOLEAN, value)
+        return _encode_one(2, _BOOLEAN, value)
     if isinstance(value, int | float):
-        return _one(1, _NUMBER, value)
-    return _one(3, _STRING, value) if isinstance(value, str) else b""
+        return _encode_one(1, _NUMBER, value)
+    return _encode_one(3, _STRING, value) if isinstance(value, str) else b""
 
 
 def _v3_schema() -> Encoder:
@@ -294,7 +294,7 @@ def _v3_schema() -> Encoder:
         _not=(29, schema),
         items=(30, _list(either)),
         properties=(31, _map(either)),
-        additionalProperties=(32, _either(lambda value: 2 if isinstance(value, bool) else 1, {1: either, 2: _BOOLEAN})),
+        additionalProperties=(32, _encode_either(lambda value: 2 if isinstance(value, bool) else 1, {1: either, 2: _BOOLEAN})),
         default=(33, _v3_default),
         description=(34, _STRING),
         format=(35, _STRING),

@@ -25,7 +25,7 @@ from fakekube.apiserver.endpoints import negotiation
 Schema = dict[str, Any]
 
 
-def described(version: str, name: str, schema: Schema) -> Schema:
+def describe(version: str, name: str, schema: Schema) -> Schema:
     """Returns the schema of a built-in type with its descriptions; `schema` itself if there are none.
 
     Args:
@@ -36,14 +36,16 @@ def described(version: str, name: str, schema: Schema) -> Schema:
     found = published(version).get("definitions", {}).get(name)
     if found is None:
         return schema
-    made = _with(found, schema)
+    made = _add_text(found, schema)
     if "properties" in schema:
         texts = found.get("properties", {})
-        made["properties"] = {field: _with(texts.get(field, {}), property_) for field, property_ in schema["properties"].items()}
+        made["properties"] = {
+            field: _add_text(texts.get(field, {}), property_) for field, property_ in schema["properties"].items()
+        }
     return made
 
 
-def _with(published: Mapping[str, Any], schema: Schema) -> Schema:
+def _add_text(published: Mapping[str, Any], schema: Schema) -> Schema:
     text = published.get("description")
     return {"description": text, **schema} if text else dict(schema)
 
@@ -308,7 +310,7 @@ class _Place:
     parameters: frozenset[Parameter]
 
 
-def _known_to(minor: int, parameters: frozenset[Parameter]) -> frozenset[Parameter]:
+def _filter_known(minor: int, parameters: frozenset[Parameter]) -> frozenset[Parameter]:
     return frozenset(parameter for parameter in parameters if _NEWER_PARAMETERS.get(parameter.name, 0) <= minor)
 
 
@@ -360,11 +362,11 @@ class _Builder:
             consumes=_CUSTOM_OBJECTS if custom and anything else details.consumes,
             action=details.action,
             gvk=resource.gvk if custom else details.gvk or resource.gvk,
-            parameters=place.parameters | _known_to(resource.emulation.minor, details.parameters),
+            parameters=place.parameters | _filter_known(resource.emulation.minor, details.parameters),
             body=details.body,
             body_required=details.body_required,
             description=operation_text(
-                details.action, method, resource.kind, _below(place.path), watches="watch" in resource.verbs and not custom
+                details.action, method, resource.kind, _subpath_of(place.path), watches="watch" in resource.verbs and not custom
             ),
         )
         self.paths.setdefault(place.path, []).append(operation)
@@ -479,7 +481,7 @@ class _Builder:
             self._add(place, "get", ("watch", rest), events, _Details(action, _LIST, _OBJECTS_AND_STREAMS))
 
 
-def _below(path: str) -> str:
+def _subpath_of(path: str) -> str:
     """The subresource of a path; "" if it is none."""
     _, inside, rest = path.partition("/{name}/")
     return rest.partition("/")[0] if inside else ""

@@ -66,7 +66,7 @@ def _with_text(schema: Json, text: str) -> Json:
     return {"description": text, **schema} if text else schema
 
 
-def _described(minor: str, kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
+def _describe_fields(minor: str, kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
     """Returns the properties of every object or list, with the descriptions of a built-in kind if there are any."""
     return {name: _with_text(schema, field_text(minor, kind, name)) for name, schema in properties.items()}
 
@@ -90,7 +90,7 @@ def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = Fa
         ]
     items = {"$ref": f"#/definitions/{schema_name(name)}" if old else REFERENCE_PREFIX + schema_name(name)}
     minor = resource.emulation.version
-    of_list = _described(minor, f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
+    of_list = _describe_fields(minor, f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
     of_items = field_text(minor, f"{_POD}List", "items").replace("pods", resource.plural)
     listing = {
         "description": f"{resource.list_kind} is a list of {resource.kind}",
@@ -125,20 +125,20 @@ def _object(minor: str, version: Mapping[str, Any], refer: Callable[[str], Json]
     declared = (version.get("schema") or {}).get("openAPIV3Schema")
     if declared is None or (old and declared.get(_PRESERVES)):
         return {"type": "object"}
-    shown = _completed(v2.custom_schema(declared) if old else declared, refer, old=old)
-    common = _described(minor, _POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
+    shown = _complete_schema(v2.custom_schema(declared) if old else declared, refer, old=old)
+    common = _describe_fields(minor, _POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
     return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
 
 
-def _completed(declared: Json, refer: Callable[[str], Json], *, old: bool) -> Json:
+def _complete_schema(declared: Json, refer: Callable[[str], Json], *, old: bool) -> Json:
     """Returns a schema with the standard properties of embedded objects, and with anyOf for int-or-string."""
     shown = dict(declared)
     if "properties" in shown:
-        completed = {name: _completed(inner, refer, old=old) for name, inner in shown["properties"].items()}
+        completed = {name: _complete_schema(inner, refer, old=old) for name, inner in shown["properties"].items()}
         shown["properties"] = dict(sorted(completed.items()))
     for key in ("items", "additionalProperties"):
         if isinstance(shown.get(key), dict):
-            shown[key] = _completed(shown[key], refer, old=old)
+            shown[key] = _complete_schema(shown[key], refer, old=old)
     if shown.get("x-kubernetes-int-or-string") and not old and "anyOf" not in shown and "allOf" not in shown:
         shown |= _INT_OR_STRING
     if shown.get("x-kubernetes-embedded-resource") and not (old and shown.get(_PRESERVES)):

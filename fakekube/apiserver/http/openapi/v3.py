@@ -16,7 +16,7 @@ from typing import Any, Final
 from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
 from fakekube.apis.rest.resource import GVK
-from fakekube.apiserver.http.openapi.operations import Operation, Parameter, described, path_item
+from fakekube.apiserver.http.openapi.operations import Operation, Parameter, describe, path_item
 
 Schema = dict[str, Any]
 
@@ -71,7 +71,7 @@ class Definitions:
         schema = self._made.get(name)
         if schema is None:
             plain = _WITHOUT_TYPE.get(name) or type_schema(self._go_names[name], self._row)
-            schema = self._made[name] = described(self._version, name, plain)
+            schema = self._made[name] = describe(self._version, name, plain)
         return schema
 
     def closure(self, names: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ from fakekube.apimachinery.schema.printing import zero
 from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.apiserver.registry.generic import versions
-from fakekube.apiserver.registry.generic.writes import stamped
+from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.apiserver.registry.options import DeleteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.timestamps import print_time
@@ -78,7 +78,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         record = scope.bucket.get(key)
         if record is None:
             raise scope.not_found(name)
-        versions.shown(scope.resource, versions.fresh(scope.resource, record.value))  # it must be decodable
+        versions.to_version(scope.resource, versions.uncache(scope.resource, record.value))  # it must be decodable
         old = record.value.object
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)
@@ -102,9 +102,9 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> 
         return _take_away(scope, key, record)
     final = scope.resource.stored(plan.obj)
     if scope.dry_run:
-        return Removed(stamped(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
+        return Removed(stamp_revision(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
     if final != record.value.object:
-        record = scope.bucket.commit(key, record.revision, partial(stamped, final))
+        record = scope.bucket.commit(key, record.revision, partial(stamp_revision, final))
     if plan.step is Step.MARK_AND_REMOVE:
         return _take_away(scope, key, record)
     return Removed(record.value, deleted=False, returns_object=True)
@@ -114,7 +114,7 @@ def _take_away(scope: Scope, key: str, record: Record[Document]) -> Removed:
     document = record.value
     if not scope.dry_run:
         gone = scope.bucket.commit(key, record.revision, None)
-        document = stamped(document.object, gone.revision)
+        document = stamp_revision(document.object, gone.revision)
         scope.resource.strategy.after_delete(scope.context, document.object)
     return Removed(document, deleted=True, returns_object=scope.resource.strategy.delete_returns_object)
 
@@ -237,7 +237,7 @@ def _check_preconditions(scope: Scope, name: str, old: Object, options: DeleteOp
     if scope.resource.strategy.terminates:
         _check_preconditions_of_terminating(scope, name, meta, options)
     if uid is not None and uid != meta["uid"]:
-        raise _failed(
+        raise _make_conflict(
             scope,
             name,
             (
@@ -246,7 +246,7 @@ def _check_preconditions(scope: Scope, name: str, old: Object, options: DeleteOp
             ),
         )
     if revision is not None and revision != meta["resourceVersion"]:
-        raise _failed(
+        raise _make_conflict(
             scope,
             name,
             (
@@ -265,6 +265,6 @@ def _check_preconditions_of_terminating(scope: Scope, name: str, meta: Object, o
             raise scope.conflict(f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}", name)
 
 
-def _failed(scope: Scope, name: str, problem: str) -> StatusError:
+def _make_conflict(scope: Scope, name: str, problem: str) -> StatusError:
     """Returns the 409 of a failed precondition, in which the real server uses the kind instead of the resource."""
     return status.conflict(scope.resource.group, scope.resource.kind, name, problem)

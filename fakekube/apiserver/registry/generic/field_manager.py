@@ -30,7 +30,7 @@ from fakekube.base.golang.strings import readable
 SERVER = "kube-apiserver"
 
 
-def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
     """Returns the new object with the managedFields of a plain write; `live` is None for a create.
 
     Values that are not printed (empty maps and lists) are not owned, but validation must see them: they stay in the
@@ -38,7 +38,7 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     owned. For a version other than the storage version, ownership is computed after a round trip through storage.
     """
     if scope.resource.to_storage is not None and not scope.resource.custom:
-        return _updated_by_way_of_storage(scope, live, new, manager)
+        return _update_by_way_of_storage(scope, live, new, manager)
     # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
     requested = new["metadata"].pop("managedFields", None)
     parts = None
@@ -54,7 +54,7 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     return tracked
 
 
-def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+def _update_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
     back = versions.from_storage(scope.resource, versions.to_storage(scope.resource, new))
     printed: Object = printing.normalise(scope.type, back, stored=False)
     requested = new["metadata"].pop("managedFields", None)
@@ -67,14 +67,14 @@ def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, m
     return new
 
 
-def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
+def record_write(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
     """Returns the new object with the managedFields of a write of the server as its own client."""
     tracked = {**new, "metadata": dict(new["metadata"])}
     _manager(registry, resource, resource.subresources.get(write.subresource)).update(old, tracked, SERVER, write.time)
     return tracked
 
 
-def applied(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
+def apply_configuration(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
     """Returns the live object after an apply; the same object if nothing changes.
 
     Raises StatusError 400, 409 or 500.

@@ -68,14 +68,14 @@ def decode(token: str) -> Continuation:
     content = _content(token)
     version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
     if version != _VERSION:
-        raise _refused(f"server does not recognize this encoded version {version}")
+        raise _make_invalid_token(f"server does not recognize this encoded version {version}")
     if revision == 0:
-        raise _refused(f"incorrect encoded start resourceVersion (version {_VERSION})")
+        raise _make_invalid_token(f"incorrect encoded start resourceVersion (version {_VERSION})")
     if not start:
-        raise _refused(f"encoded start key empty (version {_VERSION})")
+        raise _make_invalid_token(f"encoded start key empty (version {_VERSION})")
     key = start if start.startswith("/") else f"/{start}"
     if key.startswith("//") or posixpath.normpath(key) != key:  # a key cannot leave the collection
-        raise _refused(start)
+        raise _make_invalid_token(start)
     return Continuation(key[1:], revision)
 
 
@@ -84,18 +84,18 @@ def _content(token: str) -> dict[str, Any]:
         data = _decode_base64(token)
         content, _ = json.loads(data)
     except ValueError as problem:
-        raise _refused(str(problem)) from None
+        raise _make_invalid_token(str(problem)) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise _refused(f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken")
+        raise _make_invalid_token(f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken")
     for name, kind, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
         value = content.get(name)
         if value is None:
             content.pop(name, None)
         elif not isinstance(value, kind) or isinstance(value, bool):
             number = f" {value}" if isinstance(value, float) else ""
-            raise _refused(
+            raise _make_invalid_token(
                 f"json: cannot unmarshal {json_kind(value)}{number} into Go struct field continueToken.{name} of type {go_type}"
             )
     return content
@@ -116,7 +116,7 @@ def _decode_base64(token: str) -> bytes:
         raise ValueError(f"illegal base64 data at input byte {len(data)}") from None
 
 
-def _refused(problem: str) -> StatusError:
+def _make_invalid_token(problem: str) -> StatusError:
     return status.bad_request(f"invalid continue token: continue key is not valid: {problem}")
 
 
@@ -137,7 +137,7 @@ def matcher(resource: Resource, options: ListOptions) -> Matches | None:
         return lambda document: labels.matches(document.object["metadata"].get("labels"))
 
     def matches(document: Document) -> bool:
-        obj = versions.shown(resource, document).object if resource.custom else document.object
+        obj = versions.to_version(resource, document).object if resource.custom else document.object
         return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
 
     return matches
@@ -249,7 +249,7 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
             raise _unreadable_revision(scope, str(problem)) from None
         wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
     if scope.resource.computed is not None:
-        return _computed(scope, scope.resource.computed())
+        return _find_computed(scope, scope.resource.computed())
     record = scope.bucket.get(scope.key, stale_revision(scope, wanted) if resource_version else None)
     if record is None:
         raise scope.not_found()
@@ -269,7 +269,7 @@ def _unreadable_revision(scope: Scope, problem: str) -> StatusError:
     return status.bad_request(f"invalid resource version: {problem}")
 
 
-def _computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
+def _find_computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
     for obj in objects:
         if obj["metadata"]["name"] == scope.name:
             return Record(scope.name, Document(obj), 0, 0)
@@ -371,7 +371,7 @@ _STEP = 500
 def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matches) -> Listing:
     name = _single_name(scope, options)
     if name is not None:
-        return _single(scope, view, name, matches)
+        return _list_single(scope, view, name, matches)
     read = candidates(scope, options)
     step = _STEP if view.limit else 0
     start, revision = view.start, view.revision
@@ -395,7 +395,7 @@ def _single_name(scope: Scope, options: ListOptions) -> str | None:
     return options.fields.exact("metadata.name")
 
 
-def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
+def _list_single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
     """Reads a collection selected by name as a look-up of one key."""
     key = scope.resource.key(scope.namespace, name)
     page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)

@@ -40,7 +40,7 @@ def from_storage(resource: Resource, obj: Object) -> Object:
     return resource.from_storage(obj) if resource.from_storage else obj
 
 
-def shown(resource: Resource, document: Document) -> Document:
+def to_version(resource: Resource, document: Document) -> Document:
     """Returns a stored document in this version; cached. Raises StatusError 500 if a webhook fails to convert it."""
     if resource.from_storage is None:
         return document
@@ -51,10 +51,10 @@ def shown(resource: Resource, document: Document) -> Document:
 
 def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
     """Returns every document in this version."""
-    return documents if resource.from_storage is None else [shown(resource, document) for document in documents]
+    return documents if resource.from_storage is None else [to_version(resource, document) for document in documents]
 
 
-def fresh(resource: Resource, document: Document) -> Document:
+def uncache(resource: Resource, document: Document) -> Document:
     """Returns the stored document without cached conversions: a read or write of one object calls the webhook again."""
     return Document(document.object) if resource.converts_by_call else document
 
@@ -92,8 +92,8 @@ class Conversions:
         self._pause = _FIRST_PAUSE
         self.position = 0
         self._begin()
-        bucket.subscribe(self._changed)
-        self._changed()
+        bucket.subscribe(self._start_thread)
+        self._start_thread()
 
     def _begin(self) -> None:
         """Starts with the current objects."""
@@ -108,14 +108,14 @@ class Conversions:
         with self._lock:
             self._wakes = (*self._wakes, wake)
         if self._todo:  # retry what failed while there were no watches
-            self._changed()
+            self._start_thread()
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
         """Ends a subscription."""
         with self._lock:
             self._wakes = tuple(known for known in self._wakes if known != wake)
 
-    def _changed(self) -> None:
+    def _start_thread(self) -> None:
         """Starts the thread if there are changes to convert or to retry; never blocks."""
         with self._lock:
             self._dirty = True
@@ -132,7 +132,7 @@ class Conversions:
                     return
                 self._dirty = False
             if not self._is_wanted():
-                self._bucket.unsubscribe(self._changed)
+                self._bucket.unsubscribe(self._start_thread)
             elif not self._catch_up() and self._wakes:
                 self._schedule_retry()
 
@@ -142,7 +142,7 @@ class Conversions:
         return bool(self._wakes) or self._registry.get(resource.group, resource.version, resource.plural) is resource
 
     def _schedule_retry(self) -> None:
-        timer = threading.Timer(self._pause, self._changed)
+        timer = threading.Timer(self._pause, self._start_thread)
         timer.daemon = True
         timer.start()
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
@@ -156,17 +156,17 @@ class Conversions:
         while self._todo:
             revision, document = self._todo[0]
             try:
-                shown(self._resource, document)
+                to_version(self._resource, document)
             except StatusError:
                 return False
             self._todo.popleft()
             self._pause = _FIRST_PAUSE
             if self._todo and self._todo[0][0] > revision:
-                self._reached(revision)
-        self._reached(self._cursor.position)
+                self._advance(revision)
+        self._advance(self._cursor.position)
         return True
 
-    def _reached(self, revision: int) -> None:
+    def _advance(self, revision: int) -> None:
         if revision > self.position:
             self.position = revision
             for wake in self._wakes:

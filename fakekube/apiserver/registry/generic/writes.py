@@ -148,7 +148,7 @@ class Written:
     deleted: bool = False
 
 
-def stamped(obj: Object, revision: int) -> Document:
+def stamp_revision(obj: Object, revision: int) -> Document:
     """Returns the document of an object with its revision; everything else is shared."""
     document = Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
     keep_recent(document)
@@ -207,23 +207,23 @@ def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
-    prepared = _prepared_for_create(scope, obj, check)
+    prepared = _prepare_for_create(scope, obj, check)
     name = prepared["metadata"]["name"]
     key = scope.resource.key(scope.namespace, name)
     if scope.dry_run:
         if scope.bucket.get(key) is not None:
-            raise _taken(scope, key, name, obj)
+            raise _make_already_exists(scope, key, name, obj)
         return Written(Document(scope.resource.strategy.read_back(scope.resource.stored(prepared))), created=True)
     _refuse_revision(prepared)
     final = scope.resource.strategy.read_back(scope.resource.stored(_with_placeholder(prepared)))
     try:
-        record = scope.bucket.commit(key, 0, partial(stamped, final))
+        record = scope.bucket.commit(key, 0, partial(stamp_revision, final))
     except Conflict:
-        raise _taken(scope, key, name, obj) from None
+        raise _make_already_exists(scope, key, name, obj) from None
     return Written(record.value, created=True)
 
 
-def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
+def _prepare_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     """Runs BeforeCreate and validating admission. Objects created through a subresource are prepared as any new object."""
     strategy, context, meta = scope.resource.strategy, scope.context, obj["metadata"]
     match_namespace(meta, scope.namespace)
@@ -264,7 +264,7 @@ def _refuse_revision(obj: Object) -> None:
         raise status.generic(500, "", "resourceVersion should not be set on objects to be created")
 
 
-def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
+def _make_already_exists(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
     """Returns a 409 for a name that is in use; the message reports if the other object is being deleted."""
     resource = scope.resource
     error = status.already_exists(resource.group, resource.plural, name)
@@ -338,23 +338,23 @@ def _update_once(scope: Scope, record: Record[Document], build: Build, check: Ch
 
 def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Check) -> Written:
     old = record.value.object
-    final = _prepared_for_update(scope, obj, record.value, check)
+    final = _prepare_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
         return _remove_released(scope, record, final)
     must_store = record.revision == record.created and scope.resource.strategy.stores_unchanged_update(old)
     if same_object(final, record.value) and not must_store:
         return Written(record.value)
     if scope.dry_run:
-        return Written(stamped(final, record.revision))
-    committed = scope.bucket.commit(record.key, record.revision, partial(stamped, final))
+        return Written(stamp_revision(final, record.revision))
+    committed = scope.bucket.commit(record.key, record.revision, partial(stamp_revision, final))
     record.value.supersede()
     return Written(committed.value)
 
 
-def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
+def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
     """Runs BeforeUpdate and validating admission; returns the object in the form in which it is stored."""
     stored = document.object
-    old = versions.shown(scope.resource, document).object if scope.resource.custom else stored
+    old = versions.to_version(scope.resource, document).object if scope.resource.custom else stored
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
     match_namespace(meta, scope.namespace)
     _keep(meta, old["metadata"], "generation")
@@ -495,4 +495,4 @@ def _remove_released(scope: Scope, record: Record[Document], final: Object) -> W
     if not scope.dry_run:
         scope.bucket.commit(scope.key, record.revision, None)
         scope.resource.strategy.after_delete(scope.context, record.value.object)
-    return Written(stamped(final, record.revision), deleted=True)
+    return Written(stamp_revision(final, record.revision), deleted=True)

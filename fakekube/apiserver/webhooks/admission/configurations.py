@@ -104,7 +104,7 @@ class Calls:
             CallFailedError: the webhook could not be called, or its response is invalid.
             StatusError: the webhook denied the request or does not support dry run, or the request timed out.
         """
-        return self.begin(webhook, match, versioned, self._now)()
+        return self.begin(webhook, match, versioned, self._call_now)()
 
     def begin(
         self, webhook: Webhook, match: Match, versioned: VersionedAttributes, begin: Begin | None = None
@@ -122,7 +122,7 @@ class Calls:
         answer = (begin or self._call.begin)(webhook.spec["clientConfig"], review, timeout=_timeout(webhook, attributes))
         return lambda: self._response(webhook, attributes, answer, version, uid)
 
-    def _now(self, client_config: Mapping[str, Any], review: Object, *, timeout: float) -> Callable[[], Object]:
+    def _call_now(self, client_config: Mapping[str, Any], review: Object, *, timeout: float) -> Callable[[], Object]:
         return lambda: self._call(client_config, review, timeout=timeout)
 
     def _response(

@@ -42,7 +42,7 @@ class PatchDecodeError(Exception):
     """A patch is not a list of operations; has Go's error message."""
 
 
-def decoded(data: bytes) -> list[PatchOperation]:
+def decode_patch(data: bytes) -> list[PatchOperation]:
     """Decodes the operations of a patch. Raises PatchDecodeError."""
     try:
         value, _ = json.loads(data)
@@ -65,10 +65,10 @@ def patch(versioned: VersionedAttributes, operations: list[PatchOperation], data
     except PatchRejected as error:
         raise status.internal(str(error)) from None
     if versioned.resource.custom and versioned.kind == versioned.resource.gvk:
-        after = _unstructured(versioned, patched)
+        after = _decode_unstructured(versioned, patched)
         changed = after != before
     else:
-        after, type_ = _typed(versioned, patched)
+        after, type_ = _decode_typed(versioned, patched)
         changed = _differ(type_, _without_kind(after), _without_kind(before))
     _default(versioned, after)
     versioned.object = after
@@ -84,7 +84,7 @@ def _differ(type_: Type, one: Object, other: Object) -> bool:
     return bool(first != second)
 
 
-def _unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
+def _decode_unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
     """Returns a copy of a patched custom resource without the fields of its metadata that cannot be decoded."""
     kind, api_version = _type_meta(patched)
     if not kind:
@@ -106,7 +106,7 @@ def _type_meta(patched: Any) -> tuple[str, str]:
         raise status.internal(str(error)) from None
 
 
-def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
+def _decode_typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
     """Decodes a patched object of a built-in kind. Returns the copy and its type. Raises StatusError 500."""
     kind, api_version = _type_meta(patched)
     kind, api_version = kind or versioned.kind.kind, api_version or versioned.kind.api_version
@@ -199,7 +199,7 @@ class MutatingAdmissionWebhook(Plugin):
         """Calls a webhook and applies its patch. Returns whether it changed the object. Raises StatusError."""
         versioned, changed = VersionedAttributes(attributes, match.resource), False
         try:
-            changed = self._changed_by(webhook, match, versioned, place)
+            changed = self._call_mutating_hook(webhook, match, versioned, place)
         except CallFailedError as error:
             if not webhook.fails_open:
                 raise status.internal(str(error)) from None
@@ -209,12 +209,12 @@ class MutatingAdmissionWebhook(Plugin):
             attributes.add_annotation(f"{_MUTATION}{place}", go_json(annotation))
         return changed
 
-    def _changed_by(self, webhook: Webhook, match: Match, versioned: VersionedAttributes, place: str) -> bool:
+    def _call_mutating_hook(self, webhook: Webhook, match: Match, versioned: VersionedAttributes, place: str) -> bool:
         response = self._calls.ask(webhook, match, versioned)
         if not response.patch:
             return False
         try:
-            operations = decoded(response.patch)
+            operations = decode_patch(response.patch)
         except PatchDecodeError as error:
             raise CallFailedError(webhook, f"received undecodable patch in webhook response: {error}") from None
         if not operations:

@@ -43,7 +43,7 @@ class ValidatingAdmissionWebhook(Plugin):
         views: dict[Resource, VersionedAttributes] = {}
         for _, match in relevant:
             if match.resource not in views:
-                views[match.resource] = _converted(attributes, match.resource)
+                views[match.resource] = _convert_objects(attributes, match.resource)
         begun = [(webhook, self._calls.begin(webhook, match, views[match.resource])) for webhook, match in relevant]
         refusals = [_refusal(webhook, answer, attributes, index) for index, (webhook, answer) in enumerate(begun)]
         for refusal in refusals:
@@ -64,7 +64,7 @@ def _refusal(webhook: Webhook, answer: Callable[[], Response], attributes: Attri
     return None
 
 
-def _converted(attributes: Attributes, resource: Resource) -> VersionedAttributes:
+def _convert_objects(attributes: Attributes, resource: Resource) -> VersionedAttributes:
     """Converts the objects to a version before any webhook is called: an error denies the request whatever the failurePolicy.
 
     Raises StatusError 500.

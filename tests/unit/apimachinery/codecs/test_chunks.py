@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs.framing import CHUNK_BYTES, Chunks, Items, enclosed
-from fakekube.apiserver.http.responses import gzipped
+from fakekube.apiserver.http.responses import gzip_body
 
 
 @given(
@@ -24,7 +24,7 @@ def test_chunks_concatenate_to_the_whole_body(sizes: list[int], small: int, betw
         assert b"".join(pieces) == whole, f"they can be had {again + 1} times"
     assert len(pieces) == len(whole)
     assert items.count == len(parts)
-    assert gzip.decompress(gzipped(pieces)) == whole
+    assert gzip.decompress(gzip_body(pieces)) == whole
 
 
 @given(size=st.integers(1, 5000), count=st.integers(1, 2000))

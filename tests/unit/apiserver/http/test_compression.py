@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.http.responses import compress, gzipped, takes_gzip
+from fakekube.apiserver.http.responses import compress, gzip_body, takes_gzip
 
 BODY = b"x" * 200_000
 
@@ -39,4 +39,4 @@ def test_other_responses_are_not_compressed(media_type: str, accepted: str) -> N
 
 
 def test_compression_is_deterministic() -> None:
-    assert gzipped(BODY) == gzipped(BODY)
+    assert gzip_body(BODY) == gzip_body(BODY)

@@ -69,7 +69,7 @@ def test_no_descriptions_without_a_package() -> None:
 
 def test_schemas_without_description_are_unchanged() -> None:
     schema = {"type": "object"}
-    assert operations.described("1.36", "io.k8s.api.core.v1.Nothing", schema) is schema
+    assert operations.describe("1.36", "io.k8s.api.core.v1.Nothing", schema) is schema
 
 
 def test_operations_and_parameters_have_descriptions() -> None:

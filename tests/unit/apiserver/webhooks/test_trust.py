@@ -28,7 +28,7 @@ def test_socket_is_closed_if_reset_before_the_tls_handshake(monkeypatch: pytest.
         with warnings.catch_warnings(record=True) as emitted:
             warnings.simplefilter("always")
             with pytest.raises(ConnectionResetError) as caught:
-                connections.connected(plain, "localhost", b"", verified=False)
+                connections.shake_hands(plain, "localhost", b"", verified=False)
             assert caught.value.errno is not None
             del caught
             gc.collect()

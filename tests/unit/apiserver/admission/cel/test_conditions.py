@@ -15,7 +15,7 @@ from fakekube.apiserver.admission.cel import (
     MatchConditionError,
     MatchConditions,
     OutOfBudget,
-    compiled,
+    compile_cel,
     evaluate,
 )
 
@@ -34,20 +34,20 @@ def composed(**sources: str) -> tuple[dict[str, Compiled], Any]:
     """Variables, and what is known to the expressions after them."""
     environment, variables = admission(composed=True), {}
     for name, source in sources.items():
-        variables[name] = compiled(environment, source)
+        variables[name] = compile_cel(environment, source)
         environment = environment.with_variable(name, variables[name].type)
     return variables, environment
 
 
 def test_evaluation_results_and_errors() -> None:
     sources = ["object.data.a == '1'", "object.data.b == '1'", "oldObject == null"]
-    results, _ = evaluate([compiled(admission(), source) for source in sources], activation(), 1_000)
+    results, _ = evaluate([compile_cel(admission(), source) for source in sources], activation(), 1_000)
     assert [result and result.value for result in results] == [True, None, True]
     assert results[1] and results[1].error == "expression 'object.data.b == '1'' resulted in error: no such key: b"
 
 
 def test_compilation_errors_are_reported_at_evaluation() -> None:
-    (result,), left = evaluate([compiled(admission(), "nobody == 1")], activation(), 5)
+    (result,), left = evaluate([compile_cel(admission(), "nobody == 1")], activation(), 5)
     assert result and (result.error or "").startswith("compilation error: compilation failed: ERROR")
     assert left == 5
 
@@ -55,7 +55,10 @@ def test_compilation_errors_are_reported_at_evaluation() -> None:
 def test_variable_is_evaluated_once_and_charged_per_run() -> None:
     variables, environment = composed(costly=COSTLY, twice="variables.costly || variables.costly")
     within = activation(variables)
-    expressions = [compiled(environment, "!variables.twice"), compiled(environment, "!variables.costly && !variables.twice")]
+    expressions = [
+        compile_cel(environment, "!variables.twice"),
+        compile_cel(environment, "!variables.costly && !variables.twice"),
+    ]
     spent = []
     for _ in range(2):
         _, left = evaluate(expressions, within, 10_000_000)
@@ -66,7 +69,7 @@ def test_variable_is_evaluated_once_and_charged_per_run() -> None:
 
 def test_failing_variable_fails_only_expressions_using_it() -> None:
     variables, environment = composed(broken="int(object.metadata.name)", unused="object.none")
-    expressions = [compiled(environment, "variables.broken > 0"), compiled(environment, "true")]
+    expressions = [compile_cel(environment, "variables.broken > 0"), compile_cel(environment, "true")]
     (first, second), _ = evaluate(expressions, activation(variables), 1_000)
     assert first and first.error == (
         "expression 'variables.broken > 0' resulted in error: composited variable \"broken\" fails to evaluate: "
@@ -76,11 +79,11 @@ def test_failing_variable_fails_only_expressions_using_it() -> None:
 
 
 def test_per_expression_limit_and_total_cost_budget() -> None:
-    too_much = compiled(admission(), " || ".join([COSTLY] * 6))
+    too_much = compile_cel(admission(), " || ".join([COSTLY] * 6))
     (result,), _ = evaluate([too_much], activation(), 10_000_000)
     assert result and (result.error or "").endswith("operation cancelled: actual cost limit exceeded")
     with pytest.raises(OutOfBudget):
-        evaluate([compiled(admission(), COSTLY)] * 3, activation(), 500_000)
+        evaluate([compile_cel(admission(), COSTLY)] * 3, activation(), 500_000)
 
 
 @pytest.mark.parametrize(
