@@ -172,14 +172,14 @@ class Bucket(Generic[V]):
 
     def _page_now(self, span: Span, limit: int) -> Page[V]:
         if not limit:
-            reading = self._whole(span)
+            reading = self._read_whole(span)
             return Page(reading.records, False, 0, self._timeline.revision, reading.encodings)
         versions = self._contents.versions
         records = versions.now(span, limit)
         remaining = versions.count(span) - len(records)
         return Page(records, remaining > 0, remaining, self._timeline.revision, {})
 
-    def _whole(self, span: Span) -> _Reading[V]:
+    def _read_whole(self, span: Span) -> _Reading[V]:
         contents = self._contents
         reading = contents.last_reading
         if reading is None or reading.span != span:
@@ -255,7 +255,7 @@ class Bucket(Generic[V]):
                 result, record = previous._replace(revision=revision), None
             else:
                 raise Conflict(None)
-            contents = self._own()
+            contents = self._own_contents()
             contents.last_reading = None
             event = Event(revision, key, record, previous, now, {})
             contents.versions.apply(event)
@@ -269,7 +269,7 @@ class Bucket(Generic[V]):
     def forget(self) -> None:
         """Empties the window of cached cursors: new ones can start no earlier than now."""
         with self._timeline.lock:
-            self._own().history.forget(self._timeline.revision)
+            self._own_contents().history.forget(self._timeline.revision)
 
     # ------------------------------------------------------------ watches
 
@@ -352,7 +352,7 @@ class Bucket(Generic[V]):
     def trim(self, revision: int) -> None:
         """Drops what only reads before `revision` need."""
         if self._contents.history.has_before(revision):
-            contents = self._own()
+            contents = self._own_contents()
             contents.versions.forget(contents.history.compact(revision), revision)
 
     def replace(self, saved: Contents[V] | Frozen[V] | None, revision: int, since: int | None = None) -> None:
@@ -392,7 +392,7 @@ class Bucket(Generic[V]):
         """Returns the oldest revision after which a cursor can start: a compaction keeps the event of its own revision."""
         return self._contents.history.floor if cached else max(self._timeline.compacted - 1, 0)
 
-    def _own(self) -> Contents[V]:
+    def _own_contents(self) -> Contents[V]:
         """Returns the contents for a change; copies shared ones first."""
         if self._frozen is not None:
             frozen, self._frozen = self._frozen(), None

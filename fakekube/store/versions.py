@@ -82,9 +82,9 @@ class Versions(Generic[V]):
     def at(self, key: str, revision: int) -> Record[V] | None:
         """Returns the record of a key at a revision; None if it did not exist."""
         head = self.heads.get(key)
-        return head if head is not None and head.revision <= revision else self._before(key, revision)
+        return head if head is not None and head.revision <= revision else self._record_before(key, revision)
 
-    def _before(self, key: str, revision: int) -> Record[V] | None:
+    def _record_before(self, key: str, revision: int) -> Record[V] | None:
         """Returns the record at a revision of a key that was written since; None if it did not exist."""
         undo = self._undo.get(key)
         if undo is not None:
@@ -114,7 +114,7 @@ class Versions(Generic[V]):
 
         `known` returns the candidate keys, by default all.
         """
-        known = known or self._known
+        known = known or self._known_keys
         records: list[Record[V]] = []
         heads, (first, end) = self.heads, span
         batch = max(limit, _BATCH) if limit else 0
@@ -122,7 +122,7 @@ class Versions(Generic[V]):
             keys = known((first, end), batch)
             for key in keys:
                 head = heads.get(key)
-                record = head if head is not None and head.revision <= revision else self._before(key, revision)
+                record = head if head is not None and head.revision <= revision else self._record_before(key, revision)
                 if record is not None:
                     records.append(record)
                     if len(records) == limit:
@@ -131,7 +131,7 @@ class Versions(Generic[V]):
                 return records
             first = keys[-1] + "\0"
 
-    def _known(self, span: Span, limit: int) -> list[str]:
+    def _known_keys(self, span: Span, limit: int) -> list[str]:
         """Returns the first `limit` keys of a span (0: all) that exist, or existed at a revision that is not compacted."""
         keys, gone = self._keys.first(span, limit), self._gone.first(span, limit)
         return sorted(keys + gone)[: limit or None] if gone else keys

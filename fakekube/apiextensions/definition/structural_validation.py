@@ -15,7 +15,7 @@ from enum import Enum
 from fakekube.apiextensions.definition.to_internal import Schema, set_fields
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
-from fakekube.base.golang.regexp import PatternError, compiled
+from fakekube.base.golang.regexp import PatternError, compile_pattern
 
 
 class _Level(Enum):
@@ -201,7 +201,7 @@ def _logic_errors(schema: Schema, path: str, *, skip_any_of: bool = False, skip_
     if not pattern:
         return
     try:
-        compiled(pattern)
+        compile_pattern(pattern)
     except PatternError as error:
         yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 

@@ -80,10 +80,10 @@ def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[
 
 def _content_issues(node: ListLiteral | MapLiteral, types: Types) -> Iterator[Issue]:
     if isinstance(node, ListLiteral):
-        yield from _mixed(node.elements, node.optional, types, stop=True)
+        yield from _find_mixed(node.elements, node.optional, types, stop=True)
     else:
-        yield from _mixed([key for key, _ in node.entries], frozenset(), types)
-        yield from _mixed([value for _, value in node.entries], node.optional, types)
+        yield from _find_mixed([key for key, _ in node.entries], frozenset(), types)
+        yield from _find_mixed([value for _, value in node.entries], node.optional, types)
 
 
 def _is_looked_at(node: Node) -> bool:
@@ -118,7 +118,7 @@ def _within_format(tree: Node) -> set[Node]:
     }
 
 
-def _mixed(elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False) -> Iterator[Issue]:
+def _find_mixed(elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False) -> Iterator[Issue]:
     """Yields an issue for each element with another type than the first (`stop`: at most one)."""
     seen = [_content(types[node]) if number in optional else types[node] for number, node in enumerate(elements)]
     for node, each in zip(elements[1:], seen[1:], strict=True):
@@ -304,7 +304,7 @@ class _Checker:
     def _mismatch(self, node: Node, expected: Type, found: Type) -> Type:
         return self._complain(node, f"expected type '{expected}' but found '{found}'")
 
-    def _resolved(self, found: Type) -> Type:
+    def _resolve(self, found: Type) -> Type:
         return self._unification.substituted(found)
 
     # ------------------------------------------------------------ names and fields
@@ -313,9 +313,9 @@ class _Checker:
         return _LITERAL_TYPES[kind_of(node.value)]
 
     def identifier(self, node: Identifier) -> Type:
-        return self._named(node.name) or self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
+        return self._look_up(node.name) or self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
 
-    def _named(self, name: str) -> Type | None:
+    def _look_up(self, name: str) -> Type | None:
         local = next((found for known, found in reversed(self._locals) if known == name), None)
         if local is not None:
             return local
@@ -327,15 +327,15 @@ class _Checker:
 
     def select(self, node: Select) -> Type:
         name = qualified_name(node) if not node.optional and not node.test else ""
-        known = self._named(name) if name else None
+        known = self._look_up(name) if name else None
         if known is not None:
             return known
-        operand = self._resolved(self.check(node.operand))
+        operand = self._resolve(self.check(node.operand))
         wrapped = operand.name == "optional_type"
         found = self._field(node, operand.parameters[0] if wrapped else operand)
         if node.test:
             return BOOL
-        return self._resolved(optional_of(found) if node.optional or wrapped else found)
+        return self._resolve(optional_of(found) if node.optional or wrapped else found)
 
     def _field(self, node: Select, operand: Type) -> Type:
         if operand.name == "map":
@@ -382,7 +382,7 @@ class _Checker:
                 wanted = self._unification.instance(wanted)
             if self._unification.all_fit(given, wanted[1:]):
                 fitting.append(signature)
-                found = self._resolved(wanted[0])
+                found = self._resolve(wanted[0])
                 if result is None:
                     result = found
                 elif found != result:
@@ -444,7 +444,7 @@ class _Checker:
 
     def _other_message(self, node: MessageLiteral) -> Type | None:
         """Reports a name that is not a message type. Returns its type, None if it is undeclared."""
-        named = self._named(node.name)
+        named = self._look_up(node.name)
         if named is None:
             self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
         elif named.name != "type":
@@ -462,7 +462,7 @@ class _Checker:
     def comprehension(self, node: Comprehension) -> Type:
         self.check(node.range)
         initial = self.check(node.initial)
-        found = self._resolved(self._types[node.range])
+        found = self._resolve(self._types[node.range])
         depth = len(self._locals)
         self._locals.append((node.accumulator, initial))
         self._locals += zip(node.variables, self._elements(node, found), strict=False)
@@ -471,7 +471,7 @@ class _Checker:
         del self._locals[depth + 1 :]
         result = self.check(node.result)
         del self._locals[depth:]
-        return self._resolved(result)
+        return self._resolve(result)
 
     def _elements(self, node: Comprehension, container: Type) -> tuple[Type, ...]:
         if container.name == "list":

@@ -49,13 +49,13 @@ class Compiled:
 def compile_rule(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
     """Compiles the rule of a validation. Raises CompilationError."""
     wrong = "cel expression must evaluate to a bool"
-    return _compiled(rule.get("rule", ""), _variables(rule, declared), BOOL, "", wrong)
+    return _compile(rule.get("rule", ""), _variables(rule, declared), BOOL, "", wrong)
 
 
 def compile_message(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
     """Compiles the messageExpression of a validation. Raises CompilationError."""
     wrong = "messageExpression must evaluate to a string"
-    return _compiled(rule["messageExpression"], _variables(rule, declared), STRING, "messageExpression ", wrong)
+    return _compile(rule["messageExpression"], _variables(rule, declared), STRING, "messageExpression ", wrong)
 
 
 def _variables(rule: Mapping[str, Any], declared: Declaration) -> dict[str, Type]:
@@ -64,7 +64,7 @@ def _variables(rule: Mapping[str, Any], declared: Declaration) -> dict[str, Type
     return {"self": seen, "oldSelf": optional_of(seen) if rule.get("optionalOldSelf") else seen}
 
 
-def _compiled(source: str, variables: Mapping[str, Type], wanted: Type, prefix: str, misfit: str) -> Compiled:
+def _compile(source: str, variables: Mapping[str, Type], wanted: Type, prefix: str, misfit: str) -> Compiled:
     try:
         checked = check(source, parse(source), variables)
     except CompileError as error:
@@ -182,10 +182,10 @@ JSON_PATCH: Final = list_of(Type("JSONPatch", fields=_PatchFields({"op": STRING,
 @cache
 def _object(name: str) -> Type:
     fields = (part.split(" ") for part in _OBJECTS[name].split(", "))
-    return Type(f"kubernetes.{name}", fields={field: _typed(text) for field, text in fields})
+    return Type(f"kubernetes.{name}", fields={field: _read_type(text) for field, text in fields})
 
 
-def _typed(text: str) -> Type:
+def _read_type(text: str) -> Type:
     if text.startswith("#"):
         return _object(text[1:])
     return list_of(_object(text[6:-1])) if text.startswith("list(#") else read(text)
@@ -237,7 +237,7 @@ class Environment:
     def with_variable(self, name: str, type_: Type | None) -> Environment:
         """Adds a field to `variables`; the type is None if its expression does not compile."""
         known = self.variables["variables"].fields or {}
-        composed = Type("kubernetes.variables", fields={**known, name: _composed(type_)})
+        composed = Type("kubernetes.variables", fields={**known, name: _type_in_composition(type_)})
         return replace(self, variables={**self.variables, "variables": composed})
 
     def without_authorizer(self) -> Environment:
@@ -266,13 +266,13 @@ class Environment:
             raise ConstantError(f"program instantiation failed: {error}", checked.type) from None
 
 
-def _composed(type_: Type | None) -> Type:
+def _type_in_composition(type_: Type | None) -> Type:
     """Returns the type of a variable for other expressions; object types become dyn."""
     if type_ is None or type_.fields is not None or "." in type_.name or type_.name in ("any", "type"):
         return DYN
     if type_.name not in ("list", "map"):
         return type_
-    return Type(type_.name, tuple(map(_composed, type_.parameters)))
+    return Type(type_.name, tuple(map(_type_in_composition, type_.parameters)))
 
 
 @cache

@@ -189,7 +189,7 @@ def declaration(schema: Schema, root: bool = False) -> Declaration | None:
     return _object(schema, root) if kind == "object" or root else None
 
 
-def _below(schema: Schema) -> Declaration | None:
+def _declare_child(schema: Schema) -> Declaration | None:
     return declaration(schema, bool(schema.get("x-kubernetes-embedded-resource")))
 
 
@@ -216,7 +216,7 @@ def _unbounded() -> int:
 
 
 def _list(schema: Schema) -> Declaration | None:
-    items = _below(schema["items"]) if isinstance(schema.get("items"), Mapping) else None
+    items = _declare_child(schema["items"]) if isinstance(schema.get("items"), Mapping) else None
     if items is None:
         return None
     limit = schema.get("maxItems")
@@ -226,7 +226,7 @@ def _list(schema: Schema) -> Declaration | None:
 
 def _object(schema: Schema, root: bool) -> Declaration | None:
     if isinstance(schema.get("additionalProperties"), Mapping):
-        values = _below(schema["additionalProperties"])
+        values = _declare_child(schema["additionalProperties"])
         if values is None:
             return None
         limit = schema.get("maxProperties")
@@ -237,7 +237,7 @@ def _object(schema: Schema, root: bool) -> Declaration | None:
     size = _BRACKETS
     for name in {name for name in known.get("required") or () if name in properties}:
         part = properties[name]
-        seen = _below(part) if part.get("default") is None else None
+        seen = _declare_child(part) if part.get("default") is None else None
         if seen is not None:
             size += len(name.encode()) + seen.min_size + _PUNCTUATION
     return Declaration(_OBJECT, 0, size, fields=_Properties(properties))
@@ -254,7 +254,7 @@ class _Properties(Mapping[str, Declaration]):
         if escaped not in self._known:
             name = unescape(escaped)
             schema = self._schemas.get(name) if name is not None and escape(name) == escaped else None
-            self._known[escaped] = _below(schema) if schema is not None else None
+            self._known[escaped] = _declare_child(schema) if schema is not None else None
         found = self._known[escaped]
         if found is None:
             raise KeyError(escaped)

@@ -46,7 +46,7 @@ class CompileError(Exception):
 
     def __init__(self, source: str, issues: list[Issue]) -> None:
         self.issues = sorted(issues, key=lambda issue: issue.position)
-        shown = [_shown(source, issue) for issue in self.issues[:_MOST_ISSUES]]
+        shown = [_show(source, issue) for issue in self.issues[:_MOST_ISSUES]]
         if len(self.issues) > _MOST_ISSUES:
             shown.append(f"{len(self.issues) - _MOST_ISSUES} more errors were truncated")
         super().__init__("\n".join(shown))
@@ -57,7 +57,7 @@ _LONGEST_LINE: Final = 16384
 _MOST_ISSUES: Final = 100
 
 
-def _shown(source: str, issue: Issue) -> str:
+def _show(source: str, issue: Issue) -> str:
     """Formats an issue with its source line and a caret below the character; wide characters get wide dots and carets."""
     if issue.position < 0:
         return f"ERROR: <input>:-1:0: {issue.message}"

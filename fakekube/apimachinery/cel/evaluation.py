@@ -170,7 +170,7 @@ class _Planner:
         if variable is None:
             return _constant(_TYPES.get(name) or CelType(name))
         if variable.value is not None:
-            return _of_attribute(Attribute(_late(variable.slot, variable.value)))
+            return _of_attribute(Attribute(_evaluate_once(variable.slot, variable.value)))
         return _of_attribute(Attribute((_lazy if variable.lazy else _slot)(variable.slot, name)))
 
     def select(self, node: Select) -> _Plan:
@@ -190,7 +190,7 @@ class _Planner:
         parts = [(plan.run, optional) for plan, optional in plans]
 
         def make(frame: Frame) -> list[Any]:
-            made = [_unwrapped(part(frame)) if optional else part(frame) for part, optional in parts]
+            made = [_unwrap(part(frame)) if optional else part(frame) for part, optional in parts]
             frame.cost += LIST_COST
             return [value for value in made if value is not ABSENT]
 
@@ -206,7 +206,7 @@ class _Planner:
             made = Map.of(())
             for key_part, value_part, optional in parts:
                 key, value = key_part(frame), value_part(frame)
-                content = _unwrapped(value) if optional else value
+                content = _unwrap(value) if optional else value
                 if content is not ABSENT:
                     made.set(key, content)
             frame.cost += MAP_COST
@@ -221,7 +221,7 @@ class _Planner:
         if special is not None and node.target is None:
             return special(self, node)
         plans = [self.plan(part) for part in node.operands]
-        folded = self._folded(node, plans)
+        folded = self._fold(node, plans)
         if folded is not None:
             return folded
         member = node.target is not None
@@ -240,7 +240,7 @@ class _Planner:
             run = summing(run, ZEROS[meanings[0].result.name])
         return _Plan(without_overload_details(run) if _has_known_pattern(node, plans) else run)
 
-    def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
+    def _fold(self, node: Call, plans: list[_Plan]) -> _Plan | None:
         """Folds a call with constant arguments into a constant. Raises EvaluationError if the evaluation fails."""
         if node.function in _CONVERSIONS and len(plans) == 1 and plans[0].is_constant:
             return _constant(call(node.function, False, [plans[0].constant]))
@@ -256,7 +256,7 @@ class _Planner:
         maker = maker_of(node.name)
 
         def make(frame: Frame) -> Any:
-            made = {name: _unwrapped(part(frame)) if optional else part(frame) for name, part, optional in parts}
+            made = {name: _unwrap(part(frame)) if optional else part(frame) for name, part, optional in parts}
             frame.cost += STRUCT_COST
             return maker({name: value for name, value in made.items() if value is not ABSENT})
 
@@ -317,13 +317,13 @@ class _Planner:
         if node.macro in ("optMap", "optFlatMap"):
             return self._on_content(node, target.run)
         if node.macro == "bind":
-            return self._bound(node, target.run)
+            return self._bind(node, target.run)
         slots = tuple(range(self.slots, self.slots + len(node.variables)))
         self.slots += len(slots)
         names = [variable.name for variable in node.variables]
         bodies = tuple(
             Body(plan.run, plan.is_constant)
-            for plan in self._within(dict(zip(names, map(_Variable, slots), strict=True)), node.bodies)
+            for plan in self._plan_with(dict(zip(names, map(_Variable, slots), strict=True)), node.bodies)
         )
         container, fold = target.run, FOLDS[node.macro]
         if node.macro == "sortBy" and self._sorts_surely(node):
@@ -336,17 +336,17 @@ class _Planner:
         assert isinstance(binding, Comprehension)
         return len(self._checked.overloads.get(binding.result, ())) == 1
 
-    def _within(self, variables: dict[str, _Variable], bodies: Sequence[Node]) -> list[_Plan]:
+    def _plan_with(self, variables: dict[str, _Variable], bodies: Sequence[Node]) -> list[_Plan]:
         outer = self._scope
         self._scope = {**outer, **variables}
         plans = [self.plan(body) for body in bodies]
         self._scope = outer
         return plans
 
-    def _bound(self, node: Loop, value: Evaluator) -> _Plan:
+    def _bind(self, node: Loop, value: Evaluator) -> _Plan:
         slot = self.slots
         self.slots += 1
-        body = self._within({node.variables[0].name: _Variable(slot, value=value)}, node.bodies)[0].run
+        body = self._plan_with({node.variables[0].name: _Variable(slot, value=value)}, node.bodies)[0].run
 
         def run(frame: Frame) -> Any:
             frame.slots[slot] = ABSENT
@@ -358,7 +358,7 @@ class _Planner:
         """Compiles `optMap` and `optFlatMap`; the first use of the variable counts the cost of the value once more."""
         slot, wraps = self.slots, node.macro == "optMap"
         self.slots += 2
-        body = self._within({node.variables[0].name: _Variable(slot, lazy=True)}, node.bodies)[0].run
+        body = self._plan_with({node.variables[0].name: _Variable(slot, lazy=True)}, node.bodies)[0].run
 
         def run(frame: Frame) -> Any:
             before = frame.cost
@@ -393,7 +393,7 @@ def _slot(slot: int, name: str) -> Evaluator:
     return look
 
 
-def _late(slot: int, value: Evaluator) -> Evaluator:
+def _evaluate_once(slot: int, value: Evaluator) -> Evaluator:
     def look(frame: Frame) -> Any:
         found = frame.slots[slot]
         if found is ABSENT:
@@ -415,7 +415,7 @@ def _lazy(slot: int, name: str) -> Evaluator:
 # ------------------------------------------------------------ literals
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     if value.__class__ is not Optional:
         raise EvaluationError(f"cannot initialize optional list element from non-optional value {shown(value)}")
     return value.content

@@ -67,7 +67,7 @@ class Attribute:
         def look(frame: Frame) -> Any:
             value = base(frame)
             if value.__class__ is Optional:
-                value = _opened(value)
+                value = _open(value)
             frame.cost += fixed
             for name in names:
                 found = value.find(name) if isinstance(value, Mapping) else ABSENT
@@ -96,7 +96,7 @@ class Attribute:
         return test
 
 
-def _opened(value: Optional) -> Optional:
+def _open(value: Optional) -> Optional:
     """Returns the optional value with an untyped content. Raises EvaluationError if the content cannot be converted."""
     content = value.content
     if content.__class__ is Optional:
@@ -285,7 +285,7 @@ def _condition(bodies: tuple[Body, ...]) -> Evaluator | None:
     return bodies[0].run if len(bodies) > 1 else None
 
 
-def _mapped(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
+def _map(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
     body, made = bodies[-1], list[Any]()
     price = _LOOK + _CALL + (0 if body.constant else LIST_COST)
     run = body.run
@@ -294,14 +294,14 @@ def _mapped(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[
     return made
 
 
-def _filtered(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
+def _filter(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
     made = list[Any]()
     rounds = _rounds(frame, container, slots, 0)
     _collect(frame, rounds, bodies[0].run, _LOOK + _LOOK + _CALL + LIST_COST, made.append)
     return made
 
 
-def _transformed(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
+def _transform(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
     run, made = bodies[-1].run, Map.of(())
     rounds = _rounds(frame, container, slots, 0)
     _collect(frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame)))
@@ -323,9 +323,9 @@ def _transformed_entries(frame: Frame, container: Any, slots: tuple[int, ...], b
     return made
 
 
-def _sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
+def _sort_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
     frame.cost += _LOOK  # of the sorted list
-    keys = _mapped(frame, container, slots, bodies)
+    keys = _map(frame, container, slots, bodies)
     frame.cost += _LOOK + _CALL
     return call("@sortByAssociatedKeys", True, [container, keys])
 
@@ -334,7 +334,7 @@ def _sorted_by_typed_keys(frame: Frame, container: Any, slots: tuple[int, ...], 
     """Evaluates `sortBy` with keys of a statically known type; only then their comparisons have a cost."""
     frame.cost += _LOOK
     try:
-        keys = _mapped(frame, container, slots, bodies)
+        keys = _map(frame, container, slots, bodies)
     except EvaluationError:
         raise no_list("*types.Err") from None
     made = call("@sortByAssociatedKeys", True, [container, keys])
@@ -349,11 +349,11 @@ FOLDS: Final[dict[str, Fold]] = {
     "all": _quantifier(False, _LOOK + _CALL),
     "exists": _quantifier(True, _LOOK + _CALL + _CALL),
     "existsOne": _exists_one,
-    "map": _mapped,
-    "filter": _filtered,
-    "transformMap": _transformed,
+    "map": _map,
+    "filter": _filter,
+    "transformMap": _transform,
     "transformMapEntry": _transformed_entries,
-    "sortBy": _sorted_by,
+    "sortBy": _sort_by,
 }
 
 

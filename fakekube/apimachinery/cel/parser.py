@@ -142,16 +142,16 @@ def _condition(loop: Loop) -> Node | None:
     return loop.bodies[0] if len(loop.bodies) > 1 else None
 
 
-def _appended(loop: Loop, element: Node) -> Node:
+def _append(loop: Loop, element: Node) -> Node:
     return _call(loop, "_+_", _accumulator(loop), ListLiteral(loop.position, (element,)))
 
 
 def _map(loop: Loop) -> Node:
-    return _collect(loop, ListLiteral(loop.position, ()), _appended(loop, loop.bodies[-1]), _condition(loop))
+    return _collect(loop, ListLiteral(loop.position, ()), _append(loop, loop.bodies[-1]), _condition(loop))
 
 
 def _filter(loop: Loop) -> Node:
-    return _collect(loop, ListLiteral(loop.position, ()), _appended(loop, loop.variables[0]), loop.bodies[0])
+    return _collect(loop, ListLiteral(loop.position, ()), _append(loop, loop.variables[0]), loop.bodies[0])
 
 
 def _transform_map(loop: Loop) -> Node:
@@ -326,7 +326,7 @@ class _Parser:
             self._at += 1
         return token
 
-    def _taken(self, kind: str) -> Token | None:
+    def _take_if(self, kind: str) -> Token | None:
         return self._take() if self._next.kind == kind else None
 
     @property
@@ -338,14 +338,14 @@ class _Parser:
         found = self._next
         if found.kind != kind:
             if found.kind == "end" or self._second.kind != kind:
-                inserted = _STARTS | {"-", "!"} if kind == ":" else _CONTINUATIONS | {".", "[", self._around()}
+                inserted = _STARTS | {"-", "!"} if kind == ":" else _CONTINUATIONS | {".", "[", self._outer_closing()}
                 missing, wrong = f"missing '{kind}' at '{found.text}'", f"mismatched input '{found.text}' expecting '{kind}'"
                 self._fail(missing if found.kind in inserted else wrong)
             self._complain(found.position, f"Syntax error: extraneous input '{found.text}' expecting '{kind}'")
             self._take()
         return self._take()
 
-    def _around(self) -> str:
+    def _outer_closing(self) -> str:
         """Returns the closing token of the second innermost open bracket, or "end"."""
         open_brackets = list[str]()
         for token in self._tokens[: self._at]:
@@ -355,7 +355,7 @@ class _Parser:
                 open_brackets.pop()
         return open_brackets[-2] if len(open_brackets) > 1 else "end"
 
-    def _closed(self, closing: str) -> None:
+    def _close(self, closing: str) -> None:
         """Consumes the end of a list, map or message, with an optional trailing comma."""
         if self._next.kind not in (",", closing):
             told = f"input '{self._next.text}' expecting {{'{closing}', ','}}"
@@ -363,7 +363,7 @@ class _Parser:
                 self._fail(f"mismatched {told}")
             self._complain(self._next.position, f"Syntax error: extraneous {told}")
             self._take()
-        self._taken(",")
+        self._take_if(",")
         self._expect(closing)
 
     def _fail(self, problem: str) -> NoReturn:
@@ -393,7 +393,7 @@ class _Parser:
         self._enter("expression")
         self._place = place
         node = self._logic("||", "_||_", self._conjunction)
-        question = self._taken("?")
+        question = self._take_if("?")
         if question:
             yes = self._logic("||", "_||_", self._conjunction)
             self._expect(":")
@@ -407,17 +407,17 @@ class _Parser:
     def _logic(self, operator: str, function: str, term: Callable[[], Node]) -> Node:
         """Parses terms with the same logical operator into a balanced tree."""
         terms, positions = [term()], list[int]()
-        while token := self._taken(operator):
+        while token := self._take_if(operator):
             positions.append(token.position)
             terms.append(term())
 
-        def balanced(low: int, high: int) -> Node:
+        def balance(low: int, high: int) -> Node:
             if low == high:
                 return terms[low]
             middle = (low + high - 1 + 1) // 2
-            return Call(positions[middle], function, (balanced(low, middle), balanced(middle + 1, high)))
+            return Call(positions[middle], function, (balance(low, middle), balance(middle + 1, high)))
 
-        return balanced(0, len(positions))
+        return balance(0, len(positions))
 
     def _relation(self) -> Node:
         self._enter("relation")
@@ -445,7 +445,7 @@ class _Parser:
         if first.kind not in ("!", "-"):
             return self._member(self._primary())
         count = 0
-        while self._taken(first.kind):
+        while self._take_if(first.kind):
             count += 1
         following = self._next
         if following.kind == "end":
@@ -458,19 +458,19 @@ class _Parser:
         if count == 1 and first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
             count -= 1  # the sign is part of the literal
             self._take()
-            inner = self._member(Literal(first.position, self._checked(following, -following.value)))
+            inner = self._member(Literal(first.position, self._check(following, -following.value)))
         else:
             inner = self._member(self._primary())
         return Call(first.position, "!_" if first.kind == "!" else "-_", (inner,)) if count % 2 else inner
 
     def _member(self, node: Node) -> Node:
         while True:
-            if dot := self._taken("."):
-                node = self._selected(node, dot)
+            if dot := self._take_if("."):
+                node = self._select(node, dot)
                 if self._recovering:
                     return node
-            elif bracket := self._taken("["):
-                optional = self._taken("?") is not None
+            elif bracket := self._take_if("["):
+                optional = self._take_if("?") is not None
                 index = self._expression("operand" if optional else "index")
                 self._expect("]")
                 node = Call(bracket.position, "_[?_]" if optional else "_[_]", (node, index))
@@ -493,16 +493,16 @@ class _Parser:
             self._at += 1
         self._recovering = True
 
-    def _selected(self, node: Node, dot: Token) -> Node:
-        optional = self._taken("?") is not None
-        if escaped := self._taken("escaped"):
+    def _select(self, node: Node, dot: Token) -> Node:
+        optional = self._take_if("?") is not None
+        if escaped := self._take_if("escaped"):
             self._complain(escaped.position, "unsupported syntax: '`'")
             return node
         if self._next.kind != "name":
             self._abandon_selection()
             return node
         name = self._take().text
-        opening = None if optional else self._taken("(")
+        opening = None if optional else self._take_if("(")
         if opening is None:
             return Select(dot.position, node, name, optional=optional)
         arguments = self._arguments(")")
@@ -543,9 +543,9 @@ class _Parser:
         if self._next.kind == "," and self._second.kind == closing:
             self._complain(self._next.position, f"Syntax error: extraneous input ',' expecting {_EXPECTED['arguments']}")
             self._take()
-        if not self._taken(closing):
+        if not self._take_if(closing):
             arguments.append(self._expression("arguments"))
-            while self._taken(","):
+            while self._take_if(","):
                 arguments.append(self._expression())
             self._expect(closing)
         return tuple(arguments)
@@ -555,7 +555,7 @@ class _Parser:
         match token.kind:
             case "literal":
                 self._take()
-                return Literal(token.position, self._checked(token, token.value))
+                return Literal(token.position, self._check(token, token.value))
             case "(":
                 self._take()
                 node = self._expression()
@@ -577,17 +577,17 @@ class _Parser:
         self._complain(token.position, f"Syntax error: mismatched input '{token.text}' expecting {expected}")
         return Literal(token.position, None)  # continue as if there were an operand
 
-    def _checked(self, token: Token, value: object) -> object:
+    def _check(self, token: Token, value: object) -> object:
         if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
             self._complain(token.position, "invalid int literal")
         return value
 
     def _name(self) -> Node:
-        dot = self._taken(".")
+        dot = self._take_if(".")
         if dot and self._next.kind != "name":
             self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
         token = self._take()
-        opening = self._taken("(")
+        opening = self._take_if("(")
         if token.text in RESERVED:
             self._complain(token.position, f"reserved identifier: {token.text}")
         if opening is None:
@@ -603,7 +603,7 @@ class _Parser:
         self._complain(argument.position, "invalid argument to has() macro")
         return argument
 
-    def _another(self, closing: str, any_before: bool) -> bool:
+    def _has_another(self, closing: str, any_before: bool) -> bool:
         """Reports whether there is another element; consumes the comma before it, but not a trailing one."""
         if not any_before:
             return self._next.kind not in (",", closing)
@@ -616,37 +616,37 @@ class _Parser:
         opening = self._take()
         elements: list[Node] = []
         optional = set()
-        while self._another("]", bool(elements)):
-            if self._taken("?"):
+        while self._has_another("]", bool(elements)):
+            if self._take_if("?"):
                 optional.add(len(elements))
             elements.append(self._expression("operand" if elements else "elements"))
-        self._closed("]")
+        self._close("]")
         return ListLiteral(opening.position, tuple(elements), frozenset(optional))
 
     def _map(self) -> Node:
         opening = self._take()
         entries: list[tuple[Node, Node]] = []
         optional = set()
-        while self._another("}", bool(entries)):
-            if self._taken("?"):
+        while self._has_another("}", bool(entries)):
+            if self._take_if("?"):
                 optional.add(len(entries))
             key = self._expression("operand" if entries else "entries")
             self._expect(":")
             entries.append((key, self._expression()))
-        self._closed("}")
+        self._close("}")
         return MapLiteral(opening.position, tuple(entries), frozenset(optional))
 
     def _message(self, name: str) -> Node:
         opening = self._take()
         fields: list[tuple[int, str, Node]] = []
         optional = set()
-        while self._another("}", bool(fields)):
-            if self._taken("?"):
+        while self._has_another("}", bool(fields)):
+            if self._take_if("?"):
                 optional.add(len(fields))
             if self._next.kind != "name":
                 self._fail(f"mismatched input '{self._next.text}' expecting {_EXPECTED['fields']}")
             field = self._take().text
             colon = self._expect(":")
             fields.append((colon.position, field, self._expression()))
-        self._closed("}")
+        self._close("}")
         return MessageLiteral(opening.position, name, tuple(fields), frozenset(optional))

@@ -347,7 +347,7 @@ class Rules:
     def _fail(self, walk: _Walk, here: _Here, rule: _Rule, variables: dict[str, Any]) -> None:
         """Adds the error of a rule that is violated; for an unchanged value, only a warning."""
         kind = self.schema.get("type", "")
-        place, ends = _joined(here.path, rule.field_path), False
+        place, ends = _join(here.path, rule.field_path), False
         try:
             shown = kind  # as older minors show every value
             if features.current().minor >= _VALUES_SHOWN_SINCE:
@@ -374,7 +374,7 @@ class Rules:
         return {"self": seen, "oldSelf": before}, {"self": seen, "oldSelf": Optional(before)}, ""
 
 
-def _joined(path: str, below: str) -> str:
+def _join(path: str, below: str) -> str:
     return f"{path}.{below}" if path and below else path or below
 
 

@@ -161,7 +161,7 @@ def _integer(text: str) -> int:
     return int(digits)
 
 
-def _unsigned(text: str) -> UInt:
+def _read_unsigned(text: str) -> UInt:
     try:
         number = _integer(text[:-1])
     except ValueError:
@@ -180,18 +180,18 @@ def _double(text: str) -> float:
 
 def _raw(text: str) -> str | bytes:
     quoted = text.lstrip("bBrR")
-    body = _unquoted(quoted)
+    body = _unquote(quoted)
     return body.encode() if len(text) - len(quoted) == 2 else body
 
 
 def _string(text: str) -> str | bytes:
     if text[0] in "bB":
-        return b"".join(_pieces(_unquoted(text[1:])))
-    body = _unquoted(text)
+        return b"".join(_pieces(_unquote(text[1:])))
+    body = _unquote(text)
     return _ESCAPE.sub(_character, body) if "\\" in body else body
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     width = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1
     return text[width:-width].replace("\r\n", "\n").replace("\r", "\n")
 
@@ -221,7 +221,7 @@ def _pieces(body: str) -> list[bytes]:
     return [*pieces, body[end:].encode()]
 
 
-_READERS = {"float": _double, "uint": _unsigned, "int": _integer, "raw": _raw, "string": _string}
+_READERS = {"float": _double, "uint": _read_unsigned, "int": _integer, "raw": _raw, "string": _string}
 
 
 @dataclass(slots=True, frozen=True, eq=False)

@@ -254,7 +254,7 @@ def type_of(value: Any) -> CelType:
 _NUMBERS = frozenset({int, UInt, float})
 
 
-def _doubled(number: Any, beside: type) -> Any:
+def _to_double(number: Any, beside: type) -> Any:
     """Converts a number for the comparison with another numeric type; beside a double to a double, with a loss of precision."""
     return float(number) if beside is float else number
 
@@ -263,7 +263,7 @@ def equal(one: Any, other: Any) -> bool:
     """Evaluates `one == other`; values of different types are unequal, except numbers. Raises EvaluationError."""
     kind, its = kind_of(one), kind_of(other)
     if kind is not its:
-        return kind in _NUMBERS and its in _NUMBERS and bool(_doubled(one, its) == _doubled(other, kind))
+        return kind in _NUMBERS and its in _NUMBERS and bool(_to_double(one, its) == _to_double(other, kind))
     equality = _EQUALITIES.get(kind)
     return equality(one, other) if equality else bool(one == other)
 
@@ -296,13 +296,13 @@ QUALIFIERS: Final = _NUMBERS | {bool, str}
 ORDERED: Final = _ORDERED | _NUMBERS
 
 
-def compared(one: Any, other: Any) -> int:
+def compare(one: Any, other: Any) -> int:
     """Returns -1, 0 or 1. Raises EvaluationError for values without an order."""
     kind, its = kind_of(one), kind_of(other)
     if not ((kind is its and kind in _ORDERED) or (kind in _NUMBERS and its in _NUMBERS)):
         raise no_such_overload()
     if kind is not its:
-        one, other = _doubled(one, its), _doubled(other, kind)
+        one, other = _to_double(one, its), _to_double(other, kind)
     if one == other:
         return 0
     if one < other:
@@ -405,14 +405,14 @@ def _remainder(one: int, other: int) -> int:
     return int(math.fmod(one, other)) if abs(one) < 1 << 53 > abs(other) else one - other * _quotient(one, other)
 
 
-def _divided(one: float, other: float) -> float:
+def _divide(one: float, other: float) -> float:
     if other == 0:
         sign = math.copysign(1.0, one) * math.copysign(1.0, other)
         return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, sign)
     return one / other
 
 
-def _multiplied(one: float, other: float) -> float:
+def _multiply(one: float, other: float) -> float:
     return one * other
 
 
@@ -441,12 +441,12 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
     "_*_": {
         (int, int): lambda a, b: checked_int(a * b),
         (UInt, UInt): lambda a, b: checked_uint(int(a) * int(b)),
-        (float, float): _multiplied,
+        (float, float): _multiply,
     },
     "_/_": {
         (int, int): lambda a, b: checked_int(_quotient(a, b)),
         (UInt, UInt): lambda a, b: checked_uint(_quotient(int(a), int(b))),
-        (float, float): _divided,
+        (float, float): _divide,
     },
     "_%_": {(int, int): _remainder, (UInt, UInt): lambda a, b: UInt(_remainder(int(a), int(b)))},
 }
@@ -475,7 +475,7 @@ def _order(name: str, *wanted: int) -> Binary:
     def operate(one: Any, other: Any) -> bool:
         if kind_of(one) not in ORDERED:
             raise no_such_overload(name)
-        return compared(one, other) in wanted
+        return compare(one, other) in wanted
 
     return operate
 

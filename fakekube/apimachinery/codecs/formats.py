@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fakekube.apimachinery.codecs import cbor, framing, json, protobuf, yaml
 from fakekube.apimachinery.codecs.document import Document, encodings_of, json_of
 from fakekube.apimachinery.codecs.errors import EncodeError
-from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
+from fakekube.apimachinery.codecs.framing import Chunks, Items, enclose
 from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class JSON:
         if kind.custom:
             version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
             closing = b'],"kind":%b,"metadata":%b}\n' % (name, meta)
-            return enclosed(b'{"apiVersion":%b,"items":[' % version, items, closing)
-        return enclosed(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), items, b"]}\n")
+            return enclose(b'{"apiVersion":%b,"items":[' % version, items, closing)
+        return enclose(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), items, b"]}\n")
 
     def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
         return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(item)))
@@ -153,7 +153,7 @@ class YAML(_Written):
 
     def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
         opening = yaml.dumps({"apiVersion": kind.api_version}) + (b"items:\n" if items.count else b"items: []\n")
-        return enclosed(opening, items, yaml.dumps({"kind": kind.kind, "metadata": metadata}))
+        return enclose(opening, items, yaml.dumps({"kind": kind.kind, "metadata": metadata}))
 
     def dumps(self, obj: Object) -> bytes:
         return yaml.dumps(obj)
@@ -177,7 +177,7 @@ class CBOR:
     def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
         listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
         opening = cbor.encode_item(listing)[:-1]  # without the null
-        return enclosed(cbor.SELF_DESCRIBED + opening + cbor.head(4, items.count), items, b"")
+        return enclose(cbor.SELF_DESCRIBED + opening + cbor.head(4, items.count), items, b"")
 
     def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
         opening = cbor.encode_item({"type": event_type, "object": None})[:-1]

@@ -103,7 +103,7 @@ class Chunks:
         yield piece + self._closing
 
 
-def enclosed(opening: bytes, items: Items, closing: bytes) -> bytes | Chunks:
+def enclose(opening: bytes, items: Items, closing: bytes) -> bytes | Chunks:
     """Returns items between an opening and a closing: joined bytes, or Chunks for large bodies."""
     pieces = Chunks(opening, items, closing)
     return pieces if len(pieces) > CHUNK_BYTES else b"".join(pieces)

@@ -2,7 +2,7 @@
 
     python -m fakekube.apimachinery.data.generate fixtures/facts
 
-The folder has an archive `v1.36.tar.xz` a minor, or a folder `v1.36`, with the files that `collected` names. The result is a
+The folder has an archive `v1.36.tar.xz` a minor, or a folder `v1.36`, with the files that `collect` names. The result is a
 folder `v1_36` a minor beside this file: JSON with one entry a line, so that two versions can be compared with `diff`;
 `__init__.py` describes the files. The folder of the newest minor is complete, those of the others have what differs from it.
 None is edited by hand; the tables below contain the few rules that do not follow from the facts.
@@ -253,13 +253,13 @@ def histories(facts: Collected) -> dict[str, str]:
 
 def without_server_values(obj: Row) -> Row:
     """Returns an object without the values that differ between servers: uid, resourceVersion and times."""
-    metadata = _without(obj["metadata"], "uid", "resourceVersion", "creationTimestamp")
+    metadata = _drop(obj["metadata"], "uid", "resourceVersion", "creationTimestamp")
     if "managedFields" in metadata:
-        metadata["managedFields"] = [_without(entry, "time") for entry in metadata["managedFields"]]
+        metadata["managedFields"] = [_drop(entry, "time") for entry in metadata["managedFields"]]
     return {**obj, "metadata": metadata}
 
 
-def _without(row: Row, *keys: str) -> Row:
+def _drop(row: Row, *keys: str) -> Row:
     return {key: value for key, value in row.items() if key not in keys}
 
 
@@ -302,7 +302,7 @@ def generate(facts: Collected, out: Path) -> None:
     write_lines(out / "internal.json", facts.internal)
     write_lines(out / "parameters.json", facts.parameters)
     named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
-    write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
+    write_lines(out / "schemas.json", _drop(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():
         if path.endswith("/events"):  # which differ from one start to the next
             continue
@@ -345,12 +345,12 @@ def generate_all(facts: Path, out: Path) -> None:
     """Writes the folders of all minors below `out`."""
     for minor in sorted(RELEASES, key=lambda name: name != NEWEST):
         folder = out / f"v{minor.replace('.', '_')}"
-        generate(collected(facts, minor), folder)
+        generate(collect(facts, minor), folder)
         if minor != NEWEST:
             keep_differences(folder, out / f"v{NEWEST.replace('.', '_')}")
 
 
-def collected(folder: Path, minor: str) -> Collected:
+def collect(folder: Path, minor: str) -> Collected:
     """Reads the facts of a minor from a folder or an archive in it. Raises OSError."""
     archive = folder / f"v{minor}.tar.xz"
     if not archive.exists():

@@ -60,7 +60,7 @@ class Printed(str):
     __slots__ = ()
 
 
-def _printed(value: Any) -> str:
+def _print(value: Any) -> str:
     if isinstance(value, Printed):
         return value
     if isinstance(value, str):
@@ -93,7 +93,7 @@ class FieldError:
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
-            printed = go_json if typed and not isinstance(self.value, Printed) else _printed
+            printed = go_json if typed and not isinstance(self.value, Printed) else _print
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 

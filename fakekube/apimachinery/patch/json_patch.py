@@ -238,13 +238,13 @@ class _Editor:
     def add(self, operation: Operation) -> None:
         _require(operation, "add operation failed to decode path: missing value")
         container, key = self._find(operation, _NOT_APPLICABLE.format("add", '"{}"'))
-        with _within(f"error in add for path: '{operation['path']}'"):
+        with _prefix_errors(f"error in add for path: '{operation['path']}'"):
             _add(container, key, operation.get("value"))
 
     def remove(self, operation: Operation) -> None:
         _require(operation, "remove operation failed to decode path: missing value")
         container, key = self._find(operation, _NOT_APPLICABLE.format("remove", '"{}"'))
-        with _within(f"error in remove for path: '{operation['path']}'"):
+        with _prefix_errors(f"error in remove for path: '{operation['path']}'"):
             _remove(container, key)
 
     def replace(self, operation: Operation) -> None:
@@ -265,12 +265,12 @@ class _Editor:
     def move(self, operation: Operation) -> None:
         _require(operation, "move operation failed to decode from: operation, missing from field: missing value", "from")
         container, key = self._find(operation, _NOT_FOUND.format("move", "from"), "from")
-        with _within(f"error in move for path: '{key}'"):
+        with _prefix_errors(f"error in move for path: '{key}'"):
             value = _get(container, key)
             _remove(container, key)
         _require(operation, "move operation failed to decode path: operation missing path field: missing value")
         container, key = self._find(operation, _NOT_FOUND.format("move", "destination"))
-        with _within(f"error in move for path: '{operation['path']}'"):
+        with _prefix_errors(f"error in move for path: '{operation['path']}'"):
             _add(container, key, value)
 
     def test(self, operation: Operation) -> None:
@@ -280,25 +280,25 @@ class _Editor:
             found = self.root
         else:
             container, key = self._find(operation, "test operation does not apply: is missing path: {}: " + _MISSING)
-            with _within(f"error in test for path: '{path}'"):
+            with _prefix_errors(f"error in test for path: '{path}'"):
                 found = _get(container, key)
         if not _equal(found, operation.get("value")):
             raise TestFailed(f"testing value {path} failed: test failed")
         if path != "" and isinstance(found, dict | list):
-            _put(container, key, self._opened_throughout(found))
+            _put(container, key, self._open_throughout(found))
 
-    def _opened_throughout(self, container: Any) -> Any:
+    def _open_throughout(self, container: Any) -> Any:
         """Copies the container at all depths, the effect of a comparison in the library."""
         opened = self._open(container)
         for key, item in list(opened.items() if isinstance(opened, dict) else enumerate(opened)):
             if isinstance(item, dict | list):
-                opened[key] = self._opened_throughout(item)
+                opened[key] = self._open_throughout(item)
         return opened
 
     def copy(self, operation: Operation) -> None:
         _require(operation, "copy operation failed to decode from: operation, missing from field: missing value", "from")
         source, destination = _NOT_FOUND.format("copy", "from"), _NOT_FOUND.format("copy", "destination")
-        with _within(f"error in copy for from: '{operation['from']}'", unless=source.format(operation["from"])):
+        with _prefix_errors(f"error in copy for from: '{operation['from']}'", unless=source.format(operation["from"])):
             _get(*self._find(operation, source, "from"))
         _require(operation, "copy operation failed to decode path: missing value")
         self._find(operation, destination)  # containers copied on the way may be part of the value: their keys are sorted
@@ -314,7 +314,7 @@ class _Editor:
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied_bytes}, exceeding the "
                 f"limit {MAX_COPY_BYTES}"
             )
-        with _within("error while adding value during copy"):
+        with _prefix_errors("error while adding value during copy"):
             _add(container, key, value)
 
 
@@ -337,7 +337,7 @@ def _require(operation: Operation, problem: str, member: str = "path") -> None:
 
 
 @contextmanager
-def _within(what: str, *, unless: str = "") -> Iterator[None]:
+def _prefix_errors(what: str, *, unless: str = "") -> Iterator[None]:
     """Prefixes the message of an error with the operation, unless it has the given text."""
     try:
         yield
@@ -398,7 +398,7 @@ def _add(container: Any, key: str, value: Any) -> None:
     elif key == "-":
         container.append(value)
     else:
-        with _within(f"value was not a proper array index: '{key}'"):
+        with _prefix_errors(f"value was not a proper array index: '{key}'"):
             index = _index(key)
         places = len(container) + 1
         if not -places <= index < places:

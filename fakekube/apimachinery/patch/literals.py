@@ -50,10 +50,10 @@ def literal_text(value: Any) -> str:
 
 def as_written(value: Any) -> str:
     """Encodes as JSON without spaces; literals keep their text, but <, > and & are escaped (like a json.RawMessage)."""
-    return written(value, lambda scalar: _escaped(scalar).encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    return written(value, lambda scalar: _escape(scalar).encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
-def _escaped(value: Any) -> str:
+def _escape(value: Any) -> str:
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], literal_text(value))
 
 

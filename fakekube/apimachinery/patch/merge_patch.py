@@ -40,7 +40,7 @@ def decode(patch: Any, *, strict: bool) -> Any:
 
 def apply(document: dict[str, Any], patch: Any) -> Any:
     """Applies the patch to `document`. Returns an object, or the patch itself if that is a list."""
-    return _merge(document, patch) if isinstance(patch, dict) else _pruned(patch)
+    return _merge(document, patch) if isinstance(patch, dict) else _prune(patch)
 
 
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
             continue
         current = document.get(key)
         if not isinstance(current, dict):
-            merged[key] = _pruned(value)
+            merged[key] = _prune(value)
         elif isinstance(value, dict):
             merged[key] = _merge(current, value)
         else:
@@ -59,10 +59,10 @@ def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(merged.items()))
 
 
-def _pruned(value: Any) -> Any:
+def _prune(value: Any) -> Any:
     """Drops the null members of objects; null items of lists are kept."""
     if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in sorted(value.items()) if item is not None}
+        return {key: _prune(item) for key, item in sorted(value.items()) if item is not None}
     if isinstance(value, list):
-        return [_pruned(item) for item in value]
+        return [_prune(item) for item in value]
     return value

@@ -153,10 +153,10 @@ def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
             _drop_nulls(value)
             _set(merged, key, value)
     elif isinstance(current, dict):
-        lookup = _looked_up(look_up_object(type, key))
+        lookup = _expect_lookup(look_up_object(type, key))
         merged[key] = value if lookup.strategy == "replace" else _merge_objects(current, value, lookup.type)
     elif isinstance(current, list):
-        merged[key] = _merge_lists(current, value, _looked_up(look_up_list(type, key)), deletes)
+        merged[key] = _merge_lists(current, value, _expect_lookup(look_up_list(type, key)), deletes)
     else:
         merged[key] = value
 
@@ -201,7 +201,7 @@ def _order_lists(merged: _Object, patch: _Object, type: Type) -> None:
         current, changes = merged.get(name, []), patch.get(name, [])
         require_type(current, list)
         require_type(changes, list)
-        lookup = _looked_up(look_up_list(type, name))
+        lookup = _expect_lookup(look_up_list(type, name))
         _check_order(changes, order, lookup.merge_key)
         if name not in merged and name not in patch:
             continue
@@ -308,7 +308,7 @@ def _list_name(key: str, directive: str, words: str) -> str:
     return name
 
 
-def _looked_up(found: Lookup | str) -> Lookup:
+def _expect_lookup(found: Lookup | str) -> Lookup:
     if isinstance(found, str):
         raise uninterpreted(found)
     return found

@@ -147,8 +147,8 @@ def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[
 def in_order(wanted: list[Any], others: list[Any], order: list[Any], original: list[Any], merge_key: str) -> list[Any]:
     """Returns the wanted items in their order; others before the first wanted item that follows them in the original."""
     in_original = _positions(original, merge_key)
-    wanted = _sorted(wanted, _positions(order, merge_key), merge_key)
-    others = _sorted(others, in_original, merge_key)
+    wanted = _sort(wanted, _positions(order, merge_key), merge_key)
+    others = _sort(others, in_original, merge_key)
     merged: list[Any] = []
     rest = iter(others)
     other = next(rest, None)
@@ -163,7 +163,7 @@ def in_order(wanted: list[Any], others: list[Any], order: list[Any], original: l
     return merged
 
 
-def _sorted(items: list[Any], positions: dict[Any, int], merge_key: str) -> list[Any]:
+def _sort(items: list[Any], positions: dict[Any, int], merge_key: str) -> list[Any]:
     """Sorts items by position; as in the real server, those without one come first, in reverse order."""
     placed: list[tuple[int, Any]] = []
     for item in items:

@@ -96,7 +96,7 @@ def _migration(obj: StoredObject, _: Ages) -> list[Any]:
 # ---------------------------------------------------------------- admission
 
 
-def _counted(field: str, place: str = "") -> Cells:
+def _count_of(field: str, place: str = "") -> Cells:
     """Returns the name, the length of a list, and the age."""
 
     def cells(obj: StoredObject, ages: Ages) -> list[Any]:
@@ -217,7 +217,7 @@ def _api_service(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), where, status, age(obj, ages)]
 
 
-_WEBHOOKS: Final = _counted("webhooks")
+_WEBHOOKS: Final = _count_of("webhooks")
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 

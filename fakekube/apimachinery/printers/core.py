@@ -175,7 +175,7 @@ class _Summary:
 
     def count(self, container: StoredObject) -> None:
         self.restarts += container.get("restartCount", 0)
-        terminated = _terminated(container.get("lastState"))
+        terminated = _terminated_state(container.get("lastState"))
         ended = terminated.get("finishedAt") if terminated else None
         if ended and ended > self.last_restart:
             self.last_restart = ended
@@ -224,7 +224,7 @@ def _initialization(pod: StoredObject, sidecars: set[str], summary: _Summary, of
         if sidecar:
             of_sidecars.count(container)
         state = container.get("state") or {}
-        terminated, waiting = _terminated(state), state.get("waiting")
+        terminated, waiting = _terminated_state(state), state.get("waiting")
         if terminated is not None and not terminated.get("exitCode"):
             continue
         if sidecar and container.get("started"):
@@ -247,7 +247,7 @@ def _running(status: StoredObject, summary: _Summary) -> None:
     for container in reversed(status.get("containerStatuses") or ()):
         summary.count(container)
         state = container.get("state") or {}
-        terminated, waiting = _terminated(state), state.get("waiting")
+        terminated, waiting = _terminated_state(state), state.get("waiting")
         if waiting is not None and waiting.get("reason"):
             summary.reason = waiting["reason"]
         elif terminated is not None:
@@ -264,7 +264,7 @@ def _running(status: StoredObject, summary: _Summary) -> None:
             summary.reason = error or "NotReady"
 
 
-def _terminated(state: StoredObject | None) -> StoredObject | None:
+def _terminated_state(state: StoredObject | None) -> StoredObject | None:
     found: StoredObject | None = (state or {}).get("terminated")
     return found
 

@@ -246,7 +246,7 @@ class _Parser:
         if character == "[":
             return self._array()
         if character in "\"'":
-            return [_text(self._quoted(character))]
+            return [_text(self._read_quoted(character))]
         if character == ".":
             return [self._field()]
         self._at -= 1
@@ -283,7 +283,7 @@ class _Parser:
                 continue
         raise PathError(f"cannot parse number {digits}")
 
-    def _quoted(self, quote: str) -> str:
+    def _read_quoted(self, quote: str) -> str:
         begin = self._at
         while self._at < len(self._path) and self._path[self._at] != "\n":
             self._at += 1

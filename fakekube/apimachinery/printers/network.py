@@ -54,11 +54,11 @@ def _endpoints(obj: StoredObject, ages: Ages) -> list[Any]:
     for subset in subsets:
         addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
         ports = subset.get("ports") or ()
-        found += addresses if not ports else [_joined(ip, port) for port in ports for ip in addresses]
+        found += addresses if not ports else [_join_host_port(ip, port) for port in ports for ip in addresses]
     return [name(obj), more(found, empty=""), age(obj, ages)]
 
 
-def _joined(ip: str, port: StoredObject) -> str:
+def _join_host_port(ip: str, port: StoredObject) -> str:
     host = f"[{ip}]" if ":" in ip else ip
     return f"{host}:{port.get('port', 0)}"
 

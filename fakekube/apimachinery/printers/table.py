@@ -21,7 +21,7 @@ from typing import Any, Final
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document, encodings_of
-from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
+from fakekube.apimachinery.codecs.framing import Chunks, Items, enclose
 from fakekube.apimachinery.data.descriptions import field_text
 from fakekube.apimachinery.printers import cluster, core, network, workloads
 from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at
@@ -77,12 +77,12 @@ def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
     """Returns the columns of a Table, with the descriptions of fields if they are installed."""
     of_fields = {**_OF_METADATA, **convertor.fields}
     return [
-        {**column, "description": column["description"] or _described(convertor.minor, of_fields.get(column["name"], ""))}
+        {**column, "description": column["description"] or _describe(convertor.minor, of_fields.get(column["name"], ""))}
         for column in convertor.columns
     ]
 
 
-def _described(minor: str, described_field: str) -> str:
+def _describe(minor: str, described_field: str) -> str:
     schema, _, name = described_field.rpartition(".")
     return field_text(minor, schema, name) if name else ""
 
@@ -267,7 +267,7 @@ def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metad
     opening = json.dumps(head)[:-1]
     if not rows and convertor.empty is None:
         return opening + b',"rows":null}\n'
-    return enclosed(opening + b',"rows":[', rows.at(now), b"]}\n")
+    return enclose(opening + b',"rows":[', rows.at(now), b"]}\n")
 
 
 class _Ages(dict[Any, bytes]):

@@ -83,7 +83,7 @@ class Builtins:
         if go_name.startswith("map["):
             key, _, value = go_name[4:].partition("]")
             return self._map(go_name, value, f"map[{self.type_of(key).go}]{self.type_of(value).go}", row)
-        return self._named(go_name, row)
+        return self._make_named(go_name, row)
 
     def _list(self, name: str, item: str, go: str, row: Mapping[str, Any]) -> Type:
         items = self._make(item, {"e": row["e"]}) if "e" in row else self.type_of(item)
@@ -95,7 +95,7 @@ class Builtins:
         items = self._make(value, {"e": row["e"]}) if "e" in row else self.type_of(value)
         return Type(Shape.MAP, name, go, items=items, map_type=MapType(row.get("g", "granular")))
 
-    def _named(self, go_name: str, row: Mapping[str, Any]) -> Type:
+    def _make_named(self, go_name: str, row: Mapping[str, Any]) -> Type:
         package, _, base = go_name.rpartition(".")
         go = f"{package.rpartition('/')[2]}.{base}"
         if go_name in _CUSTOM:

@@ -209,7 +209,7 @@ def _union(type_: Type) -> Decoder:
             held = _custom_unmarshal(decoder(alternative), value, walk)
             return None if held == [] else held  # an empty list prints like an absent one
         if alternative_class is bool:
-            raise _broken("boolean or JSON schema expected", walk)
+            raise _decode_failure("boolean or JSON schema expected", walk)
         return None
 
     return decode_union
@@ -226,7 +226,7 @@ def _mismatch(value: Any, go: str, walk: Walk | None) -> None:
     walk.mismatch(value, go)
 
 
-def _broken(message: str, walk: Walk | None) -> Exception:
+def _decode_failure(message: str, walk: Walk | None) -> Exception:
     """Returns the exception that ends a decode at once."""
     return SlowPathRequired() if walk is None else DecodeError(message)
 
@@ -306,7 +306,7 @@ def _bytes_of_numbers(value: list[Any], walk: Walk | None) -> str | None:
         if item is not None and not (type(item) is int and 0 <= item < 256):
             _not_a_number(item, "uint8", walk)
             return None
-    return base64.encoded(bytes(item or 0 for item in value))
+    return base64.encode(bytes(item or 0 for item in value))
 
 
 def _text(read_text: Callable[[str], str | None]) -> Callable[[Type], Decoder]:
@@ -315,11 +315,11 @@ def _text(read_text: Callable[[str], str | None]) -> Callable[[Type], Decoder]:
     def compile_text(_: Type) -> Decoder:
         def decode_text(value: Any, walk: Walk | None) -> Any:
             if value.__class__ is not str:
-                raise _broken(walk.type_error(json_kind(value), "string") if walk is not None else "", walk)
+                raise _decode_failure(walk.type_error(json_kind(value), "string") if walk is not None else "", walk)
             try:
                 return read_text(value)
             except ValueError as error:
-                raise _broken(str(error), walk) from None
+                raise _decode_failure(str(error), walk) from None
 
         return decode_text
 
@@ -339,7 +339,7 @@ def _quantity(_: Type) -> Decoder:
         try:
             return quantity.canonical(text)
         except quantity.QuantityError as error:
-            raise _broken(str(error), walk) from None
+            raise _decode_failure(str(error), walk) from None
 
     return decode_quantity
 
@@ -348,7 +348,7 @@ def _int_or_string(_: Type) -> Decoder:
     def decode_int_or_string(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is str or (value.__class__ is int and -(2**31) <= value < 2**31):
             return value
-        raise _broken(walk.number_error(value, "int32") if walk is not None else "", walk)
+        raise _decode_failure(walk.number_error(value, "int32") if walk is not None else "", walk)
 
     return decode_int_or_string
 
@@ -397,13 +397,13 @@ def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Lite
     """
     if value is None:
         return zero(type_)
-    tree = _decoded(decoder(type_), value, strict, literals)
+    tree = _decode(decoder(type_), value, strict, literals)
     if strict is not None:
         strict.finish(type_, value)
     return tree
 
 
-def _decoded(read: Decoder, value: Any, strict: Strict | None, literals: Literals | None) -> Any:
+def _decode(read: Decoder, value: Any, strict: Strict | None, literals: Literals | None) -> Any:
     try:
         return read(value, None)
     except SlowPathRequired:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Field, Shape, Type
-from fakekube.apimachinery.schema.quantity import rounded_up_to_milli
+from fakekube.apimachinery.schema.quantity import round_up_to_milli
 
 Defaulter = Callable[[Any], None]
 
@@ -176,6 +176,6 @@ def _constant(field: Field) -> tuple[str, bool, Any, Callable[[], Any] | None]:
 def _round_up(value: Any) -> None:
     """Rounds the quantities of a resource list up to thousandths."""
     for name, amount in value.items():
-        rounded = rounded_up_to_milli(amount)
+        rounded = round_up_to_milli(amount)
         if rounded != amount:
             value[name] = rounded

@@ -42,7 +42,7 @@ def place_at(path: str, schema: Schema, *, brackets: bool = True) -> Place:
         if token == "[":
             if not brackets:
                 raise SchemaPathError("array notation is not allowed")
-            name = _unquoted(_next(tokens))
+            name = _unquote(_next(tokens))
             below, is_field = _step(below, name)
             if (end := _next(tokens)) != "]":
                 raise SchemaPathError(f"expected ] but got {end}")
@@ -67,7 +67,7 @@ def _next(tokens: Iterator[str]) -> str:
     return token
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     if len(token) < 2 or not (token.startswith("'") and token.endswith("'")):
         raise SchemaPathError(f"expected single quoted string but got {token}")
     bad = [escape for escape in _ESCAPE.findall(token[1:-1]) if escape not in _ESCAPED]

@@ -69,29 +69,29 @@ class Quantity:
     @property
     def amount(self) -> Fraction:
         """The exact value."""
-        return Fraction(self.unscaled * _ten(self.scale), _ten(-self.scale))
+        return Fraction(self.unscaled * _power_of_ten(self.scale), _power_of_ten(-self.scale))
 
     @property
     def sign(self) -> int:
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def __eq__(self, other: object) -> bool:
-        return self._compared(other) == 0 if isinstance(other, Quantity) else NotImplemented
+        return self._compare(other) == 0 if isinstance(other, Quantity) else NotImplemented
 
     def __lt__(self, other: Quantity) -> bool:
-        return self._compared(other) < 0
+        return self._compare(other) < 0
 
     def __hash__(self) -> int:
         return hash(self.amount)
 
-    def _compared(self, other: Quantity) -> int:
+    def _compare(self, other: Quantity) -> int:
         scale = min(self.scale, other.scale)
-        return self.unscaled * _ten(self.scale - scale) - other.unscaled * _ten(other.scale - scale)
+        return self.unscaled * _power_of_ten(self.scale - scale) - other.unscaled * _power_of_ten(other.scale - scale)
 
     def __add__(self, other: Quantity) -> Quantity:
         """Returns the sum in the format of the first operand that is not zero."""
         scale = min(self.scale, other.scale)
-        total = self.unscaled * _ten(self.scale - scale) + other.unscaled * _ten(other.scale - scale)
+        total = self.unscaled * _power_of_ten(self.scale - scale) + other.unscaled * _power_of_ten(other.scale - scale)
         return Quantity(total, scale, self.format if self.unscaled else other.format)
 
     def __sub__(self, other: Quantity) -> Quantity:
@@ -107,11 +107,11 @@ class Quantity:
         """Rounds away from zero to a multiple of ten to the `scale` (-3: milli). Returns itself if it is one."""
         if self.scale >= scale:
             return self
-        return Quantity(_divided_away(self.unscaled, _ten(scale - self.scale)), scale, self.format)
+        return Quantity(_divide_away(self.unscaled, _power_of_ten(scale - self.scale)), scale, self.format)
 
     def value(self) -> int:
         """Returns the amount, rounded away from zero to an int64; a larger amount overflows, as in the real server."""
-        whole = self.rounded_up(0).unscaled * _ten(self.scale)
+        whole = self.rounded_up(0).unscaled * _power_of_ten(self.scale)
         if -MAX_INT64 <= whole <= MAX_INT64:
             return whole
         few = abs(self.unscaled) < 10**_FAST_DIGITS
@@ -133,12 +133,12 @@ class Quantity:
         return _decimal_text(self.unscaled, self.scale, self.format)
 
 
-def _ten(power: int) -> int:
+def _power_of_ten(power: int) -> int:
     """Returns ten to the power; 1 for negative powers. The power is bounded."""
     return int(10 ** min(max(power, 0), _MAX_POWER))
 
 
-def _divided_away(number: int, divisor: int) -> int:
+def _divide_away(number: int, divisor: int) -> int:
     """Divides and rounds away from zero."""
     quotient, remainder = divmod(abs(number), divisor)
     quotient += remainder > 0
@@ -263,6 +263,6 @@ def canonical(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def rounded_up_to_milli(text: str) -> str:
+def round_up_to_milli(text: str) -> str:
     """Returns a printed quantity rounded up to milli, as the defaulting of resource lists does."""
     return str(parse(text).rounded_up(_MILLI))

@@ -57,30 +57,30 @@ def copied(value: Any) -> Any:
     try:
         return orjson.loads(orjson.dumps(value))  # much faster than to walk
     except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8
-        return _copied(value)
+        return _copy(value)
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
+        return {name: _copy(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_copied(item) for item in value]
+        return [_copy(item) for item in value]
     return value
 
 
-def copied_with_texts(value: Any) -> Any:
+def copy_with_texts(value: Any) -> Any:
     """Returns a deep copy of a tree, which shares the values that keep their text (`RawObject`): these are not changed."""
     try:
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS))
     except orjson.JSONEncodeError:
-        return _copied_with_texts(value)
+        return _copy_with_texts(value)
 
 
-def _copied_with_texts(value: Any) -> Any:
+def _copy_with_texts(value: Any) -> Any:
     if value.__class__ is dict:
-        return {name: _copied_with_texts(item) for name, item in value.items()}
+        return {name: _copy_with_texts(item) for name, item in value.items()}
     if value.__class__ is list:
-        return [_copied_with_texts(item) for item in value]
+        return [_copy_with_texts(item) for item in value]
     return value
 
 

@@ -53,13 +53,13 @@ def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
         return decoder(type_)(value, None)
     except (SlowPathRequired, DecodeError):
         found: list[str] = []
-        tree = _converted(type_, value, "", found)
+        tree = _convert(type_, value, "", found)
         if unknown is not None:
             unknown.extend(sorted(f'unknown field "{path}"' for path in found))
         return tree
 
 
-def _converted(type_: Type, value: Any, path: str, unknown: list[str]) -> Any:
+def _convert(type_: Type, value: Any, path: str, unknown: list[str]) -> Any:
     if value is None:
         return zero(type_)
     shape = type_.shape
@@ -84,12 +84,12 @@ def _struct(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str,
     for name, field in type_.fields.items():
         item = value.get(name)
         if item is not None:
-            item = _converted(field.type, item, _below(path, name), unknown)
+            item = _convert(field.type, item, _join_path(path, name), unknown)
             if item or field.pointer or not field.omit_empty or type(item) in (dict, list):
                 tree[name] = item
         if name not in tree and name in always:
             tree[name] = always[name]()
-    unknown.extend(_below(path, name) for name in value if name not in type_.fields)
+    unknown.extend(_join_path(path, name) for name in value if name not in type_.fields)
     return tree
 
 
@@ -97,7 +97,7 @@ def _list(type_: Type, value: Any, path: str, unknown: list[str]) -> list[Any]:
     if not isinstance(value, list):
         raise DecodeError(f"cannot restore slice from {_kind(value)}")
     assert type_.items is not None
-    return [_converted(type_.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+    return [_convert(type_.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
 
 
 def _map(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str, Any]:
@@ -105,13 +105,13 @@ def _map(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str, An
         raise DecodeError(f"cannot restore map from {_kind(value)}")
     assert type_.items is not None
     # Paths in messages do not contain the keys of maps.
-    return {key: _converted(type_.items, value[key], path, unknown) for key in sorted(value)}
+    return {key: _convert(type_.items, value[key], path, unknown) for key in sorted(value)}
 
 
 def _bytes(value: Any) -> str:
     if isinstance(value, list):
         numbers = (0 if item is None else _integer(item, 8, "uint8", "uint8") for item in value)
-        return base64.encoded(bytes(number % 256 for number in numbers))
+        return base64.encode(bytes(number % 256 for number in numbers))
     if not isinstance(value, str):
         raise DecodeError(f"cannot restore slice from {_kind(value)}")
     try:
@@ -155,5 +155,5 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "float64")
 
 
-def _below(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

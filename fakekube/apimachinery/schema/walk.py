@@ -104,7 +104,7 @@ class Walk:
         """Returns the literal text of the current number in the body."""
         known = getattr(number, "literal", None)
         if known is None and type(number) is float and self._literals is not None:
-            known = _at(self._literals(), self.stack)
+            known = _value_at(self._literals(), self.stack)
         return known if isinstance(known, str) else repr(number)
 
     def custom_unmarshal(self, read: Decoder, value: Any) -> Any:
@@ -124,7 +124,7 @@ Decoder: TypeAlias = Callable[[Any, Walk | None], Any]
 """Decodes a value that is not null; on the fast path without a walk."""
 
 
-def _at(tree: Any, stack: Sequence[Step]) -> Any:
+def _value_at(tree: Any, stack: Sequence[Step]) -> Any:
     """Returns the value at the current path in another tree; None if the trees differ."""
     for step in stack:
         key = step.name if isinstance(step, Frame) else step

@@ -260,11 +260,11 @@ def _requirement(text: str, clause: str) -> FieldRequirement:
     operator = _OPERATOR.search(clause)
     if operator is None:
         raise SelectorError(f"invalid selector: '{text}'; can't understand '{clause}'")
-    value = _unescaped(clause[operator.end() :])
+    value = _unescape(clause[operator.end() :])
     return FieldRequirement(clause[: operator.start()], "!=" if operator[0] == "!=" else "=", value)
 
 
-def _unescaped(value: str) -> str:
+def _unescape(value: str) -> str:
     if _ESCAPED.isdisjoint(value):
         return value
     characters = []

@@ -199,7 +199,7 @@ class LabelSelector:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirements", tuple(sorted(self.requirements, key=lambda one: one.key)))
-        object.__setattr__(self, "matches", _compiled(self))
+        object.__setattr__(self, "matches", _compile(self))
 
     @property
     def empty(self) -> bool:
@@ -210,7 +210,7 @@ class LabelSelector:
         return ",".join(map(str, self.requirements))
 
 
-def _compiled(selector: LabelSelector) -> Callable[[Labels | None], bool]:
+def _compile(selector: LabelSelector) -> Callable[[Labels | None], bool]:
     if selector.nothing:
         return lambda labels: False
     tests = [_TESTS[one.operator](one.key, one.values) for one in selector.requirements]
@@ -234,7 +234,7 @@ def _all(tests: list[_Test]) -> _Test:
     return test
 
 
-def _in(key: str, values: tuple[str, ...]) -> _Test:
+def _test_in(key: str, values: tuple[str, ...]) -> _Test:
     if len(values) == 1:
         expected = values[0]
         return lambda labels: labels.get(key) == expected
@@ -243,7 +243,7 @@ def _in(key: str, values: tuple[str, ...]) -> _Test:
 
 
 def _not_in(key: str, values: tuple[str, ...]) -> _Test:
-    matches = _in(key, values)
+    matches = _test_in(key, values)
     return lambda labels: not matches(labels)
 
 
@@ -266,10 +266,10 @@ def _less_than(key: str, values: tuple[str, ...]) -> _Test:
 
 
 _TESTS: Final[Mapping[Operator, Callable[[str, tuple[str, ...]], _Test]]] = {
-    Operator.EQUALS: _in,
-    Operator.DOUBLE_EQUALS: _in,
+    Operator.EQUALS: _test_in,
+    Operator.DOUBLE_EQUALS: _test_in,
     Operator.NOT_EQUALS: _not_in,
-    Operator.IN: _in,
+    Operator.IN: _test_in,
     Operator.NOT_IN: _not_in,
     Operator.EXISTS: _exists,
     Operator.DOES_NOT_EXIST: _does_not_exist,

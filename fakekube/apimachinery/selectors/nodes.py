@@ -52,15 +52,15 @@ _INVALID = NodeSelectorTerm(None, (), valid=False)
 
 def node_selector_term(term: Mapping[str, Any]) -> NodeSelectorTerm:
     """Compiles a NodeSelectorTerm of an object; one that cannot be parsed matches nothing."""
-    expressions = tuple(map(_frozen, term.get("matchExpressions") or ()))
-    fields = tuple(map(_frozen, term.get("matchFields") or ()))
+    expressions = tuple(map(_freeze, term.get("matchExpressions") or ()))
+    fields = tuple(map(_freeze, term.get("matchFields") or ()))
     return _term(expressions, fields)
 
 
 _Requirement = tuple[str, str, tuple[str, ...]]
 
 
-def _frozen(expression: Mapping[str, Any]) -> _Requirement:
+def _freeze(expression: Mapping[str, Any]) -> _Requirement:
     return expression.get("key", ""), expression.get("operator", ""), tuple(expression.get("values") or ())
 
 

@@ -56,7 +56,7 @@ Finish = Callable[[bool], None]
 a dry run), so release what was allocated for it."""
 
 
-def _unchecked(obj: Object) -> None:
+def _admit(obj: Object) -> None:
     """Admits everything."""
 
 
@@ -80,7 +80,7 @@ class WriteContext:
     """The name in the path; "" for a create."""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-    check: Callable[[Object], None] = _unchecked
+    check: Callable[[Object], None] = _admit
     """For actions: validating admission of the request body, which they call after validation. Raises StatusError."""
     remove: Callable[[str, Object], None] | None = None
     """For actions: deletes an object of the resource by name, with DeleteOptions, as a client would."""

@@ -26,14 +26,14 @@ def canonical(text: str) -> str:
         Base64Error: the string is not valid base64.
     """
     try:
-        if encoded(binascii.a2b_base64(text, strict_mode=True)) == text:
+        if encode(binascii.a2b_base64(text, strict_mode=True)) == text:
             return text
     except ValueError:
         pass
     return _read(text.encode("utf-8", "surrogatepass"))
 
 
-def encoded(data: bytes) -> str:
+def encode(data: bytes) -> str:
     """Encodes bytes as base64."""
     return binascii.b2a_base64(data, newline=False).decode()
 
@@ -44,7 +44,7 @@ def _read(source: bytes) -> str:
     while position < len(source):
         position = _quantum(source, position)
     kept = source.translate(None, _LINE_BREAKS)
-    return encoded(binascii.a2b_base64(kept))
+    return encode(binascii.a2b_base64(kept))
 
 
 def _quantum(source: bytes, position: int) -> int:
@@ -71,19 +71,19 @@ def _padding(source: bytes, position: int, count: int) -> int:
     if count < 2:
         raise _illegal(position - 1)
     if count == 2:
-        position = _skipped(source, position)
+        position = _skip_line_breaks(source, position)
         if position == len(source):
             raise _illegal(len(source))
         if source[position] != ord("="):
             raise _illegal(position - 1)
         position += 1
-    position = _skipped(source, position)
+    position = _skip_line_breaks(source, position)
     if position < len(source):
         raise _illegal(position)
     return position
 
 
-def _skipped(source: bytes, position: int) -> int:
+def _skip_line_breaks(source: bytes, position: int) -> int:
     while position < len(source) and source[position] in _LINE_BREAKS:
         position += 1
     return position

@@ -64,7 +64,7 @@ _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS: Final = {b"t": (b"true", True), b"f": (b"false", False), b"n": (b"null", None)}
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     high, low, code, character = match.groups()
     if character:
         return _ESCAPES.get(character, character)
@@ -107,7 +107,7 @@ class Reader:
                 self._element(frame)
         self._at = self._skip_space()
         if self._at < len(self._body):
-            raise self._unexpected("after top-level value")
+            raise self._unexpected_byte("after top-level value")
         return value, list(self._duplicates)
 
     def _value(self, existing: Any) -> Any:
@@ -121,11 +121,11 @@ class Reader:
             return self._number()
         if first in _LITERALS:
             return self._literal(*_LITERALS[first])
-        raise self._unexpected("looking for beginning of value")
+        raise self._unexpected_byte("looking for beginning of value")
 
     def _begin(self, container: Any, existing: Any) -> Any:
         if len(self._frames) >= MAXIMUM_DEPTH:
-            raise self._unexpected("exceeded max depth")
+            raise self._unexpected_byte("exceeded max depth")
         if self._merge and type(container) is dict and type(existing) is dict:
             container = existing
         self._at += 1
@@ -133,13 +133,13 @@ class Reader:
         return container
 
     def _member(self, frame: _Frame) -> None:
-        if self._ended(frame, b"}", "after object key:value pair"):
+        if self._at_end(frame, b"}", "after object key:value pair"):
             return
         if self._next() != b'"':
-            raise self._unexpected("looking for beginning of object key string")
+            raise self._unexpected_byte("looking for beginning of object key string")
         frame.key = key = self._string()
         if self._next() != b":":
-            raise self._unexpected("after object key")
+            raise self._unexpected_byte("after object key")
         self._at += 1
         if key in frame.seen:
             self._report_duplicate()
@@ -150,11 +150,11 @@ class Reader:
             frame.container[key] = value
 
     def _element(self, frame: _Frame) -> None:
-        if not self._ended(frame, b"]", "after array element"):
+        if not self._at_end(frame, b"]", "after array element"):
             frame.container.append(None)
             frame.container[-1] = self._value(None)
 
-    def _ended(self, frame: _Frame, bracket: bytes, context: str) -> bool:
+    def _at_end(self, frame: _Frame, bracket: bytes, context: str) -> bool:
         """Reports whether the container ends here; if it does not, consumes the comma before the next member."""
         found = self._next()
         if found == bracket:
@@ -166,7 +166,7 @@ class Reader:
         elif found == b",":
             self._at += 1
         else:
-            raise self._unexpected(context)
+            raise self._unexpected_byte(context)
         return False
 
     def _string(self) -> str:
@@ -179,35 +179,35 @@ class Reader:
         self._at = end + 1
         if "\\" not in text:
             return text
-        return _ESCAPE(_unescaped, text)
+        return _ESCAPE(_unescape, text)
 
     def _broken_string(self, at: int) -> JSONSyntaxError:
         self._at = at
         if at >= len(self._body):
             return JSONSyntaxError(_END)
         if self._body[at : at + 1] != b"\\":
-            return self._unexpected("in string literal")
+            return self._unexpected_byte("in string literal")
         self._at += 1
         if self._body[at + 1 : at + 2] != b"u":
-            return self._unexpected("in string escape code")
+            return self._unexpected_byte("in string escape code")
         self._at += 1
         while self._body[self._at : self._at + 1] in _HEXADECIMAL:
             self._at += 1
-        return self._unexpected("in \\u hexadecimal character escape")
+        return self._unexpected_byte("in \\u hexadecimal character escape")
 
     def _number(self) -> int | float:
         match = _NUMBER(self._body, self._at)
         if match is None:
             self._at += 1
-            raise self._unexpected("in numeric literal")
+            raise self._unexpected_byte("in numeric literal")
         end = match.end()
         following = self._body[end : end + 1]
         if following == b"." and not match[1] and not match[2]:
             self._at = end + 1
-            raise self._unexpected("after decimal point in numeric literal")
+            raise self._unexpected_byte("after decimal point in numeric literal")
         if following in (b"e", b"E") and not match[2]:
             self._at = end + (2 if self._body[end + 1 : end + 2] in (b"+", b"-") else 1)
-            raise self._unexpected("in exponent of numeric literal")
+            raise self._unexpected_byte("in exponent of numeric literal")
         self._at = end
         literal = match[0].decode()
         if not match[1] and not match[2]:
@@ -218,7 +218,7 @@ class Reader:
     def _literal(self, word: bytes, value: Any) -> Any:
         for expected in word:
             if self._body[self._at : self._at + 1] != bytes((expected,)):
-                raise self._unexpected(f"in literal {word.decode()} (expecting {chr(expected)!r})")
+                raise self._unexpected_byte(f"in literal {word.decode()} (expecting {chr(expected)!r})")
             self._at += 1
         return value
 
@@ -233,7 +233,7 @@ class Reader:
             raise JSONSyntaxError(_END)
         return self._body[self._at : self._at + 1]
 
-    def _unexpected(self, context: str) -> JSONSyntaxError:
+    def _unexpected_byte(self, context: str) -> JSONSyntaxError:
         """Returns the error for the byte at the current position; at the end of the input Go scans a space."""
         found = self._body[self._at] if self._at < len(self._body) else ord(" ")
         return JSONSyntaxError(f"invalid character {_quoted_byte(found)} {context}")

@@ -28,7 +28,7 @@ _ESCAPED: Final = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
 _ESCAPES: Final = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
 
 
-def _escaped(token: bytes) -> bytes:
+def _escape(token: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], token)
 
 
@@ -50,13 +50,13 @@ class RawObject(dict[str, Any]):
     @property
     def compact(self) -> bytes:
         """The text as json.Marshal writes it: without spaces between its tokens, with some characters escaped."""
-        return b"".join(map(_escaped, _TOKENS.findall(self.text)))
+        return b"".join(map(_escape, _TOKENS.findall(self.text)))
 
     def indented(self, depth: int) -> bytes:
         """Returns the text indented by two spaces, within a document in which its first line has this depth."""
         parts: list[bytes] = []
         before = b""
-        for token in map(_escaped, _TOKENS.findall(self.text)):
+        for token in map(_escape, _TOKENS.findall(self.text)):
             if before in (b"{", b"[") and token in (b"}", b"]"):
                 depth -= 1
             elif before in (b"{", b"[", b",") or token in (b"}", b"]"):

@@ -83,7 +83,7 @@ def _mismatch(certificate: bytes, key: bytes) -> str:
     private = _private_key(key)
     if private is None:
         return "tls: failed to parse private key"
-    return _compared(public, private)
+    return _compare(public, private)
 
 
 def _private_key(pem: bytes) -> PrivateKeyTypes | None:
@@ -96,7 +96,7 @@ def _private_key(pem: bytes) -> PrivateKeyTypes | None:
         return None
 
 
-def _compared(public: PublicKeyTypes, private: PrivateKeyTypes) -> str:
+def _compare(public: PublicKeyTypes, private: PrivateKeyTypes) -> str:
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
     pairs = (

@@ -35,7 +35,7 @@ class PatternError(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Compiles a pattern.
 
     Raises:
@@ -61,7 +61,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     Raises:
         PatternError: the pattern is not valid.
     """
-    search = compiled(pattern).search
+    search = compile_pattern(pattern).search
     return lambda text: search(bytes_of(text)) is not None
 
 

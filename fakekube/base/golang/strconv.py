@@ -93,18 +93,18 @@ _JSON_ESCAPES: Final = {ord(character): f"\\u{ord(character):04x}" for character
 
 def go_json(value: Any) -> str:
     """Encodes a value like encoding/json, with <, >, & and the line separators of Unicode escaped."""
-    text = json_text(_whole(value))
+    text = json_text(_to_integers(value))
     return text if _JSON_ESCAPED.isdisjoint(text) else text.translate(_JSON_ESCAPES)
 
 
-def _whole(value: Any) -> Any:
+def _to_integers(value: Any) -> Any:
     """Converts whole floats to integers: Go prints no fraction of zero."""
     if isinstance(value, RawObject):
         return value
     if isinstance(value, dict):
-        return {name: _whole(item) for name, item in value.items()}
+        return {name: _to_integers(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [_to_integers(item) for item in value]
     return json_number(value) if isinstance(value, float) else value
 
 

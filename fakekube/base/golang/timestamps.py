@@ -204,10 +204,10 @@ def quoted(text: str) -> str:
     """Quotes a text like Go's time package: characters other than printable ASCII are escaped byte by byte."""
     if text.isascii() and text.isprintable():
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return '"' + "".join(map(_escaped, bytes_of(text))) + '"'
+    return '"' + "".join(map(_escape, bytes_of(text))) + '"'
 
 
-def _escaped(byte: int) -> str:
+def _escape(byte: int) -> str:
     if byte in b'"\\':
         return "\\" + chr(byte)
     return chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}"

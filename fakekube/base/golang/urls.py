@@ -74,9 +74,9 @@ class Url:
 def parse_url(text: str) -> Url:
     """Parses a URL or a relative reference, with its fragment. Raises ValueError with Go's message."""
     address, _, fragment = text.partition("#")
-    url = _wrapped(address, request=False)
+    url = _parse_url(address, request=False)
     try:
-        fragment = _decoded(fragment)
+        fragment = _unescape(fragment)
     except ValueError as problem:
         raise ValueError(f"parse {go_quote(text)}: {problem}") from None
     return Url(text, url.scheme, url.user, url.host, url.path, url.query, fragment)
@@ -86,7 +86,7 @@ def parse_request_uri(text: str) -> Url:
     """Parses the target of a request: an absolute URL or a path. `#` starts no fragment. Raises ValueError with Go's
     message.
     """
-    return _wrapped(text, request=True)
+    return _parse_url(text, request=True)
 
 
 def query_values(query: str) -> dict[str, list[str]]:
@@ -95,18 +95,18 @@ def query_values(query: str) -> dict[str, list[str]]:
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if part and ";" not in part and not _BAD_ESCAPE.search(part):
-            found.setdefault(_decoded(name.replace("+", " ")), []).append(_decoded(value.replace("+", " ")))
+            found.setdefault(_unescape(name.replace("+", " ")), []).append(_unescape(value.replace("+", " ")))
     return found
 
 
-def _wrapped(text: str, *, request: bool) -> Url:
+def _parse_url(text: str, *, request: bool) -> Url:
     try:
-        return _parsed(text, request)
+        return _parse(text, request)
     except ValueError as problem:
         raise ValueError(f"parse {go_quote(text)}: {problem}") from None
 
 
-def _parsed(text: str, request: bool) -> Url:
+def _parse(text: str, request: bool) -> Url:
     if _CONTROL.search(text):
         raise ValueError("net/url: invalid control character in URL")
     if not text and request:
@@ -130,7 +130,7 @@ def _parsed(text: str, request: bool) -> Url:
         authority, slash, path = rest[2:].partition("/")
         user, host = _authority(scheme, authority)
         rest = slash + path
-    _decoded(rest)
+    _unescape(rest)
     return Url(text, scheme, user, host, rest, query)
 
 
@@ -142,7 +142,7 @@ def _authority(scheme: str, text: str) -> tuple[str | None, str]:
     if not _USER.fullmatch(user):
         raise ValueError("net/url: invalid userinfo")
     for part in user.partition(":"):
-        _decoded(part)
+        _unescape(part)
     return user, host
 
 
@@ -202,10 +202,10 @@ def _decoded_authority(text: str, may_escape: Callable[[str], bool]) -> str:
             raise _invalid_escape(text[piece.start() :])
         if piece[0][0] != "%" and not _IN_HOST.match(piece[0]):
             raise ValueError(f"invalid character {go_quote(piece[0])} in host name")
-    return _decoded(text)
+    return _unescape(text)
 
 
-def _decoded(text: str) -> str:
+def _unescape(text: str) -> str:
     if "%" not in text:
         return text
     bad = _BAD_ESCAPE.search(text)

@@ -33,14 +33,14 @@ def size_of(value: Any) -> int:
     return value.size if isinstance(value, Opaque) else 1
 
 
-def _scaled(size: float, factor: float = TRAVERSAL_FACTOR) -> int:
+def _scale(size: float, factor: float = TRAVERSAL_FACTOR) -> int:
     return math.ceil(float(size) * factor)
 
 
 def _traversal(times: int = 1) -> Rule:
     """The first text is read so many times."""
     factor = times * TRAVERSAL_FACTOR
-    return lambda arguments: _scaled(size_of(arguments[0]), factor)
+    return lambda arguments: _scale(size_of(arguments[0]), factor)
 
 
 def _walk(value: Any) -> int:
@@ -58,7 +58,7 @@ def _walk(value: Any) -> int:
 
 
 def _pattern(text: int, pattern: int) -> int:
-    return _scaled(1.0 + text) * _scaled(pattern, PATTERN_FACTOR)
+    return _scale(1.0 + text) * _scale(pattern, PATTERN_FACTOR)
 
 
 def _matches(arguments: Sequence[Any]) -> int:
@@ -66,28 +66,28 @@ def _matches(arguments: Sequence[Any]) -> int:
 
 
 def _contains(arguments: Sequence[Any]) -> int:
-    return _scaled(size_of(arguments[0])) * _scaled(size_of(arguments[1]))
+    return _scale(size_of(arguments[0])) * _scale(size_of(arguments[1]))
 
 
 def _concatenation(arguments: Sequence[Any]) -> int:
-    return _scaled(size_of(arguments[0]) + size_of(arguments[1]))
+    return _scale(size_of(arguments[0]) + size_of(arguments[1]))
 
 
 def _comparison(arguments: Sequence[Any]) -> int:
-    return _scaled(min(size_of(arguments[0]), size_of(arguments[1])))
+    return _scale(min(size_of(arguments[0]), size_of(arguments[1])))
 
 
 def equality_cost(one: Any, other: Any) -> int:
     """Returns the cost of `==`; that of types of Kubernetes libraries is 1."""
     if isinstance(one, Opaque) and one.type_name != "unknown":
         return 1
-    return _scaled(min(size_of(one), size_of(other)))
+    return _scale(min(size_of(one), size_of(other)))
 
 
-def _joined(arguments: Sequence[Any]) -> int:
+def _join(arguments: Sequence[Any]) -> int:
     items, separator = arguments[0], arguments[1] if len(arguments) > 1 else ""
     size = sum(map(size_of, items)) + max(len(items) - 1, 0) * size_of(separator)
-    return _scaled(size, 2 * TRAVERSAL_FACTOR)
+    return _scale(size, 2 * TRAVERSAL_FACTOR)
 
 
 # ------------------------------------------------------------ lists
@@ -103,7 +103,7 @@ def comparison_cost(items: list[Any]) -> int:
     return _new_list(len(items) * len(items), 2 + TRAVERSAL_FACTOR if textual else 2)
 
 
-def _flattened(arguments: Sequence[Any]) -> int:
+def _flatten(arguments: Sequence[Any]) -> int:
     return _new_list(len(arguments[0]), arguments[1] if len(arguments) > 1 else 1)
 
 
@@ -118,22 +118,22 @@ def _within(base: Callable[[int], int]) -> dict[str, Rule]:
     """Returns the cost by the type of the address, which is parsed first if it is a string."""
 
     def of_text(arguments: Sequence[Any]) -> int:
-        return base(size_of(arguments[0])) + _scaled(size_of(arguments[1]))
+        return base(size_of(arguments[0])) + _scale(size_of(arguments[1]))
 
     return {"string": of_text, "": lambda arguments: base(size_of(arguments[0]))}
 
 
-_ADDRESS: Final = _within(lambda size: _scaled(size + size))
-_NETWORK: Final = _within(lambda size: _scaled(size + size) + _scaled(size) + 1)
+_ADDRESS: Final = _within(lambda size: _scale(size + size))
+_NETWORK: Final = _within(lambda size: _scale(size + size) + _scale(size) + 1)
 
 
-def _validated(arguments: Sequence[Any]) -> int:
+def _validate(arguments: Sequence[Any]) -> int:
     return _pattern(size_of(arguments[1]), arguments[0].pattern_size)
 
 
 def _selector(arguments: Sequence[Any]) -> int:
     size = size_of(arguments[1])
-    return LIST_COST + _scaled(size) + _scaled(_scaled(size, 0.5), LIST_COST + STRUCT_COST)
+    return LIST_COST + _scale(size) + _scale(_scale(size, 0.5), LIST_COST + STRUCT_COST)
 
 
 _BY_NAME: Final[dict[str, Rule]] = {
@@ -161,11 +161,11 @@ _BY_NAME: Final[dict[str, Rule]] = {
         _traversal(),
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _traversal(2)),
-    "join": _joined,
+    "join": _join,
     "find": _matches,
     "findAll": _matches,
     "contains": _contains,
-    "validate": _validated,
+    "validate": _validate,
     "fieldSelector": _selector,
     "labelSelector": _selector,
     "check": lambda arguments: 350_000,
@@ -175,7 +175,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "slice": lambda arguments: _new_list(max(min(arguments[2], len(arguments[0])) - arguments[1], 0)),
     "lists.range": lambda arguments: _new_list(max(arguments[0], 0)),
     "reverse": lambda arguments: _new_list(len(arguments[0])),
-    "flatten": _flattened,
+    "flatten": _flatten,
     "distinct": lambda arguments: comparison_cost(arguments[0]),
 }
 

@@ -211,7 +211,7 @@ class _Estimator:
             result = result.joined(made.cost)
             if made.size is not None:
                 size = made.size if size is None else size.joined(made.size)
-            size = self._indexed(node, overload, size)
+            size = self._index(node, overload, size)
             if size is None:
                 size = self._size(node)
         if size is not None:
@@ -230,7 +230,7 @@ class _Estimator:
         made = estimate_call(EstimatedCall(node.function, overload, target, arguments, self.declared_size))
         return CallEstimate(made.cost.plus(spent), made.size)
 
-    def _indexed(self, node: Call, overload: Signature, size: Range | None) -> Range | None:
+    def _index(self, node: Call, overload: Signature, size: Range | None) -> Range | None:
         """Returns the estimate of an element, which has a path of its own."""
         step = _STEPS.get(overload.arguments[0].name) if node.function == "_[_]" else None
         if step is None:

@@ -102,12 +102,12 @@ def _to_text(call: EstimatedCall) -> CallEstimate:
     return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low // 4, size.high))
 
 
-def _quoted(call: EstimatedCall) -> CallEstimate:
+def _quote(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
     return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low + 2, (size.high * 2 + 2) & MAXIMUM))
 
 
-def _formatted(call: EstimatedCall) -> CallEstimate:
+def _format(call: EstimatedCall) -> CallEstimate:
     return CallEstimate(call.subject.size.scaled(TRAVERSAL_FACTOR))
 
 
@@ -145,7 +145,7 @@ def _comparison(call: EstimatedCall) -> CallEstimate:
     return CallEstimate(Range(1 if smaller else 0, smaller).scaled(TRAVERSAL_FACTOR))
 
 
-def _replaced(call: EstimatedCall) -> CallEstimate:
+def _replace(call: EstimatedCall) -> CallEstimate:
     size, old, new = call.subject.size, call.arguments[0].size, call.arguments[1].size
     if old.low == 0:  # between all characters
         most, kept_most = min(size.high + 1, MAXIMUM), size.high
@@ -170,7 +170,7 @@ def _parts(call: EstimatedCall) -> CallEstimate:
     return CallEstimate(size.scaled(2 * TRAVERSAL_FACTOR), Range(0, most))
 
 
-def _joined(call: EstimatedCall) -> CallEstimate:
+def _join(call: EstimatedCall) -> CallEstimate:
     items = call.subject.size
     size = items.times(_item_size(call) or UNKNOWN) if call.subject.type.parameters else FREE
     if call.arguments:
@@ -202,18 +202,18 @@ def _new_list(size: Range, factor: float = 1) -> CallEstimate:
     return CallEstimate(size.scaled(factor).plus(ONE).plus(fixed(LIST_COST)), size)
 
 
-def _whole(operand: Operand, default: int) -> int:
+def _literal_or(operand: Operand, default: int) -> int:
     """Returns the value of an integer literal (0 for a negative one), else `default`."""
     return max(operand.literal, 0) if operand.literal.__class__ is int else default
 
 
 def _slice(call: EstimatedCall) -> CallEstimate:
-    start, end = _whole(call.arguments[0], 0), _whole(call.arguments[1], call.subject.size.high)
+    start, end = _literal_or(call.arguments[0], 0), _literal_or(call.arguments[1], call.subject.size.high)
     return _new_list(fixed((end - start) & MAXIMUM))
 
 
-def _flattened(call: EstimatedCall) -> CallEstimate:
-    depth = _whole(call.arguments[0], MAXIMUM) if call.arguments else 1
+def _flatten(call: EstimatedCall) -> CallEstimate:
+    depth = _literal_or(call.arguments[0], MAXIMUM) if call.arguments else 1
     return _new_list(call.subject.size, depth)
 
 
@@ -227,7 +227,7 @@ def _compared_all(factor: float, operand: Callable[[EstimatedCall], Operand]) ->
     return rule
 
 
-def _sorted(item: str, operand: Callable[[EstimatedCall], Operand]) -> Rule:
+def _sort(item: str, operand: Callable[[EstimatedCall], Operand]) -> Rule:
     return _compared_all(2 + TRAVERSAL_FACTOR if item in ("string", "bytes") else 2, operand)
 
 
@@ -263,7 +263,7 @@ _LONGEST_PATTERN: Final = 128
 _LONGEST_FORMAT: Final = 64
 
 
-def _validated(call: EstimatedCall) -> CallEstimate:
+def _validate(call: EstimatedCall) -> CallEstimate:
     return CallEstimate(call.arguments[0].size.scaled(TRAVERSAL_FACTOR).scaled(_LONGEST_PATTERN * PATTERN_FACTOR))
 
 
@@ -303,9 +303,9 @@ _CHECK: Final = 350_000
 _BY_NAME: Final[dict[str, Rule]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_walk),
     **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim", "url"), _same_size),
-    "replace": _replaced,
+    "replace": _replace,
     "split": _parts,
-    "join": _joined,
+    "join": _join,
     "find": _found,
     "findAll": _found,
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _traversal()),
@@ -313,9 +313,9 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "containsIP": _within(_ADDRESSES_COMPARED),
     "containsCIDR": _within(_NETWORKS_COMPARED),
     "matches": _matches,
-    "validate": _validated,
-    "strings.quote": _quoted,
-    "format": _formatted,
+    "validate": _validate,
+    "strings.quote": _quote,
+    "format": _format,
     "startsWith": _affix,
     "endsWith": _affix,
     "contains": _contains,
@@ -325,8 +325,8 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "sets.intersects": _set_relation(1),
     "sets.equivalent": _set_relation(2),
     "slice": _slice,
-    "flatten": _flattened,
-    "lists.range": lambda call: _new_list(fixed(_whole(call.arguments[0], MAXIMUM))),
+    "flatten": _flatten,
+    "lists.range": lambda call: _new_list(fixed(_literal_or(call.arguments[0], MAXIMUM))),
     "reverse": lambda call: _new_list(call.subject.size),
     "distinct": _compared_all(2, lambda call: call.subject),
     "check": _constant(_CHECK),
@@ -341,8 +341,8 @@ _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
     ("ip", "net.CIDR"): _constant(1),
     ("bytes", "string"): _to_bytes,
     ("string", "bytes"): _to_text,
-    **{("sort", f"list({item})"): _sorted(item, lambda call: call.subject) for item in _ITEMS},
-    **{("@sortByAssociatedKeys", f"list(A) list({item})"): _sorted(item, lambda call: call.arguments[0]) for item in _ITEMS},
+    **{("sort", f"list({item})"): _sort(item, lambda call: call.subject) for item in _ITEMS},
+    **{("@sortByAssociatedKeys", f"list(A) list({item})"): _sort(item, lambda call: call.arguments[0]) for item in _ITEMS},
     ("@in", "A list(A)"): lambda call: CallEstimate(call.arguments[1].size.scaled(1)),
     **{(name, f"{kind} {kind}"): _comparison for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")},
     **{("_+_", f"{kind} {kind}"): _concatenation for kind in ("string", "bytes")},

@@ -18,7 +18,7 @@ TRAVERSAL_FACTOR: Final = 0.1
 PATTERN_FACTOR: Final = 0.25
 
 
-def _capped(number: int) -> int:
+def _cap(number: int) -> int:
     return min(number, MAXIMUM)
 
 
@@ -36,10 +36,10 @@ class Range(NamedTuple):
 
     def plus(self, other: Range) -> Range:
         low, high = self[0] + other[0], self[1] + other[1]
-        return Range(low, high) if high <= MAXIMUM >= low else Range(_capped(low), _capped(high))
+        return Range(low, high) if high <= MAXIMUM >= low else Range(_cap(low), _cap(high))
 
     def times(self, other: Range) -> Range:
-        return Range(_capped(self.low * other.low), _capped(self.high * other.high))
+        return Range(_cap(self.low * other.low), _cap(self.high * other.high))
 
     def scaled(self, factor: float) -> Range:
         """Returns the range multiplied by a factor, rounded up."""

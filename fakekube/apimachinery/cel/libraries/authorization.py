@@ -110,7 +110,7 @@ def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
     return ResourceCheck(group.authorizer, group.group, _Target(resource))
 
 
-def _with(name: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
+def _set_attribute(name: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     """Returns the check with another attribute."""
     return lambda check, value: replace(check, target=check.target._replace(**{name: value}))
 
@@ -148,7 +148,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("serviceAccount", True, Authorizer, str, str): _service_account,
     ("resource", True, GroupCheck, str): _resource,
     **{
-        (name, True, ResourceCheck, str): _with(name)
+        (name, True, ResourceCheck, str): _set_attribute(name)
         for name in ("subresource", "namespace", "name", "fieldSelector", "labelSelector")
     },
     ("check", True, PathCheck, str): _check_path,

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError
-from fakekube.apimachinery.cel.values import OPERATORS, ORDERED, Optional, compared, equal, kind_of
+from fakekube.apimachinery.cel.values import OPERATORS, ORDERED, Optional, compare, equal, kind_of
 
 
 def _sum(items: list[Any]) -> Any:
@@ -22,7 +22,7 @@ def _extreme(name: str, better: int) -> Callable[[list[Any]], Any]:
     def find(items: list[Any]) -> Any:
         if not items:
             raise EvaluationError(f"{name} called on empty list")
-        return reduce(lambda best, item: item if compared(best, item) == -better else best, items)
+        return reduce(lambda best, item: item if compare(best, item) == -better else best, items)
 
     return find
 
@@ -45,13 +45,13 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     return list(items[start:end])
 
 
-def _flattened(items: list[Any], depth: int = 1) -> list[Any]:
+def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat: list[Any] = []
     for item in items:
         if kind_of(item) is list and depth > 0:
-            flat += _flattened(item, depth - 1)
+            flat += _flatten(item, depth - 1)
         else:
             flat.append(item)
     return flat
@@ -65,13 +65,13 @@ def _distinct(items: list[Any]) -> list[Any]:
     return kept
 
 
-def _sorted(items: list[Any], keys: list[Any] | None = None) -> list[Any]:
+def _sort(items: list[Any], keys: list[Any] | None = None) -> list[Any]:
     keys = items if keys is None else keys
     if keys and kind_of(keys[0]) not in ORDERED:
         raise EvaluationError("list elements must be comparable")
     if len({kind_of(key) for key in keys}) > 1:
         raise EvaluationError("list elements must have the same type")
-    order = cmp_to_key(compared)
+    order = cmp_to_key(compare)
     in_order = sorted(range(len(items)), key=lambda number: order(keys[number]))
     return [items[number] for number in in_order]
 
@@ -81,19 +81,19 @@ def _contains(items: list[Any], part: list[Any]) -> bool:
 
 
 FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
-    ("isSorted", True, list): lambda items: all(compared(one, other) != 1 for one, other in pairwise(items)),
+    ("isSorted", True, list): lambda items: all(compare(one, other) != 1 for one, other in pairwise(items)),
     ("sum", True, list): _sum,
     ("min", True, list): _extreme("min", -1),
     ("max", True, list): _extreme("max", 1),
     ("indexOf", True, list, object): _index,
     ("lastIndexOf", True, list, object): _last_index,
     ("slice", True, list, int, int): _slice,
-    ("flatten", True, list): _flattened,
-    ("flatten", True, list, int): _flattened,
+    ("flatten", True, list): _flatten,
+    ("flatten", True, list, int): _flatten,
     ("distinct", True, list): _distinct,
     ("reverse", True, list): lambda items: list(reversed(items)),
-    ("sort", True, list): _sorted,
-    ("@sortByAssociatedKeys", True, list, list): _sorted,
+    ("sort", True, list): _sort,
+    ("@sortByAssociatedKeys", True, list, list): _sort,
     ("lists.range", False, int): lambda count: list(range(count)),
     ("first", True, list): lambda items: Optional(items[0]) if items else Optional(),
     ("last", True, list): lambda items: Optional(items[-1]) if items else Optional(),

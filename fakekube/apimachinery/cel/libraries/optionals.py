@@ -27,7 +27,7 @@ def _value(optional: Optional) -> Any:
     return optional.content
 
 
-def _unwrapped(name: str) -> Callable[[list[Any]], list[Any]]:
+def _unwrap(name: str) -> Callable[[list[Any]], list[Any]]:
     def unwrap(items: list[Any]) -> list[Any]:
         if not all(item.__class__ is Optional for item in items):
             raise no_such_overload(f"{name}(list)")
@@ -42,6 +42,6 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("optional.ofNonZeroValue", False, object): lambda value: Optional() if _is_zero(value) else Optional(value),
     ("hasValue", True, Optional): lambda optional: optional.present,
     ("value", True, Optional): _value,
-    ("optional.unwrap", False, list): _unwrapped("optional.unwrap"),
-    ("unwrapOpt", True, list): _unwrapped("unwrapOpt"),
+    ("optional.unwrap", False, list): _unwrap("optional.unwrap"),
+    ("unwrapOpt", True, list): _unwrap("unwrapOpt"),
 }

@@ -43,14 +43,14 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _whole(number: quantity.Quantity) -> int | None:
+def _to_integer(number: quantity.Quantity) -> int | None:
     """Returns the amount as an integer; None if it is too large or has decimals (even zeros)."""
     whole = int(number.amount)
     return whole if number.scale >= 0 and -(1 << 63) <= whole < 1 << 63 else None
 
 
 def _integer(value: Quantity) -> int:
-    whole = _whole(value.number)
+    whole = _to_integer(value.number)
     if whole is None:
         raise EvaluationError("cannot convert value to integer")
     return whole
@@ -87,7 +87,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("compareTo", True, Quantity, Quantity): _order,
     ("asApproximateFloat", True, Quantity): _approximate,
     ("asInteger", True, Quantity): _integer,
-    ("isInteger", True, Quantity): lambda value: _whole(value.number) is not None,
+    ("isInteger", True, Quantity): lambda value: _to_integer(value.number) is not None,
     ("add", True, Quantity, Quantity): lambda one, other: _sum(one.number, other.number),
     ("add", True, Quantity, int): lambda one, other: _sum(one.number, _of_int(other)),
     ("sub", True, Quantity, Quantity): lambda one, other: _sum(one.number, -other.number),

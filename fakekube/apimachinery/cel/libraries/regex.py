@@ -15,7 +15,7 @@ from fakekube.base.golang import regexp
 def compiled(pattern: str) -> Any:
     """Compiles a pattern. Raises EvaluationError with Go's error message."""
     try:
-        return regexp.compiled(pattern)
+        return regexp.compile_pattern(pattern)
     except regexp.PatternError as error:
         raise EvaluationError(str(error)) from None
 

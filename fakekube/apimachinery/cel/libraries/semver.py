@@ -43,10 +43,10 @@ def _numeric(text: str, name: str) -> int:
         raise EvaluationError(f"Invalid character(s) found in {name} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{name.capitalize()} number must not contain leading zeroes {go_quote(text)}")
-    return _whole(text)
+    return _parse_number(text)
 
 
-def _whole(text: str) -> int:
+def _parse_number(text: str) -> int:
     try:
         return parse_uint(text)
     except ValueError as problem:
@@ -59,7 +59,7 @@ def _prerelease_part(text: str) -> int | str:
     if _DIGITS.fullmatch(text):
         if len(text) > 1 and text[0] == "0":
             raise EvaluationError(f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}")
-        return _whole(text)
+        return _parse_number(text)
     if not _WORD.fullmatch(text):
         raise EvaluationError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text
@@ -87,7 +87,7 @@ def _parse(text: str) -> Semver:
     return Semver(numbers, words)
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     """Returns the text without `v` and leading zeros, with all three numbers."""
     parts = text.removeprefix("v").split(".", 2)
     for number, part in enumerate(parts):
@@ -100,7 +100,7 @@ def _normalised(text: str) -> str:
 
 
 def _semver(text: str, normalise: bool = False) -> Semver:
-    return _parse(_normalised(text) if normalise else text)
+    return _parse(_normalise(text) if normalise else text)
 
 
 def _is_semver(text: str, normalise: bool = False) -> bool:

@@ -158,7 +158,7 @@ _REFUSED: Final = "%!(NOVERB)"
 _MOST_DECIMALS: Final = 1100
 
 
-def _fixed(value: Any, precision: int) -> str:
+def _format_fixed(value: Any, precision: int) -> str:
     number = _number(value, "f")
     if precision > _LARGEST_NUMBER:
         return _REFUSED
@@ -184,7 +184,7 @@ def _scientific(value: Any, precision: int) -> str:
     return (f"{mantissa}×10" + f"{sign}{abs(power):02d}".translate(_RAISED)).rjust(precision)
 
 
-def _based(letter: str) -> Callable[[Any, int], str]:
+def _format_based(letter: str) -> Callable[[Any, int], str]:
     def write(value: Any, precision: int) -> str:
         if value.__class__ in (int, UInt) or (value.__class__ is bool and letter == "b"):
             return format(int(value), letter)
@@ -211,12 +211,12 @@ MISFITS: Final = {"s": _STRING, "d": _DECIMAL, "f": _FIXED, "e": _SCIENTIFIC, "b
 _WRITERS: Final[dict[str, Callable[[Any, int], str]]] = {
     "s": _string,
     "d": _decimal,
-    "f": _fixed,
+    "f": _format_fixed,
     "e": _scientific,
-    "b": _based("b"),
-    "x": _based("x"),
-    "X": _based("X"),
-    "o": _based("o"),
+    "b": _format_based("b"),
+    "x": _format_based("x"),
+    "X": _format_based("X"),
+    "o": _format_based("o"),
 }
 
 
@@ -260,7 +260,7 @@ def _last_index_before(text: str, part: str, start: int) -> int:
     return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
-def _joined(parts: list[Any], separator: str = "") -> str:
+def _join(parts: list[Any], separator: str = "") -> str:
     if parts and parts[0].__class__ is not str:
         raise no_such_overload("join(list, string)" if separator else "join(list)")
     for part in parts:
@@ -269,7 +269,7 @@ def _joined(parts: list[Any], separator: str = "") -> str:
     return separator.join(parts)
 
 
-def _replaced(text: str, old: str, new: str, count: int = -1) -> str:
+def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     return text.replace(old, new, count if count >= 0 else -1)
 
 
@@ -305,12 +305,12 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("indexOf", True, str, str, int): _index,
     ("lastIndexOf", True, str, str): _last_index,
     ("lastIndexOf", True, str, str, int): _last_index_before,
-    ("join", True, list): _joined,
-    ("join", True, list, str): _joined,
+    ("join", True, list): _join,
+    ("join", True, list, str): _join,
     ("lowerAscii", True, str): lambda text: text.translate(_LOWER),
     ("upperAscii", True, str): lambda text: text.translate(_UPPER),
-    ("replace", True, str, str, str): _replaced,
-    ("replace", True, str, str, str, int): _replaced,
+    ("replace", True, str, str, str): _replace,
+    ("replace", True, str, str, str, int): _replace,
     ("split", True, str, str): _split,
     ("split", True, str, str, int): _split,
     ("substring", True, str, int): _substring,

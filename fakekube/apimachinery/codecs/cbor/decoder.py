@@ -472,14 +472,14 @@ class _Writer:
 
 def _string(data: bytes, *, is_text: bool) -> str:
     if is_text:
-        return _quoted(data.decode(), '"')
+        return _quote(data.decode(), '"')
     try:
-        return _quoted(data.decode(), "'") if data else "h''"
+        return _quote(data.decode(), "'") if data else "h''"
     except UnicodeDecodeError:
         return f"h'{data.hex()}'"
 
 
-def _quoted(text: str, quote: str) -> str:
+def _quote(text: str, quote: str) -> str:
     return quote + "".join(_character(character, quote) for character in text) + quote
 
 

@@ -122,7 +122,7 @@ class Checker:
             begun = self._begin(pile[-1].depth if pile else 0)
             if begun is not None:
                 pile.append(begun)
-            while pile and self._ended(pile[-1]):
+            while pile and self._at_end(pile[-1]):
                 pile.pop()
             if not pile:
                 return
@@ -150,8 +150,8 @@ class Checker:
             raise CBORError(f"cbor: exceeded max nested level {MAXIMUM_DEPTH}")
         return depth + 1
 
-    def _ended(self, container: _Container) -> bool:
-        if container.left >= 0 or not self._broken():
+    def _at_end(self, container: _Container) -> bool:
+        if container.left >= 0 or not self._take_break():
             return container.left == 0
         if container.major == 5 and container.left % 2 == 0:
             raise CBORError('cbor: unexpected "break" code')
@@ -200,7 +200,7 @@ class Checker:
                 raise _unexpected_end()
             self.at += length
             return
-        while not self._broken():
+        while not self._take_break():
             first = self._body[self.at]
             if first >> 5 != major:
                 found, name = MAJOR_NAMES[first >> 5], MAJOR_NAMES[major]
@@ -210,7 +210,7 @@ class Checker:
                 raise CBORError(f"cbor: indefinite-length {name} chunk is not definite-length")
             self._string(*self._head())
 
-    def _broken(self) -> bool:
+    def _take_break(self) -> bool:
         """Consumes the "break" of an item of indefinite length, and reports whether there was one."""
         if self.at >= len(self._body):
             raise _unexpected_end()

@@ -102,9 +102,9 @@ class _Walk(Reader):
             self.at += 1
             return None
         with self.below_tags():
-            return _READERS.get(type_.shape, _Walk._anything)(self, type_)
+            return _READERS.get(type_.shape, _Walk._skip_value)(self, type_)
 
-    def _anything(self, _type: Type) -> None:
+    def _skip_value(self, _type: Type) -> None:
         self.value()
 
     # ---- structs
@@ -223,7 +223,7 @@ class _Walk(Reader):
     def _string(self, type_: Type) -> str:
         return self.text(go_type=type_.go)
 
-    def _parsed(self, type_: Type) -> None:
+    def _parse(self, type_: Type) -> None:
         text = self.text()
         try:
             _PARSERS[type_.shape](text)
@@ -298,6 +298,6 @@ class _Walk(Reader):
 _READERS: Final[dict[Shape, Callable[[_Walk, Type], Any]]] = {
     Shape.STRUCT: _Walk._struct, Shape.MAP: _Walk._members, Shape.LIST: _Walk._list, Shape.STRING: _Walk._string,
     Shape.INTEGER: _Walk._integer, Shape.NUMBER: _Walk._number, Shape.BOOLEAN: _Walk._boolean, Shape.BYTES: _Walk._bytes,
-    Shape.TIME: _Walk._parsed, Shape.MICRO_TIME: _Walk._parsed, Shape.QUANTITY: _Walk._parsed,
+    Shape.TIME: _Walk._parse, Shape.MICRO_TIME: _Walk._parse, Shape.QUANTITY: _Walk._parse,
     Shape.INT_OR_STRING: _Walk._int_or_string, Shape.RAW: _Walk._raw, Shape.FIELDS_V1: _Walk._raw,
 }  # fmt: skip

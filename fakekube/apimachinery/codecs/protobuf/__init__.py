@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs.errors import ContentError, DecodeError
-from fakekube.apimachinery.codecs.framing import Chunks, Items, enclosed
+from fakekube.apimachinery.codecs.framing import Chunks, Items, enclose
 from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
 from fakekube.apimachinery.codecs.protobuf.encoder import content_of
 from fakekube.apimachinery.codecs.protobuf.wire import Member, Table, encode_varint, scan
@@ -47,14 +47,14 @@ def decode(type_: Type, content: bytes) -> dict[str, Any]:
 # ---------------------------------------------------------------- the envelope
 
 
-def _delimited(number: int, data: bytes) -> bytes:
+def _delimit(number: int, data: bytes) -> bytes:
     return encode_varint(number << 3 | 2) + encode_varint(len(data)) + data
 
 
 @lru_cache(maxsize=1024)
 def _envelope_head(api_version: str, kind: str) -> bytes:
-    type_meta = _delimited(1, api_version.encode()) + _delimited(2, kind.encode())
-    return MAGIC + _delimited(1, type_meta)
+    type_meta = _delimit(1, api_version.encode()) + _delimit(2, kind.encode())
+    return MAGIC + _delimit(1, type_meta)
 
 
 #: The end of an envelope: empty contentEncoding and contentType.
@@ -67,7 +67,7 @@ def encode_item(type_: Type, obj: dict[str, Any]) -> bytes:
     Raises:
         EncodeError: the object does not fit the type.
     """
-    return _delimited(2, content_of(type_)(obj))
+    return _delimit(2, content_of(type_)(obj))
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:
@@ -77,14 +77,14 @@ def document(api_version: str, kind: str, made: bytes) -> bytes:
 
 def list_document(api_version: str, kind: str, metadata: dict[str, Any], items: Items) -> bytes | Chunks:
     """Encodes a list document from its ListMeta and the parts of its items."""
-    meta = _delimited(1, encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata))
+    meta = _delimit(1, encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata))
     opening = b"%b\x12%b%b" % (_envelope_head(api_version, kind), encode_varint(len(meta) + items.length), meta)
-    return enclosed(opening, items, _ENVELOPE_TAIL)
+    return enclose(opening, items, _ENVELOPE_TAIL)
 
 
 def event(event_type: str, document: bytes) -> bytes:
     """Encodes a WatchEvent that contains a document (with its envelope)."""
-    return _delimited(1, event_type.encode()) + _delimited(2, _delimited(1, document))
+    return _delimit(1, event_type.encode()) + _delimit(2, _delimit(1, document))
 
 
 def _text(name: str) -> Member:

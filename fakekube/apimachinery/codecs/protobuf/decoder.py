@@ -28,9 +28,9 @@ from fakekube.apimachinery.codecs.protobuf.wire import (
     layout,
     read_varint,
     scan,
-    signed,
     signed32,
     skip,
+    to_signed,
     unexpected_end,
 )
 from fakekube.apimachinery.schema.model import Field, Shape, Type
@@ -121,11 +121,11 @@ def _struct_name(type_: Type) -> str:
 def _table(members: Layout, struct: str) -> Table:
     fields = {number: _member(field, go_name(field.name, struct)) for number, field in members.fields.items()}
     for number, inner in members.inlined.items():
-        fields[number] = _inlined(inner.name, _table(inner, inner.name))
+        fields[number] = _inline(inner.name, _table(inner, inner.name))
     return Table(fields)
 
 
-def _inlined(struct: str, table: Table) -> Member:
+def _inline(struct: str, table: Table) -> Member:
     return Member(2, struct, lambda into, data: scan(data, table, into, struct))
 
 
@@ -134,12 +134,12 @@ def _member(field: Field, known_as: str) -> Member:
     if type_.shape is Shape.LIST and not is_wrapped(type_):
         assert type_.items is not None
         wire, read = _value(type_.items)
-        return Member(wire, known_as, _appended(field.name, read))
+        return Member(wire, known_as, _append_to(field.name, read))
     if type_.shape is Shape.MAP:
         assert type_.items is not None
-        return Member(ENTRY, known_as, _entered(field.name, type_.items))
+        return Member(ENTRY, known_as, _enter_in(field.name, type_.items))
     if type_.shape is Shape.STRUCT:
-        return Member(2, known_as, _merged(field.name, type_))
+        return Member(2, known_as, _merge_into(field.name, type_))
     wire, read = _value(type_)
     return Member(wire, known_as, _set_text(field) if type_.shape is Shape.STRING else _set(field, read))
 
@@ -173,14 +173,14 @@ def _set(field: Field, read: Read) -> Callable[[dict[str, Any], Any], None]:
 _ZEROS: Final = ("", 0, False)
 
 
-def _merged(name: str, type_: Type) -> Callable[[dict[str, Any], Any], None]:
+def _merge_into(name: str, type_: Type) -> Callable[[dict[str, Any], Any], None]:
     def store(into: dict[str, Any], content: bytes) -> None:
         into[name] = read_struct(type_, content, into.get(name))
 
     return store
 
 
-def _appended(name: str, read: Read) -> Callable[[dict[str, Any], Any], None]:
+def _append_to(name: str, read: Read) -> Callable[[dict[str, Any], Any], None]:
     def store(into: dict[str, Any], content: Any) -> None:
         items = into.get(name)
         if items is None:
@@ -190,7 +190,7 @@ def _appended(name: str, read: Read) -> Callable[[dict[str, Any], Any], None]:
     return store
 
 
-def _entered(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
+def _enter_in(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
     wire, read = _value(items)
     zero = _zero_of(items)
 
@@ -241,11 +241,11 @@ def _value(type_: Type) -> tuple[int, Read]:
     if shape is Shape.STRUCT:
         return 2, lambda data: read_struct(type_, data)
     if is_wrapped(type_):
-        return 2, _wrapped
+        return 2, _unwrap_items
     if shape is Shape.UNION:
         return 2, lambda data: _union(type_, data)
     if shape is Shape.INTEGER:
-        return 0, signed32 if type_.format == "int32" else signed
+        return 0, signed32 if type_.format == "int32" else to_signed
     return _READERS[shape]
 
 
@@ -256,7 +256,7 @@ def _number(data: bytes) -> float:
 
 def _parts(message: str, *numbered: tuple[int, int, str]) -> Callable[[bytes], dict[str, Any]]:
     """Makes a decoder of a small message with scalar fields: (number, wire type, name)."""
-    table = Table({number: Member(wire, name, _kept(name)) for number, wire, name in numbered})
+    table = Table({number: Member(wire, name, _keep_as(name)) for number, wire, name in numbered})
 
     def read(data: bytes) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -266,7 +266,7 @@ def _parts(message: str, *numbered: tuple[int, int, str]) -> Callable[[bytes], d
     return read
 
 
-def _kept(name: str) -> Callable[[dict[str, Any], Any], None]:
+def _keep_as(name: str) -> Callable[[dict[str, Any], Any], None]:
     return lambda into, content: into.__setitem__(name, content)
 
 
@@ -282,7 +282,7 @@ def _moment(data: bytes) -> datetime | None:
     if not data:
         return None
     found = _timestamp(data)
-    seconds, nanos = signed(found.get("Seconds", 0)), signed32(found.get("Nanos", 0))
+    seconds, nanos = to_signed(found.get("Seconds", 0)), signed32(found.get("Nanos", 0))
     try:
         return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     except OverflowError:
@@ -324,14 +324,14 @@ def _fields_v1(data: bytes) -> Any:
         return None
 
 
-def _wrapped(data: bytes) -> list[str]:
+def _unwrap_items(data: bytes) -> list[str]:
     found: dict[str, Any] = {}
     scan(data, _WRAPPED, found, "ExtraValue")
     items: list[str] = found.get("items", [])
     return items
 
 
-_WRAPPED: Final = Table({1: Member(2, "Items", _appended("items", text_of))})
+_WRAPPED: Final = Table({1: Member(2, "Items", _append_to("items", text_of))})
 
 
 def _union(type_: Type, data: bytes) -> Any:
@@ -348,12 +348,12 @@ def _union(type_: Type, data: bytes) -> Any:
 def _union_table(type_: Type) -> Table:
     assert type_.items is not None
     assert type_.alternative is not None
-    schema = Member(2, "Schema", _merged("schema", type_.items))
+    schema = Member(2, "Schema", _merge_into("schema", type_.items))
     if type_.alternative.shape is Shape.BOOLEAN:
-        return Table({1: Member(0, "Allows", _kept("other")), 2: schema})
+        return Table({1: Member(0, "Allows", _keep_as("other")), 2: schema})
     assert type_.alternative.items is not None
     wire, read = _value(type_.alternative.items)
-    return Table({1: schema, 2: Member(wire, "JSONSchemas", _appended("other", read))})
+    return Table({1: schema, 2: Member(wire, "JSONSchemas", _append_to("other", read))})
 
 
 _READERS: Final[dict[Shape, tuple[int, Read]]] = {

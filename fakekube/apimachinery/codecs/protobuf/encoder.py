@@ -82,7 +82,7 @@ _MANY: Final = 64
 _LENGTHS: Final = [encode_varint(length) for length in range(0x400)]
 
 
-def _delimited(data: bytes) -> bytes:
+def _delimit(data: bytes) -> bytes:
     length = len(data)
     return (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
 
@@ -158,14 +158,14 @@ def _field(field: Field, before: bytes) -> Write:
         write = _value(number, type_.items)
         if type_.items.shape is Shape.STRUCT:
             write = cached_encoder(write)
-        return _repeated(before, write, partial(_zero_item, number, type_.items))
+        return _repeat(before, write, partial(_zero_item, number, type_.items))
     if type_.shape is Shape.MAP:
         assert type_.items is not None
         return _map(before, _tag(number, 2), type_.items)
     return _value(number, type_, before)
 
 
-def _repeated(before: bytes, write: Write, zero: Callable[[], bytes]) -> Write:
+def _repeat(before: bytes, write: Write, zero: Callable[[], bytes]) -> Write:
     def write_list(value: list[Any]) -> bytes:
         try:
             return before + b"".join([write(item) for item in value])
@@ -182,7 +182,7 @@ def _map(before: bytes, tag: bytes, items: Type) -> Write:
 
     def content(entry: tuple[str, Any]) -> bytes:
         name, value = entry
-        return _delimited(b"\x0a" + _text(name) + (zero() if value is None else member(value)))
+        return _delimit(b"\x0a" + _text(name) + (zero() if value is None else member(value)))
 
     # No other type can be a key.
     write: Write = _Kept(tag, content).__getitem__ if items.shape in _SIMPLE else lambda entry: tag + content(entry)
@@ -243,13 +243,13 @@ def _text(value: str) -> bytes:
 
 
 def _wrapped_text(value: str) -> bytes:
-    return _delimited(b"\x0a" + _text(value))
+    return _delimit(b"\x0a" + _text(value))
 
 
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
-        return _delimited(b"\x08\1\x10\0\x1a" + _text(value))
-    return _delimited(b"\x08\0\x10" + encode_varint(value) + b"\x1a\0")
+        return _delimit(b"\x08\1\x10\0\x1a" + _text(value))
+    return _delimit(b"\x08\0\x10" + encode_varint(value) + b"\x1a\0")
 
 
 #: The types with cacheable values: the wire type, and the encoder of the content.
@@ -279,7 +279,7 @@ def _made_content(type_: Type) -> Write:
     if type_.shape is Shape.UNION:
         return _union(type_)
     if is_wrapped(type_):
-        return _repeated(b"", lambda text: b"\x0a" + _text(text), lambda: b"\x0a\0")
+        return _repeat(b"", lambda text: b"\x0a" + _text(text), lambda: b"\x0a\0")
     return _MESSAGES[type_.shape]
 
 
@@ -296,7 +296,7 @@ def _union(type_: Type) -> Write:
         return lambda value: allows + with_schema(value) if type(value) is dict else b"\x08" + encode_varint(value)
     assert alternative.items is not None
     with_schema = _message(_tag(1, 2), schema)
-    items = _repeated(b"", _value(2, alternative.items), bytes)
+    items = _repeat(b"", _value(2, alternative.items), bytes)
     return lambda value: with_schema(value) if isinstance(value, dict) else items(value)
 
 
@@ -314,7 +314,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def _raw(value: Any) -> bytes:
     if value is None:
         raise TypeError("it is absent")
-    return b"\x0a" + _delimited(value.text if isinstance(value, RawObject) else json.dumps(value))
+    return b"\x0a" + _delimit(value.text if isinstance(value, RawObject) else json.dumps(value))
 
 
 _MESSAGES: Final[dict[Shape, Write]] = {

@@ -42,7 +42,7 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise DecodeError("proto: integer overflow")
 
 
-def signed(number: int) -> int:
+def to_signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 

@@ -47,7 +47,7 @@ def emit(value: Any) -> str:
         _sequence(value, 0, "", parts)
     else:
         parts.append(_scalar(value, 0, _INDENT))
-    return _ended(parts)
+    return _finish(parts)
 
 
 def emit_item(value: dict[str, Any]) -> str:
@@ -58,10 +58,10 @@ def emit_item(value: dict[str, Any]) -> str:
     """
     parts: list[str] = []
     _sequence([value], 0, "", parts)
-    return _ended(parts)
+    return _finish(parts)
 
 
-def _ended(parts: list[str]) -> str:
+def _finish(parts: list[str]) -> str:
     """Joins the parts after a check of the total length, which may be a thousand times that of the value."""
     if len(parts) > _MANY and sum(map(len, parts)) > LONGEST:
         raise EncodeError("yaml: the document is too long")
@@ -183,7 +183,7 @@ def _flow(text: str, column: int, indent: int, first: int, last: int) -> str:
 def _double(text: str, column: int, indent: int) -> str:
     """Folds a text with escapes; lines may also break at the first of several spaces."""
     if text.startswith(_BYTE_ORDER_MARK):
-        return _escaped(text)
+        return _escape_text(text)
     parts: list[str] = []
     start = 0
     for found in _SPACES(text):
@@ -273,7 +273,7 @@ _ESCAPES: Final = {
 }  # fmt: skip
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Escapes a text. If the first character is a byte order mark, go-yaml treats every character as one."""
     return (_ANY if text.startswith(_BYTE_ORDER_MARK) else _TO_ESCAPE)(_escape, text)
 
@@ -312,7 +312,7 @@ def _key(key: str) -> str:
     style = _style(text, True)
     if style is _Style.PLAIN:
         return f"{text}:"
-    quoted = f'"{_escaped(text)}"' if style is _Style.DOUBLE else "'" + text.replace("'", "''") + "'"
+    quoted = f'"{_escape_text(text)}"' if style is _Style.DOUBLE else "'" + text.replace("'", "''") + "'"
     return f"{quoted}:"
 
 

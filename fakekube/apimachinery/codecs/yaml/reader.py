@@ -110,10 +110,10 @@ def resolve(tag: str, text: str) -> tuple[str, Any]:
         return found, value
     if tag == FLOAT and found == INTEGER and -(2**63) <= value < 2**63:
         return FLOAT, float(value)
-    raise DecodeError(f"yaml: cannot decode {_short(found)} `{text}` as a {_short(tag)}")
+    raise DecodeError(f"yaml: cannot decode {_shorten(found)} `{text}` as a {_shorten(tag)}")
 
 
-def _short(tag: str) -> str:
+def _shorten(tag: str) -> str:
     return f"!!{tag.removeprefix(PREFIX)}" if tag.startswith(PREFIX) else tag
 
 

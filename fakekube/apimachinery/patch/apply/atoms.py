@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.patch.apply.fieldpath import LEAF, Tree, printed, union
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, Tree, print_element, union
 from fakekube.base.golang.fmt import GoValue, go_syntax, go_type, plain
 
 
@@ -47,7 +47,7 @@ class Typing:
         path = ""
         while place is not None:
             place, element = place
-            path = printed(element) + path
+            path = print_element(element) + path
         self.problems.append(f"{path}: {problem}" if path else problem)
 
     def raise_if_any(self) -> None:
@@ -208,11 +208,11 @@ def _check_numeric(value: Any) -> str | None:
 
 
 def _check_boolean(value: Any) -> str | None:
-    return None if isinstance(value, bool) else f"expected boolean, got {shown(value)}"
+    return None if isinstance(value, bool) else f"expected boolean, got {show(value)}"
 
 
 def _check_untyped(value: Any) -> str | None:
-    return f"expected any scalar, got {shown(value)}" if isinstance(value, dict | list | GoValue) else None
+    return f"expected any scalar, got {show(value)}" if isinstance(value, dict | list | GoValue) else None
 
 
 _SCALAR_CHECKS = {"string": _check_string, "numeric": _check_numeric, "boolean": _check_boolean, "untyped": _check_untyped}
@@ -227,7 +227,7 @@ _FITTING: Final = {
 }
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """Prints a value like value.ToString of structured-merge-diff."""
     return f"&{{{plain(value)}}}"
 
@@ -265,7 +265,7 @@ class Choice(Atom):
         if before is after:
             return found
         other = before.compare(old, new)
-        return Difference(*map(_joined, found, other))
+        return Difference(*map(_join, found, other))
 
     def merge(self, live: Any, applied: Any) -> Any:
         return self._of(applied).merge(live, applied)
@@ -286,7 +286,7 @@ class Choice(Atom):
         return self.map.reconcile(node)
 
 
-def _joined(a: Tree | None, b: Tree | None) -> Tree | None:
+def _join(a: Tree | None, b: Tree | None) -> Tree | None:
     if a is None or b is None:
         return b if a is None else a
     return union(a, b)

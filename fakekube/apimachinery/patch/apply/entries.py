@@ -195,7 +195,7 @@ def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool,
     if time:
         entry["time"] = time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = _written(owned.fields, sorted_fields)
+    entry["fieldsV1"] = _write_tree(owned.fields, sorted_fields)
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return {name: entry[name] for name in sorted(entry)} if sorted_keys else entry
@@ -233,15 +233,15 @@ def are_same(entries: list[Any], others: list[Any]) -> bool:
 
 def shared(fields: FieldSet) -> FieldSet:
     """Returns the shared instance of equal sets."""
-    return _shared(fields.tree, fields).fields
+    return _share(fields.tree, fields).fields
 
 
-def _written(fields: FieldSet, sorted_fields: bool) -> Tree:
+def _write_tree(fields: FieldSet, sorted_fields: bool) -> Tree:
     """Returns the encoded tree of a set, shared with equal ones that were encoded before."""
-    return _shared(_sorted_tree(fields.tree) if sorted_fields else fields.tree, fields).written
+    return _share(_sorted_tree(fields.tree) if sorted_fields else fields.tree, fields).written
 
 
-def _shared(written: Tree, fields: FieldSet) -> _Shared:
+def _share(written: Tree, fields: FieldSet) -> _Shared:
     found = _by_identity.get(id(written))
     if found is not None:
         return found

@@ -159,7 +159,7 @@ def _rank(item: Any) -> tuple[Any, ...]:
     return (5,)
 
 
-def printed(element: str) -> str:
+def print_element(element: str) -> str:
     """Prints a path element as in error messages: `.name`, `[key="x"]`, `[="x"]`, `[0]`."""
     kind, content = element[:2], element[2:]
     if kind == "f:":
@@ -173,7 +173,7 @@ def printed(element: str) -> str:
 
 
 def printed_path(path: Path) -> str:
-    return "".join(map(printed, path))
+    return "".join(map(print_element, path))
 
 
 def _printed_value(item: Any) -> str:
@@ -227,13 +227,13 @@ class FieldSet:
         for path in paths:
             if path:
                 _insert(tree, path)
-        return cls(ordered(tree))
+        return cls(put_in_order(tree))
 
     @classmethod
     def from_json(cls, value: Any) -> FieldSet:
         """Decodes FieldsV1 of a client, in any order and form. Raises FieldSetError."""
         tree, _ = _read(value)
-        return cls(ordered(tree))
+        return cls(put_in_order(tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
         if not self.tree or not other.tree:
@@ -324,7 +324,7 @@ def children(node: Tree) -> Tree:
     return {element: below for element, below in node.items() if element != SELF}
 
 
-def joined(member: bool, below: Tree) -> Tree | None:
+def make_node(member: bool, below: Tree) -> Tree | None:
     """Makes the node of an element with these children, which may be a member; None if it is not and has no children."""
     if not below:
         return LEAF if member else None
@@ -441,7 +441,7 @@ def _matching(tree: Tree, patterns: Sequence[tuple[str | None, ...]]) -> Tree:
     result: Tree = {}
     for element, node in tree.items():
         rests = [pattern[1:] for pattern in patterns if pattern[0] in (None, element)]
-        kept = joined(is_member(node), _matching(children(node), rests)) if rests else None
+        kept = make_node(is_member(node), _matching(children(node), rests)) if rests else None
         if kept is not None:
             result[element] = kept
     return result
@@ -466,9 +466,9 @@ def level_in_order(tree: Tree) -> Tree:
     return {element: tree[element] for element in in_order}
 
 
-def ordered(tree: Tree) -> Tree:
+def put_in_order(tree: Tree) -> Tree:
     """Returns the tree with the elements of every level in canonical order."""
-    return level_in_order({element: ordered(node) if node else LEAF for element, node in tree.items()})
+    return level_in_order({element: put_in_order(node) if node else LEAF for element, node in tree.items()})
 
 
 def _read(value: Any) -> tuple[Tree, bool]:
@@ -490,7 +490,7 @@ def _read(value: Any) -> tuple[Tree, bool]:
         if element is None:
             continue
         grandchildren, is_marked = _read(below)
-        node = joined(is_marked or not grandchildren, grandchildren)
+        node = make_node(is_marked or not grandchildren, grandchildren)
         if node is not None:
             tree[element] = _union_of_nodes(tree[element], node) if element in tree else node
     return tree, marked

@@ -25,9 +25,9 @@ from fakekube.apimachinery.patch.apply.atoms import (
     TypingError,
     difference_of,
     is_same,
-    shown,
+    show,
 )
-from fakekube.apimachinery.patch.apply.fieldpath import LEAF, SELF, Tree, children, is_member, joined, level_in_order
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, SELF, Tree, children, is_member, level_in_order, make_node
 
 _EMPTY: list[Any] = []
 
@@ -51,7 +51,7 @@ class AtomicList(Atom):
 
     def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is not None and not isinstance(value, list):
-            typing.add(place, f"expected list, got {shown(value)}")
+            typing.add(place, f"expected list, got {show(value)}")
         fits = self._item.fits
         for index, item in enumerate(_items(value)):
             if item.__class__ not in fits:
@@ -149,7 +149,7 @@ class ItemList(Atom):
 
     def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is not None and not isinstance(value, list):
-            typing.add(place, f"expected list, got {shown(value)}")
+            typing.add(place, f"expected list, got {show(value)}")
         seen: set[str] = set()
         for index, item in enumerate(_items(value)):
             try:
@@ -158,7 +158,7 @@ class ItemList(Atom):
                 typing.add(place, f"element {index}: {error}")
                 return
             if element in seen and not typing.duplicates:
-                typing.add(place, f"duplicate entries for key {fieldpath.printed(element)}")
+                typing.add(place, f"duplicate entries for key {fieldpath.print_element(element)}")
             seen.add(element)
             if item.__class__ not in self._item.fits:
                 self._item.check(item, (place, element), typing)
@@ -305,7 +305,7 @@ class ItemList(Atom):
             below = children(node)
             if below and element.startswith("k:"):
                 below = self._item.with_named_fields(below)
-            result[element] = joined(is_member(node), below)
+            result[element] = make_node(is_member(node), below)
         return result
 
     def reconcile(self, node: Tree) -> Tree:

@@ -115,7 +115,7 @@ class FieldManager:
         self._atom = custom_atom_of(type) if custom else atom_of(type)
         self._atoms: dict[int, Atom] = {id(type): self._atom}
         self._empty = {} if custom else zero(type)
-        self._updater = Updater(self._converted, filters or {})
+        self._updater = Updater(self._convert, filters or {})
         self._changes = Changes(self._api_version)
 
     # ------------------------------------------------------------ update
@@ -134,14 +134,14 @@ class FieldManager:
             return
         requested = metadata.pop("managedFields", None)
         before = _entries_of(live)
-        managed = self._requested(requested, before)
+        managed = self._managers_before(requested, before)
         try:
-            managed = self._updated(live, new, managed, manager, now)
+            managed = self._update(live, new, managed, manager, now)
         except TypingError:
             return
         self._set_entries(metadata, managed, before)
 
-    def _requested(self, requested: Any, before: list[Any]) -> Managed:
+    def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
         """Returns the managers before a change: the request's own if it may set them and they are valid, else the live
         object's.
         """
@@ -154,18 +154,18 @@ class FieldManager:
                 managed = Managed()
             if managed.owners:
                 return managed
-        return _decoded_or_empty(before)
+        return _decode_or_empty(before)
 
-    def _updated(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+    def _update(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
         """Returns the managers after a change. Objects without managedFields since their creation stay without them."""
         if not managed.owners and _has_uid(live):
             return managed
-        return self._attributed(live, new, managed, manager, now).capped()
+        return self._attribute(live, new, managed, manager, now).capped()
 
-    def _attributed(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+    def _attribute(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
         """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
-        old = self._typed(_without_entries(live) if live is not None else self._empty)
-        current = self._typed(new)
+        old = self._as_typed(_without_entries(live) if live is not None else self._empty)
+        current = self._as_typed(new)
         if self._custom:
             current.check(duplicates=True)
             old.check(duplicates=True)
@@ -220,7 +220,7 @@ class FieldManager:
         base = live if live is not None else self._empty
         if live is not None and not managed.owners:
             managed = self._before_first_apply(live, managed, now)
-        result, managed = self._applied(base, applied, managed, manager=manager, force=force, now=now)
+        result, managed = self._apply(base, applied, managed, manager=manager, force=force, now=now)
         if manager == changes.KUBECTL:
             result = changes.with_annotation(result, applied)
         return self._with_entries(result, managed, before)
@@ -231,23 +231,23 @@ class FieldManager:
         if self._scale_of_custom:
             raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk})")
         try:
-            self._typed(live).check(duplicates=True)
+            self._as_typed(live).check(duplicates=True)
         except TypingError as error:
-            what = f"failed to convert new object ({self._described(live)}) to smd typed"
+            what = f"failed to convert new object ({self._describe(live)}) to smd typed"
             raise uninterpreted(f"{problem}: {what}: {error}") from None
-        return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
+        return self._attribute(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
 
-    def _applied(
+    def _apply(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
     ) -> tuple[Object, Managed]:
         """Returns the object with the configuration applied, or itself, and the managers after that."""
         configuration = self._configuration(applied)
-        old = self._typed(live)
+        old = self._as_typed(live)
         if self._custom:
             self._check_live(old)
         who = Manager.of(manager, APPLY, self._api_version, self._subresource)
         try:
-            new, owners = self._merged(old, configuration, managed, who, force)
+            new, owners = self._merge(old, configuration, managed, who, force)
         except TypingError as error:
             self._check_live(old)
             raise uninterpreted(str(error)) from None
@@ -260,7 +260,7 @@ class FieldManager:
         if new is old and live is not self._empty:
             return live, Managed(owners, times)
         times[who] = entries.format_time(now)
-        return self._decoded(new.value, applied, live), Managed(owners, times)
+        return self._decode(new.value, applied, live), Managed(owners, times)
 
     def _configuration(self, applied: Object) -> Typed:
         """Validates the applied configuration. Raises StatusError."""
@@ -271,19 +271,19 @@ class FieldManager:
         if not self._custom:
             value = {name: item for name, item in applied.items() if name not in ("kind", "apiVersion")}
         try:
-            return self._typed(value).check()
+            return self._as_typed(value).check()
         except TypingError as error:
-            what = self._described(applied)
+            what = self._describe(applied)
             raise uninterpreted(f"failed to create typed patch object ({what}): {error}") from None
 
     def _check_live(self, live: Typed) -> None:
         try:
             live.check(duplicates=True)
         except TypingError as error:
-            what = self._described(live.value)
+            what = self._describe(live.value)
             raise uninterpreted(f"failed to create typed live object ({what}): {error}") from None
 
-    def _merged(
+    def _merge(
         self, live: Typed, applied: Typed, managed: Managed, who: Manager, force: bool
     ) -> tuple[Typed, dict[Manager, Owned]]:
         """Returns the merged object and its managers; kubectl takes over the fields of its client-side apply."""
@@ -298,17 +298,17 @@ class FieldManager:
                 raise conflict_error(left) from None
         return self._updater.apply(live, applied, managed.owners, who, force=True)
 
-    def _decoded(self, new: Object, applied: Object, live: Object) -> Object:
+    def _decode(self, new: Object, applied: Object, live: Object) -> Object:
         """Decodes the merged object."""
         if self._scale_of_custom:
-            raise self._not_convertible(f"failed to convert new object ({self._described(applied)})")
+            raise self._not_convertible(f"failed to convert new object ({self._describe(applied)})")
         if self._custom:
             return new
         try:
             decoded: Object = from_unstructured(self._type, new, decoded=None if live is self._empty else live)
         except DecodeError as error:
             raise uninterpreted(
-                f"failed to convert new object ({self._described(applied)}) to proper version: "
+                f"failed to convert new object ({self._describe(applied)}) to proper version: "
                 f"unable to convert unstructured object to {self._gvk}: {error}"
             ) from None
         return decoded
@@ -319,10 +319,10 @@ class FieldManager:
 
     # ------------------------------------------------------------ helpers
 
-    def _typed(self, value: Any) -> Typed:
+    def _as_typed(self, value: Any) -> Typed:
         return Typed(value, self._api_version, self._atom)
 
-    def _converted(self, typed: Typed, version: str) -> Typed:
+    def _convert(self, typed: Typed, version: str) -> Typed:
         """See `updater.Convert`."""
         if version.count("/") > 1:
             raise TypingError(f"unexpected GroupVersion string: {version}")
@@ -363,7 +363,7 @@ class FieldManager:
         group, _, version = api_version.rpartition("/")
         return f"{group}/{version}, Kind={kind}"
 
-    def _described(self, applied: Object) -> str:
+    def _describe(self, applied: Object) -> str:
         """Returns namespace, name and kind as in error messages."""
         metadata = applied.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
@@ -415,7 +415,7 @@ def _entries_of(obj: Object | None) -> list[Any]:
     return ((obj or {}).get("metadata") or {}).get("managedFields") or []
 
 
-def _decoded_or_empty(before: list[Any]) -> Managed:
+def _decode_or_empty(before: list[Any]) -> Managed:
     if not before:
         return Managed()
     try:

@@ -24,9 +24,9 @@ from fakekube.apimachinery.patch.apply.atoms import (
     Scalar,
     Typing,
     difference_of,
-    shown,
+    show,
 )
-from fakekube.apimachinery.patch.apply.fieldpath import LEAF, SELF, Tree, children, field, is_member, joined, level_in_order
+from fakekube.apimachinery.patch.apply.fieldpath import LEAF, SELF, Tree, children, field, is_member, level_in_order, make_node
 from fakekube.base.caches import BoundedCache
 
 _EMPTY: dict[str, Any] = {}
@@ -136,7 +136,7 @@ class Map(Atom):
         if value is None:
             return
         if not isinstance(value, dict):
-            typing.add(place, f"expected map, got {shown(value)}")
+            typing.add(place, f"expected map, got {show(value)}")
             return
         entry = self._entry
         for name, item in value.items():
@@ -280,7 +280,7 @@ class Map(Atom):
                 result[element] = node
                 continue
             below = atom.with_named_fields(children(node))
-            result[element] = joined(is_member(node) or element in self._by_element, below)
+            result[element] = make_node(is_member(node) or element in self._by_element, below)
         return result
 
     def reconcile(self, node: Tree) -> Tree:

@@ -39,7 +39,7 @@ def _untyped_atomic() -> Choice:
     return choice
 
 
-def _deduced(*, exact: bool = False) -> Choice:
+def _deduce(*, exact: bool = False) -> Choice:
     """Returns the deduced atom of any value: maps are granular at all depths, lists are atomic."""
     choice = Choice(exact=exact)
     choice.scalar = _UNTYPED
@@ -49,7 +49,7 @@ def _deduced(*, exact: bool = False) -> Choice:
 
 
 _UNTYPED_ATOMIC = _untyped_atomic()
-_DEDUCED = _deduced()
+_DEDUCED = _deduce()
 
 _SPECIAL: Mapping[Shape, Atom] = {
     Shape.STRING: _STRING,
@@ -61,7 +61,7 @@ _SPECIAL: Mapping[Shape, Atom] = {
     Shape.TIME: _TEXT,
     Shape.MICRO_TIME: _TEXT,
     Shape.QUANTITY: _TEXT,
-    Shape.INT_OR_STRING: _deduced(exact=True),
+    Shape.INT_OR_STRING: _deduce(exact=True),
     Shape.RAW: _UNTYPED_ATOMIC,
     Shape.ANY: _DEDUCED,
     Shape.FIELDS_V1: Map(None, _DEDUCED, exact=False, deduced=True),
@@ -79,7 +79,7 @@ def atom_of(type: Type) -> Atom:
 def custom_atom_of(type: Type) -> Atom:
     """Returns the atom of a custom resource, whose metadata has the type ObjectMeta."""
     members = _members(type, embedded=True)
-    return Map(members, _other(type), exact=_is_exact(type))
+    return Map(members, _undeclared_atom(type), exact=_is_exact(type))
 
 
 _builtin_atom: Callable[[Type], Atom]
@@ -98,7 +98,7 @@ def _make(type: Type) -> Atom:
     if type.go.endswith(_ANYTHING):
         return _DEDUCED
     members = _members(type, embedded=type.embedded_resource)
-    return Map(members, _other(type), atomic=atomic, exact=_is_exact(type))
+    return Map(members, _undeclared_atom(type), atomic=atomic, exact=_is_exact(type))
 
 
 _builtin_atom = cache(_make)
@@ -132,7 +132,7 @@ def _field_atom(field: Field) -> Atom:
     return atom_of(type)
 
 
-def _other(type: Type) -> Atom | None:
+def _undeclared_atom(type: Type) -> Atom | None:
     """Returns the atom of undeclared entries of a struct; free-form objects allow any."""
     return _DEDUCED if type.takes_unknown_fields or not type.fields else None
 

@@ -47,12 +47,12 @@ def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> 
     Raises ConfigurationError.
     """
     atom = _atom(type, custom=custom)
-    applied = _checked(atom, configuration, "patch object")
+    applied = _check_typed(atom, configuration, "patch object")
     atomics = list(atom.atomics(applied.value, ""))
     if atomics:
         text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         raise ConfigurationError(f"invalid ApplyConfiguration: {text}")
-    _checked(atom, _without_managed_fields(live), "original object", duplicates=True)
+    _check_typed(atom, _without_managed_fields(live), "original object", duplicates=True)
     found: Object = atom.merge(live, applied.value)
     return found
 
@@ -65,7 +65,7 @@ def _without_managed_fields(obj: Object) -> Object:
     return {**obj, "metadata": {name: item for name, item in metadata.items() if name != "managedFields"}}
 
 
-def _checked(atom: Atom, value: Object, what: str, *, duplicates: bool = False) -> Typed:
+def _check_typed(atom: Atom, value: Object, what: str, *, duplicates: bool = False) -> Typed:
     try:
         return Typed(value, "", atom).check(duplicates=duplicates)
     except TypingError as error:
@@ -179,14 +179,14 @@ class Updater:
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison | None = None
     ) -> dict[Manager, Owned]:
         """Returns the owners after `manager` changed the object from `live` to `new`; `comparison` is theirs, if known."""
-        owners = self._reconciled(live, owners)
+        owners = self._reconcile(live, owners)
         if comparison is None:
             comparison = self.compared(live, new)
-        result = self._transferred(live, new, owners, manager, comparison, force=True)
+        result = self._transfer(live, new, owners, manager, comparison, force=True)
         fields = comparison.changed
         known = result.pop(manager, None)
         if known is not None:
-            fields = self._filtered(known.fields - comparison.removed | fields, new.api_version)
+            fields = self._filter(known.fields - comparison.removed | fields, new.api_version)
         if fields:
             result[manager] = Owned(fields, new.api_version)
         return result
@@ -199,22 +199,22 @@ class Updater:
         Raises:
             Conflicts: other managers own fields that would change, and `force` is not set.
         """
-        owners = self._reconciled(live, owners)
+        owners = self._reconcile(live, owners)
         merged = live.merge(applied)
         last = owners.get(manager)
-        fields = self._filtered(applied.field_set(), applied.api_version)
+        fields = self._filter(applied.field_set(), applied.api_version)
         owners = {**owners, manager: Owned(fields, applied.api_version)}
         try:
-            new = self._pruned(merged, owners, manager, last)
+            new = self._prune(merged, owners, manager, last)
         except TypingError as error:
             raise TypingError(f"failed to prune fields: {error}") from None
         if new is not live and is_same(live.value, new.value):  # though its texts may differ (RawObject)
             new = live
         if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}
-        return new, self._transferred(live, new, owners, manager, self.compared(live, new), force=force)
+        return new, self._transfer(live, new, owners, manager, self.compared(live, new), force=force)
 
-    def _transferred(
+    def _transfer(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
     ) -> dict[Manager, Owned]:
         """Removes the changed fields from other owners. `comparison` is the change in its own version. Raises Conflicts."""
@@ -228,7 +228,7 @@ class Updater:
                 result[owner] = owned
                 continue
             if owned.api_version not in comparisons:
-                comparisons[owned.api_version] = self._compared_in(owned.api_version, live, new)
+                comparisons[owned.api_version] = self._compare_in(owned.api_version, live, new)
             seen = comparisons[owned.api_version]
             if seen is None:
                 continue
@@ -240,7 +240,7 @@ class Updater:
             raise Conflicts(conflicts)
         return {owner: owned for owner, owned in result.items() if owned.fields}
 
-    def _filtered(self, fields: FieldSet, version: str) -> FieldSet:
+    def _filter(self, fields: FieldSet, version: str) -> FieldSet:
         keep = self._filters.get(version)
         return fields if keep is None else keep(fields)
 
@@ -252,11 +252,11 @@ class Updater:
         """Returns a comparison of two objects of a version without the fields that no manager may own."""
         return comparison.filtered(self._filters.get(version))
 
-    def _compared_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
+    def _compare_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
         """Compares the objects in another version; None if there is no such version."""
         try:
-            before = self._converted(live, version, "failed to convert old object")
-            after = self._converted(new, version, "failed to convert new object")
+            before = self._convert_or_explain(live, version, "failed to convert old object")
+            after = self._convert_or_explain(new, version, "failed to convert new object")
         except UnknownVersion:
             return None
         return self.compared(before, after)
@@ -264,13 +264,13 @@ class Updater:
     def _at(self, version: str, typed: Typed) -> Typed:
         return typed if typed.api_version == version else self._convert(typed, version)
 
-    def _converted(self, typed: Typed, version: str, problem: str) -> Typed:
+    def _convert_or_explain(self, typed: Typed, version: str, problem: str) -> Typed:
         try:
             return self._at(version, typed)
         except TypingError as error:
             raise TypingError(f"{problem}: {error}") from None
 
-    def _reconciled(self, live: Typed, owners: Owners) -> dict[Manager, Owned]:
+    def _reconcile(self, live: Typed, owners: Owners) -> dict[Manager, Owned]:
         """Reconciles the owners with the current types: without unknown versions, and with atomic values owned as a whole."""
         result: dict[Manager, Owned] = {}
         for manager, owned in owners.items():
@@ -292,7 +292,7 @@ class Updater:
         self._reconciled_trees.add(key, tree)
         return fields
 
-    def _pruned(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:
+    def _prune(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:
         """Removes from the merged object the fields that the applier no longer applies and that have no other owner."""
         if last is None or not last.fields:
             return merged
@@ -301,7 +301,7 @@ class Updater:
             return merged
         problem = "failed to convert merged object to last applied version"
         try:
-            before = self._converted(merged, last.api_version, problem)
+            before = self._convert_or_explain(merged, last.api_version, problem)
         except UnknownVersion:
             return merged
         removed = before.remove(before.with_named_fields(last.fields))
@@ -325,8 +325,8 @@ class Updater:
                 continue
             problem, where = "failed to convert", f"object at version {version}"
             try:
-                merged = self._converted(merged, version, f"{problem} merged {where}")
-                pruned = self._converted(pruned, version, f"{problem} pruned {where}")
+                merged = self._convert_or_explain(merged, version, f"{problem} merged {where}")
+                pruned = self._convert_or_explain(pruned, version, f"{problem} pruned {where}")
             except UnknownVersion:
                 continue
             kept = pruned.named_field_set() | merged.with_named_fields(fields)
@@ -337,7 +337,7 @@ class Updater:
         """Adds back the items that were not owned by the applier but were removed with a parent."""
         problem = "failed to convert pruned object to last applied version"
         try:
-            pruned = self._converted(pruned, last.api_version, problem)
+            pruned = self._convert_or_explain(pruned, last.api_version, problem)
         except UnknownVersion:
             return merged
         gone = merged.named_field_set() - pruned.named_field_set()

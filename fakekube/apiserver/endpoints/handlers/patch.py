@@ -28,7 +28,7 @@ from fakekube.apimachinery.errors import field, status
 from fakekube.apimachinery.patch import json_patch, merge_patch, strategic
 from fakekube.apimachinery.patch.errors import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
-from fakekube.apimachinery.schema.trees import copied_with_texts
+from fakekube.apimachinery.schema.trees import copy_with_texts
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import CREATE, UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
@@ -293,8 +293,8 @@ def _copy_object(obj: Object) -> Object:
     metadata = obj.get("metadata") or {}
     managed_fields = metadata.get("managedFields")
     if managed_fields is None:
-        return dict(copied_with_texts(obj))
-    copy: Object = copied_with_texts({**obj, "metadata": {**metadata, "managedFields": None}})
+        return dict(copy_with_texts(obj))
+    copy: Object = copy_with_texts({**obj, "metadata": {**metadata, "managedFields": None}})
     copy["metadata"]["managedFields"] = managed_fields
     return copy
 

@@ -7,7 +7,7 @@ import gzip
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs.framing import CHUNK_BYTES, Chunks, Items, enclosed
+from fakekube.apimachinery.codecs.framing import CHUNK_BYTES, Chunks, Items, enclose
 from fakekube.apiserver.http.responses import gzip_body
 
 
@@ -51,8 +51,8 @@ def test_abandoned_iteration_does_not_truncate_the_next() -> None:
 
 
 def test_only_large_bodies_are_chunked() -> None:
-    small, large = (enclosed(b"[", Items([b"{}" * 10] * count, b","), b"]") for count in (10, 10_000))
+    small, large = (enclose(b"[", Items([b"{}" * 10] * count, b","), b"]") for count in (10, 10_000))
     assert small == b"[" + b",".join([b"{}" * 10] * 10) + b"]"
     assert isinstance(large, Chunks)
     assert b"".join(large) == b"[" + b",".join([b"{}" * 10] * 10_000) + b"]"
-    assert enclosed(b"[", Items([], b","), b"]") == b"[]"
+    assert enclose(b"[", Items([], b","), b"]") == b"[]"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.schema.quantity import Format, Quantity, QuantityError, canonical, parse, rounded_up_to_milli
+from fakekube.apimachinery.schema.quantity import Format, Quantity, QuantityError, canonical, parse, round_up_to_milli
 
 #: Written, printed: as the reference does.
 PRINTED = [
@@ -119,8 +119,8 @@ def test_sum_has_the_format_of_the_first_nonzero_operand() -> None:
 
 
 def test_rounded_up_to_milli() -> None:
-    assert rounded_up_to_milli("1n") == "1m"
-    assert rounded_up_to_milli("1.500") == "1.500"
+    assert round_up_to_milli("1n") == "1m"
+    assert round_up_to_milli("1.500") == "1.500"
 
 
 @pytest.mark.parametrize("text", ["1e9999999999", "-1E2000000000", "1e-2000000000", "9" * 900 + "e999999999"])

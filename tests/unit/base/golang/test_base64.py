@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.base.golang.base64 import Base64Error, canonical, encoded
+from fakekube.base.golang.base64 import Base64Error, canonical, encode
 
 #: Written, the byte at which Go gives up.
 WRONG = [
@@ -16,13 +16,13 @@ WRONG = [
 
 @given(st.binary(max_size=40))
 def test_canonical_base64_is_unchanged(data: bytes) -> None:
-    text = encoded(data)
+    text = encode(data)
     assert canonical(text) == text
 
 
 @given(st.binary(max_size=40), st.data())
 def test_line_breaks_are_ignored(data: bytes, draw: st.DataObject) -> None:
-    text = encoded(data)
+    text = encode(data)
     position = draw.draw(st.integers(0, len(text)))
     assert canonical(text[:position] + draw.draw(st.sampled_from(["\n", "\r\n"])) + text[position:]) == text
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.base.golang.regexp import PatternError, compiled
+from fakekube.base.golang.regexp import PatternError, compile_pattern
 
 
 @pytest.mark.parametrize("pattern", ["", "^a+$", r"\pL\d", "(?i)A", "(?P<n>a)", "a{1000}", r"\\C"])
 def test_valid_go_patterns_compile(pattern: str) -> None:
-    assert compiled(pattern) is compiled(pattern)
+    assert compile_pattern(pattern) is compile_pattern(pattern)
 
 
 @pytest.mark.parametrize(
@@ -27,5 +27,5 @@ def test_valid_go_patterns_compile(pattern: str) -> None:
 )
 def test_invalid_patterns_are_rejected_with_the_message_of_go(pattern: str, problem: str) -> None:
     with pytest.raises(PatternError) as raised:
-        compiled(pattern)
+        compile_pattern(pattern)
     assert str(raised.value) == f"error parsing regexp: {problem}"

@@ -27,7 +27,7 @@ from fakekube.apimachinery.patch.apply import fieldpath
 )
 def test_path_elements_and_their_printed_form(element: str, text: str, printed: str) -> None:
     assert element == text
-    assert fieldpath.printed(element) == printed
+    assert fieldpath.print_element(element) == printed
     assert fieldpath.canonical(element) == element
 
 
@@ -97,4 +97,4 @@ def test_printed_keys_can_be_parsed(keys: dict[str, Any]) -> None:
     element = fieldpath.key(*pairs)
     assert fieldpath.canonical(element) == element
     fieldpath.order(element)
-    assert fieldpath.printed(element).startswith("[")
+    assert fieldpath.print_element(element).startswith("[")
