@@ -21,8 +21,9 @@ CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrom
 VIOLATIONS = "globalThis.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """The browser of a module's tests. Playwright keeps an event loop running, which tests of other modules must not meet."""
     if CHROMIUM is None:
         pytest.skip("there is no chromium")
     with playwright.sync_playwright() as started:

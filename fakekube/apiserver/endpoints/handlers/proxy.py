@@ -104,7 +104,7 @@ def _service(scope: Scope) -> Response:
         raise status.not_found("", "services", name)
     found = list(_targets(scope, endpoints, port))
     if found:
-        pod, address, number = random.choice(found)  # noqa: S311: any will do
+        pod, address, number = random.choice(found)  # any will do
         return _to_pod(scope, scheme, pod, address, str(number))
     shown = scope.name if endpoints.get("subsets") else name
     raise status.service_unavailable(f'no endpoints available for service "{shown}"')
