@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--watchers", type=int, default=500)
     parser.add_argument("--lists", type=int, default=9)
-    parser.add_argument("--tests", type=int, default=500)
+    parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--write", action="store_true", help="keep the figures as results/COMMIT.json")
     parser.add_argument("--against", type=Path, metavar="FILE", help="kept figures to compare with")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="only print the table of kept figures")
