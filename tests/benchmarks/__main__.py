@@ -24,7 +24,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fakekube.net.certificates import credentials
 from tests.benchmarks import against_oracle, formats_bench, http2_bench, limits, pytest_bench, writes_bench
 from tests.benchmarks.against_oracle import Bench, Row, common_parser
 from tests.benchmarks.sides import ours, running, theirs
@@ -80,17 +79,12 @@ def measure_all(options: argparse.Namespace) -> Iterator[Row]:
 
 def measure_tests(count: int) -> Iterator[Row]:
     """CPU that a test with a cluster of its own takes on top of an empty one."""
-    with (
-        tempfile.TemporaryDirectory() as name,
-        pytest_bench.prepared(None) as plain,
-        pytest_bench.prepared(credentials().context),
-    ):
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pytest.ini").write_text(pytest_bench.INI)
-        environment = {"PREPARED": str(plain)}
 
         def run(kind: str) -> pytest_bench.Run:
-            return min(pytest_bench.run(folder, kind, count, PROJECT, ["-p", "no:xdist"], environment) for _ in range(2))
+            return min(pytest_bench.run(folder, kind, count, PROJECT, ["-p", "no:xdist"], {}) for _ in range(2))
 
         empty = run("empty")
         for kind in ("in process", "by socket", "by socket, TLS"):

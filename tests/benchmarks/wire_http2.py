@@ -10,18 +10,20 @@ import ssl
 import struct
 import urllib.parse
 
-__all__ = ["MultiplexedConnection"]
+__all__ = ["PREFACE", "MultiplexedConnection", "frame", "literal"]
 
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE = 0, 1, 4, 6, 7, 8
 _WIDE = (1 << 31) - 1 - 65_535
 
 
-def _frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+    """Returns a frame of HTTP/2."""
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream_id) + payload
 
 
-def _literal(name: str, value: str) -> bytes:
+def literal(name: str, value: str) -> bytes:
+    """Returns a field of a header block, without Huffman coding and not indexed."""
     return b"\0" + _text(name) + _text(value)
 
 
@@ -38,8 +40,8 @@ class MultiplexedConnection:
 
     def __init__(self, url: str, token: str, *, timeout: float = 120) -> None:
         parts = urllib.parse.urlsplit(url)
-        self._fields = _literal(":scheme", "https") + _literal(":authority", parts.netloc)
-        self._more = _literal("authorization", f"Bearer {token}") + _literal("user-agent", "benchmark/1")
+        self._fields = literal(":scheme", "https") + literal(":authority", parts.netloc)
+        self._more = literal("authorization", f"Bearer {token}") + literal("user-agent", "benchmark/1")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["h2"])
@@ -47,9 +49,9 @@ class MultiplexedConnection:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = context.wrap_socket(connected)
         self.socket.sendall(
-            _PREFACE
-            + _frame(_SETTINGS, 0, 0, struct.pack(">HI", 4, (1 << 31) - 1))
-            + _frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", _WIDE))
+            PREFACE
+            + frame(_SETTINGS, 0, 0, struct.pack(">HI", 4, (1 << 31) - 1))
+            + frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", _WIDE))
         )
         self._buffer = bytearray()
         self._next = 1
@@ -63,7 +65,7 @@ class MultiplexedConnection:
 
     def prepare(self, path: str, accept: str = "application/json") -> bytes:
         """The header block of a GET."""
-        return _literal(":method", "GET") + _literal(":path", path) + self._fields + self._more + _literal("accept", accept)
+        return literal(":method", "GET") + literal(":path", path) + self._fields + self._more + literal("accept", accept)
 
     def exchange(self, *blocks: bytes) -> int:
         """Send prepared requests at once, and wait for the ends of all answers; how many bytes their bodies had."""
@@ -81,7 +83,7 @@ class MultiplexedConnection:
     def _begin(self, *blocks: bytes) -> int:
         first, sent = self._next, b""
         for block in blocks:
-            sent += _frame(_HEADERS, 5, self._next, block)
+            sent += frame(_HEADERS, 5, self._next, block)
             self._next += 2
         self.socket.sendall(sent)
         return first
@@ -108,7 +110,7 @@ class MultiplexedConnection:
                 self._size += length if kind == _DATA else 0
                 self._refresh(length if kind == _DATA else 0)
             elif kind in (_SETTINGS, _PING) and not flags & 1:
-                self.socket.sendall(_frame(kind, 1, 0, b"" if kind == _SETTINGS else bytes(buffer[9:17])))
+                self.socket.sendall(frame(kind, 1, 0, b"" if kind == _SETTINGS else bytes(buffer[9:17])))
             elif kind == _GOAWAY:
                 raise ConnectionError("the server goes away")
             del buffer[: 9 + length]
@@ -116,5 +118,5 @@ class MultiplexedConnection:
     def _refresh(self, length: int) -> None:
         self._taken += length
         if self._taken > 1 << 29:
-            self.socket.sendall(_frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", self._taken)))
+            self.socket.sendall(frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", self._taken)))
             self._taken = 0

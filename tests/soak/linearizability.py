@@ -14,7 +14,6 @@ import itertools
 import json
 import random
 import socket
-import ssl
 import threading
 import time
 import urllib.request
@@ -26,7 +25,7 @@ import h2.config
 import h2.connection
 import h2.events
 
-from tests.soak.serving import CONFIGMAPS, JsonConnection, ServedCluster
+from tests.soak.serving import CONFIGMAPS, JsonConnection, ServedCluster, untrusting_context
 
 _NAMES = ("a", "b", "c", "d")
 
@@ -38,18 +37,11 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
-def _untrusting() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
-
-
 class Http2Connection:
     """One HTTP/2 connection by the library h2, one request at a time."""
 
     def __init__(self, server: ServedCluster) -> None:
-        context = _untrusting()
-        context.set_alpn_protocols(["h2"])
+        context = untrusting_context()
         self._authority = f"{server.host}:{server.port}"
         self._socket = context.wrap_socket(socket.create_connection((server.host, server.port), 120))
         self._state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
@@ -171,10 +163,13 @@ def record(server: ServedCluster, *, http2: bool, clients: int, seconds: float, 
 def deletions(server: ServedCluster, start: int, scheme: str) -> dict[str, list[int]]:
     """The revisions of all deletions since a revision, by name, as a watch tells them."""
     query = f"watch=1&resourceVersion={start}&timeoutSeconds=1"
+    context = untrusting_context() if scheme == "https" else None
+    if context is not None:
+        context.set_alpn_protocols(["http/1.1"])
     request = urllib.request.Request(f"{scheme}://{server.host}:{server.port}{CONFIGMAPS}?{query}")
     request.add_header("Authorization", "Bearer admin-token")
     found: dict[str, list[int]] = defaultdict(list)
-    with urllib.request.urlopen(request, context=_untrusting() if scheme == "https" else None) as response:
+    with urllib.request.urlopen(request, context=context) as response:
         for event in map(json.loads, response):
             if event["type"] == "DELETED":
                 found[event["object"]["metadata"]["name"]].append(_revision(event["object"]))

@@ -15,7 +15,8 @@ import struct
 import time
 from dataclasses import dataclass, field
 
-from tests.soak.serving import CONFIGMAPS, JsonConnection, ServedCluster
+from tests.benchmarks.wire_http2 import PREFACE, frame, literal
+from tests.soak.serving import CONFIGMAPS, JsonConnection, ServedCluster, untrusting_context
 
 _BODY = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"k":"v"}},"data":{"x":"1"}}'
 _HOST = b"Host: 127.0.0.1\r\n"
@@ -87,48 +88,37 @@ REAL_ERRORS = (
 
 # HTTP/2
 
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-
-def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
-
-
-def _block(method: bytes, path: bytes) -> bytes:
+def _block(method: str, path: str) -> bytes:
     fields = (
-        (b":method", method),
-        (b":path", path),
-        (b":scheme", b"https"),
-        (b":authority", b"127.0.0.1"),
-        (b"authorization", b"Bearer admin-token"),
+        (":method", method),
+        (":path", path),
+        (":scheme", "https"),
+        (":authority", "127.0.0.1"),
+        ("authorization", "Bearer admin-token"),
     )
-    return b"".join(b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in fields)
+    return b"".join(literal(name, value) for name, value in fields)
 
 
 def _frames(chance: random.Random) -> bytes:
     """Valid frames: settings, requests with and without a body, and what a client may send between them."""
-    sent = [_frame(4, 0, 0, struct.pack(">HI", 4, 1 << 20))]
+    sent = [frame(4, 0, 0, struct.pack(">HI", 4, 1 << 20))]
     for place in range(chance.randint(1, 5)):
         stream = 2 * place + 1
         extra = chance.choice(
-            (
-                b"",
-                _frame(6, 0, 0, b"12345678"),
-                _frame(8, 0, 0, struct.pack(">I", 1000)),
-                _frame(8, 0, stream, struct.pack(">I", 1)),
-            )
+            (b"", frame(6, 0, 0, b"12345678"), frame(8, 0, 0, struct.pack(">I", 1000)), frame(8, 0, stream, struct.pack(">I", 1)))
         )
         if chance.random() < 0.5:
-            sent += [_frame(1, 5, stream, _block(b"GET", _PATH)), extra]
+            sent += [frame(1, 5, stream, _block("GET", CONFIGMAPS)), extra]
         else:
             sent += [
-                _frame(1, 4, stream, _block(b"POST", _PATH)),
-                _frame(0, 0, stream, _BODY[:40]),
-                _frame(0, 1, stream, _BODY[40:]),
+                frame(1, 4, stream, _block("POST", CONFIGMAPS)),
+                frame(0, 0, stream, _BODY[:40]),
+                frame(0, 1, stream, _BODY[40:]),
                 extra,
             ]
         if chance.random() < 0.3:
-            sent.append(_frame(3, 0, stream, struct.pack(">I", 8)))
+            sent.append(frame(3, 0, stream, struct.pack(">I", 8)))
     return b"".join(sent)
 
 
@@ -136,10 +126,7 @@ def _exchange(server: ServedCluster, data: bytes, *, http2: bool) -> bytes:
     """Sends bytes, and returns what comes until the server closes or is silent for a moment."""
     connection: socket.socket = socket.create_connection((server.host, server.port), 10)
     if http2:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        context.set_alpn_protocols(["h2"])
-        connection = context.wrap_socket(connection)
+        connection = untrusting_context().wrap_socket(connection)
     received = bytearray()
     with connection:
         try:
@@ -169,7 +156,7 @@ def play(*, http2: bool = False, seconds: float = 60, seed: int = 0, attempts: i
         while time.monotonic() < end and outcome.attempts != attempts:
             number, outcome.attempts = outcome.attempts, outcome.attempts + 1
             chance = random.Random(f"{seed}-{number}")
-            data = _PREFACE + mutate(_frames(chance), chance) if http2 else mutate(chance.choice(REQUESTS), chance)
+            data = PREFACE + mutate(_frames(chance), chance) if http2 else mutate(chance.choice(REQUESTS), chance)
             received = _exchange(server, data, http2=http2)
             if not http2 and received and not received.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")):
                 outcome.wrong.append(f"attempt {number}: not HTTP: {received[:80]!r} for {data!r}")

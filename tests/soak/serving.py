@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def untrusting_context() -> ssl.SSLContext:
+    """Returns a context for HTTP/2 that accepts the certificate of any server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context
 
 
 class ServedCluster:
