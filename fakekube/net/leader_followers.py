@@ -86,11 +86,13 @@ class _Turn:
     """One callback that is running, or that a former leader is about to run.
 
     Attributes:
-        fileno: its descriptor.
+        fileno: its descriptor, which may be that of another connection once the callback has closed its own.
+        callback: what is called.
         is_unregistered: whether the thread that took the lead stopped watching the descriptor.
     """
 
     fileno: int
+    callback: Callback
     is_unregistered: bool = False
 
 
@@ -140,7 +142,7 @@ class LeaderFollowers:
             return
         with self._lock:
             if self._lead is lead:
-                self._unregister(lead.turn.fileno)
+                self._unregister_turn(lead.turn)
                 with suppress(RuntimeError):  # no thread now; a follower takes the lead
                     self._start_lead()
 
@@ -186,7 +188,7 @@ class LeaderFollowers:
 
     def _run_turn(self, lead: _Lead, fileno: int, callback: Callback) -> bool:
         """Runs a callback; returns False if another thread has taken the lead meanwhile."""
-        turn = lead.turn = _Turn(fileno)
+        turn = lead.turn = _Turn(fileno, callback)
         lead.turns += 1
         if self._lead is not lead:
             with self._lock:
@@ -198,22 +200,24 @@ class LeaderFollowers:
         except Exception:
             _log.exception("Unexpected error in a server's thread")
             watches = False
-        if self._lead is lead and watches:
+        # Before the lead is compared: a successor that saw the turn has replaced the lead by now; then this thread registers.
+        lead.turn = None
+        if watches and self._lead is lead:
             return True
         with self._lock:
             leads = self._lead is lead
             if not watches:
                 if leads:
-                    self._unregister_same(fileno, callback)
+                    self._unregister_turn(turn)
             elif not leads:
                 self._register(fileno, callback)
             return leads
 
-    def _unregister_same(self, fileno: int, callback: Callback) -> None:
-        """Removes a descriptor, unless it was closed and stands for another connection by now."""
-        key = self._selector.get_map().get(fileno) if self._selector is not None else None
-        if key is not None and key.data == callback:
-            self._unregister(fileno)
+    def _unregister_turn(self, turn: _Turn) -> None:
+        """Removes the descriptor of a turn, unless it was closed and stands for another connection by now."""
+        key = self._selector.get_map().get(turn.fileno) if self._selector is not None else None
+        if key is not None and key.data == turn.callback:
+            self._unregister(turn.fileno)
 
     def _end_if_unused(self, lead: _Lead) -> bool:
         """Ends the lead if nothing is watched. Returns False if it goes on."""
@@ -268,7 +272,7 @@ class LeaderFollowers:
             self._lead = successor = _Lead()
             self._has_follower = False
             if (current := lead.turn) is not None:  # it may have begun another one before it saw its successor
-                self._unregister(current.fileno)
+                self._unregister_turn(current)
                 current.is_unregistered = True
         self._run_lead(successor)
         return True

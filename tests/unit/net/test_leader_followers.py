@@ -14,6 +14,10 @@ from fakekube.net.leader_followers import LeaderFollowers
 TIMEOUT = 10.0
 
 
+def _watches_on() -> bool:
+    return True
+
+
 class Pair:
     """A connection whose server side is watched; what arrives is recorded with the thread that received it."""
 
@@ -194,9 +198,9 @@ def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor
 ) -> None:
     """The follower saw the turn of one descriptor; the leader begins that of another one before it sees its successor."""
     first, other = socket.socketpair()
-    threads.watch(first.fileno(), lambda: True)
+    threads.watch(first.fileno(), _watches_on)
     assert threads._lead is not None
-    run_turn, seen = threads._run_turn, leader_followers._Turn(other.fileno())
+    run_turn, seen = threads._run_turn, leader_followers._Turn(other.fileno(), _watches_on)
 
     class Lead(leader_followers._Lead):
         """Its turn changes between the two times that the follower looks at it."""
@@ -213,14 +217,58 @@ def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor
             self.begun = turn
 
     lead = Lead()
-    lead.turn = leader_followers._Turn(first.fileno())
+    lead.turn = leader_followers._Turn(first.fileno(), _watches_on)
     threads._lead = lead
     monkeypatch.setattr(threads, "_run_lead", lambda successor: None)
-    monkeypatch.setattr(leader_followers, "_Turn", lambda fileno: lead.begun)
+    monkeypatch.setattr(leader_followers, "_Turn", lambda fileno, callback: lead.begun)
     assert threads._take_lead(lead, seen)
-    assert not run_turn(lead, first.fileno(), lambda: True)
+    assert not run_turn(lead, first.fileno(), _watches_on)
     assert threads._selector is not None
     assert first.fileno() in threads._selector.get_map()
     threads.forget(first.fileno())
     for one in (first, other):
         one.close()
+
+
+def test_a_callback_that_ends_while_the_lead_is_taken_is_watched_again(threads: LeaderFollowers) -> None:
+    """The follower takes the lead between the end of the callback and the look of the leader at who leads."""
+    client, server = socket.socketpair()
+    served = threading.Semaphore(0)
+
+    class Verdict:
+        """The result of the callback; while the leader looks at it, the follower takes the lead, if it can."""
+
+        def __bool__(self) -> bool:
+            lead = threads._lead
+            if lead is not None and lead.turn is not None:
+                taker = threading.Thread(target=threads._take_lead, args=(lead, lead.turn), daemon=True)
+                taker.start()
+                while threads._lead is lead:
+                    pass
+            return True
+
+    def receive() -> Verdict:
+        server.recv(1)
+        served.release()
+        return Verdict()
+
+    threads.watch(server.fileno(), receive)  # type: ignore[arg-type]
+    for _ in range(3):
+        client.send(b"x")
+        assert served.acquire(timeout=TIMEOUT)
+    threads.forget(server.fileno())
+    client.close()
+    server.close()
+
+
+def test_a_taken_lead_leaves_a_new_connection_with_the_same_descriptor_watched(threads: LeaderFollowers) -> None:
+    """The callback has closed its connection, whose number a new connection has by now."""
+    first, other = socket.socketpair()
+    threads.watch(first.fileno(), _watches_on)
+    old = leader_followers._Turn(first.fileno(), lambda: False)
+    threads._unregister_turn(old)
+    assert threads._selector is not None
+    assert first.fileno() in threads._selector.get_map()
+    threads.forget(first.fileno())
+    first.close()
+    other.close()
