@@ -6,9 +6,9 @@ Specified by: pkg/registry/authorization, pkg/registry/authentication, pkg/apis/
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from fakekube.apimachinery import selectors
+from fakekube.apimachinery import features, selectors
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.rest.strategy import Object, WriteContext
@@ -16,6 +16,9 @@ from fakekube.apis.validation.selectors import label_selector_requirement
 
 GROUP = "authorization.k8s.io"
 OPERATORS_OF_FIELDS = ("In", "NotIn")
+_ONE_OF_THEM: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_UNION_OF_SPEC: Final = 37
+"""The first minor in which the spec is a union: both faults have one text and the path of the spec."""
 
 
 def _raise_invalid(errors: Sequence[FieldError]) -> None:
@@ -99,13 +102,14 @@ def _subject_spec(spec: Object) -> list[FieldError]:
 def _question(spec: Object) -> list[FieldError]:
     """Validates that the review is about a resource or a path, not about both."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and path is not None:
+    if (resource is None) is not (path is None):
+        return []
+    if features.current().minor >= _UNION_OF_SPEC:
+        return [invalid("spec", path and _shown_path(path), _ONE_OF_THEM)]
+    if path is not None:
         text = "cannot be specified in combination with resourceAttributes"
         return [invalid("spec.nonResourceAttributes", _shown_path(path), text)]
-    if resource is None and path is None:
-        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [invalid("spec.resourceAttributes", None, text)]
-    return []
+    return [invalid("spec.resourceAttributes", None, _ONE_OF_THEM)]
 
 
 def _shown_path(path: Object) -> Object:

@@ -11,13 +11,13 @@ pkg/apis/apiextensions/v1/defaults.go, pkg/apiserver/validation/formats.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apiextensions.definition.conditions import FINALIZER, approval_errors, is_true
 from fakekube.apiextensions.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
 from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.instances.validation import unrecognized_formats
-from fakekube.apiextensions.schema import schemas_in
+from fakekube.apiextensions.schema import Schema, schemas_in
 from fakekube.apimachinery.codecs.json import untyped
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.schema.trees import in_order
@@ -97,7 +97,11 @@ class DefinitionStrategy(Strategy):
         if not from_minor(34):
             return []
         known = set(_unrecognized_formats(old["spec"])) if old is not None else set()
-        return [f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known]
+        found = [f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known]
+        if from_minor(37):
+            before = _types_of_set_items(old["spec"]) if old is not None else set()
+            found += [_SET_OF_NO_SCALARS.format(go_quote(type_)) for type_ in sorted(_types_of_set_items(obj["spec"]) - before)]
+        return found
 
     def terminate(self, obj: Object) -> None:
         meta = obj["metadata"]
@@ -197,10 +201,27 @@ def _same_name(spec: Mapping[str, Any], old_spec: Mapping[str, Any], name: str) 
     return immutable_field(value, old, f"spec.names.{name}")
 
 
-def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Returns the unrecognized formats in all schemas."""
+def _schemas_of_versions(spec: Mapping[str, Any]) -> Iterator[Schema]:
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
-            known = find_compiled(schema)
-            yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)
+            yield schema
+
+
+def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Returns the unrecognized formats in all schemas."""
+    for schema in _schemas_of_versions(spec):
+        known = find_compiled(schema)
+        yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)
+
+
+_SET_OF_NO_SCALARS: Final = (
+    "x-kubernetes-list-type: set for items of type {} is not supported by server-side apply or CEL validation rules"
+)
+
+
+def _types_of_set_items(spec: Mapping[str, Any]) -> set[str]:
+    """Returns the types other than scalars that items of sets have in any schema (getNonScalarListTypeSetWarnings)."""
+    parts = (part for schema in _schemas_of_versions(spec) for part in schemas_in(schema))
+    sets = (part for part in parts if part.get("x-kubernetes-list-type") == "set" and isinstance(part.get("items"), dict))
+    return {part["items"].get("type", "") for part in sets} & {"array", "object"}

@@ -1,7 +1,8 @@
 """Printers of the kinds about the cluster: access, admission, certificates, priorities, leases, devices, flows.
 
 Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go); of APIServices
-k8s.io/kube-aggregator/pkg/registry/apiservice/etcd.
+k8s.io/kube-aggregator/pkg/registry/apiservice/etcd; of definitions
+k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/tableconvertor.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fakekube.apimachinery.printers.texts import (  # fmt: skip
     quantity,
     since,
 )
+from fakekube.base.golang.timestamps import ZERO_TIME
 from fakekube.base.objects import StoredObject
 
 
@@ -217,6 +219,19 @@ def _api_service(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), where, status, age(obj, ages)]
 
 
+def _definition(obj: StoredObject, _: Ages) -> list[Any]:
+    spec, metadata = _spec(obj), obj["metadata"]
+    served = (version for version in spec.get("versions") or () if version.get("served"))
+    labels_of_versions = sorted(version["name"] + ("(storage)" if version.get("storage") else "") for version in served)
+    established = condition(obj.get("status", {}).get("conditions"), "Established")
+    names = spec.get("names", {})
+    return [
+        name(obj), spec.get("scope", ""), ",".join(labels_of_versions), metadata.get("creationTimestamp") or ZERO_TIME,
+        spec.get("group", ""), names.get("kind", ""), ",".join(names.get("shortNames") or ()),
+        established is not None and established.get("status") == "True",
+    ]  # fmt: skip
+
+
 _WEBHOOKS: Final = _count_of("webhooks")
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -228,6 +243,7 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     (_ADMISSION, "validatingadmissionpolicies"): _policy("validations"),
     (_ADMISSION, "validatingadmissionpolicybindings"): _policy_binding,
     (_ADMISSION, "validatingwebhookconfigurations"): _WEBHOOKS,
+    ("apiextensions.k8s.io", "customresourcedefinitions"): _definition,
     ("apiregistration.k8s.io", "apiservices"): _api_service,
     ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
     ("certificates.k8s.io", "clustertrustbundles"): _trust_bundle,

@@ -26,6 +26,7 @@ from fakekube.apimachinery.data.descriptions import field_text
 from fakekube.apimachinery.printers import cluster, core, network, workloads
 from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.timestamps import ZERO_TIME
 from fakekube.base.objects import Object, StoredObject
 
 Column = Mapping[str, Any]
@@ -147,9 +148,10 @@ _CELLS: Final[Mapping[tuple[str, str], Cells]] = {
 }  # fmt: skip
 
 
-#: (group, plural) → the number of the minor from which on the cells are those of `_CELLS`, and those of older ones.
-_OLDER_CELLS: Final[Mapping[tuple[str, str], tuple[int, Cells]]] = {
-    ("", "serviceaccounts"): (35, core.service_account_with_secrets)
+#: (group, plural) → the number of the minor from which on the cells are those of `_CELLS`, and of older ones (None: `DEFAULT`).
+_OLDER_CELLS: Final[Mapping[tuple[str, str], tuple[int, Cells | None]]] = {
+    ("", "serviceaccounts"): (35, core.service_account_with_secrets),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): (37, None),
 }
 
 
@@ -159,7 +161,7 @@ def _column(name: str, type_: str = "string", format_: str = "", priority: int =
 
 def _name_and_time(obj: StoredObject, _: Ages) -> list[Any]:
     metadata = obj["metadata"]
-    return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
+    return [metadata.get("name", ""), metadata.get("creationTimestamp") or ZERO_TIME]
 
 
 #: The columns of resources without a printer.
@@ -188,6 +190,7 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
         order=cluster.flow_order if plural == "flowschemas" else None,
         fields={row["name"]: row["field"] for row in rows if "field" in row},
         repeats_columns=plural == "apiservices",
+        empty=None if plural == "customresourcedefinitions" else (),
         minor=minor,
     )
 

@@ -22,6 +22,7 @@ from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strings import json_text
+from fakekube.base.golang.timestamps import ZERO_TIME
 
 Check = Callable[[Any, str], list[FieldError]]
 
@@ -126,10 +127,7 @@ def declared_driver_name(value: str, path: str) -> list[FieldError]:
     if not value or not from_minor(37):
         return csi_driver_name(value, path)
     errors = [] if names.fits(value, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH, "characters")]
-    for text in names.dns_subdomain(value.lower()):
-        told = text.replace("a lowercase RFC", "an RFC").replace("lower case ", "").replace("'example.com'", "'Example.com'")
-        errors.append(invalid(path, value, told))
-    return errors
+    return errors + invalid_each(path, value, names.caseless_dns_subdomain(value))
 
 
 def uid(value: str, path: str) -> list[FieldError]:
@@ -262,7 +260,7 @@ class DeviceTaintRuleStrategy(Strategy):
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        _taint_of(obj).setdefault("timeAdded", _TO_BE_DATED)
+        _taint_of(obj).setdefault("timeAdded", ZERO_TIME)
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["metadata"]["generation"] = 1
@@ -286,13 +284,9 @@ class DeviceTaintRuleStrategy(Strategy):
         return [("status",)]
 
 
-#: What the default of timeAdded is until the clock of the cluster is at hand.
-_TO_BE_DATED: Final = "0001-01-01T00:00:00Z"
-
-
 def _set_date(context: WriteContext, obj: Object) -> None:
     taint = _taint_of(obj)
-    if taint.get("timeAdded") in (None, _TO_BE_DATED):
+    if taint.get("timeAdded") in (None, ZERO_TIME):
         taint["timeAdded"] = context.now()
 
 

@@ -230,9 +230,16 @@ class VolumeAttachmentStrategy(Strategy):
         return [("status",)]
 
 
+def _attacher(name: str, path: str) -> list[FieldError]:
+    if not name or not from_minor(37):
+        return csi_driver_name(name, path)
+    errors = invalid_each(path, name, names.caseless_dns_subdomain(name))
+    return errors if names.fits(name, names.LABEL_LENGTH) else [*errors, too_long(path, names.LABEL_LENGTH, "characters")]
+
+
 def _attachment(obj: Object) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
-    errors = csi_driver_name(spec.get("attacher", ""), "spec.attacher", unit="characters" if from_minor(37) else "bytes")
+    errors = _attacher(spec.get("attacher", ""), "spec.attacher")
     errors += _validate_attachment_source(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))

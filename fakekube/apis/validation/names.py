@@ -39,6 +39,7 @@ __all__ = [
     "SUBDOMAIN_LENGTH",
     "NameCheck",
     "c_identifier",
+    "caseless_dns_subdomain",
     "change_directory",
     "config_map_key",
     "decimal_integer",
@@ -111,6 +112,12 @@ def service_name(name: str, prefix: bool = False) -> list[str]:
     """Validates the name of a Service: a DNS label, which has to begin with a letter where the gate is off."""
     relaxed = features.current().enabled("RelaxedServiceNameValidation")
     return list(dns_label(name, prefix) if relaxed else dns_1035_label(name, prefix))
+
+
+def caseless_dns_subdomain(name: str) -> list[str]:
+    """Validates a subdomain in any letter case with the messages of declarative validation (k8s-long-name-caseless)."""
+    told = (text.replace("a lowercase RFC", "an RFC").replace("lower case ", "") for text in long_name(name.lower()))
+    return [text.replace("'example.com'", "'Example.com'") for text in told]
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:

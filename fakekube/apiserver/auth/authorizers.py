@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MODES: Final = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 
 _CONFIG: Final = "authorization-config"
+_PRIVILEGED: Final = "kubernetes.io/system-privileged-group"
 _LONGEST_TIMEOUT: Final = 30.0
 _MAXIMUM_CONDITIONS: Final = 64
 
@@ -38,8 +39,10 @@ def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Cl
     if options.authorization_config:
         authorizers = _configure_authorizers(options.authorization_config, factories, clock)
     else:
-        authorizers = [_of_mode(mode, options, factories, clock) for mode in _check_modes(options.authorization_mode)]
-    return UnionAuthorizer(PrivilegedGroup(), *authorizers)
+        modes = _check_modes(options.authorization_mode)
+        names_of_modes = {mode: "default" if mode == "Webhook" else mode.lower() for mode in modes}
+        authorizers = {name: _of_mode(mode, name, options, factories, clock) for mode, name in names_of_modes.items()}
+    return UnionAuthorizer({_PRIVILEGED: PrivilegedGroup(), **authorizers})
 
 
 # ---------------------------------------------------------------- modes
@@ -57,7 +60,7 @@ def _check_modes(modes: Sequence[str]) -> Sequence[str]:
     return modes
 
 
-def _of_mode(mode: str, options: AuthorizationOptions, factories: Factories, clock: Clock) -> RuleResolver:
+def _of_mode(mode: str, name: str, options: AuthorizationOptions, factories: Factories, clock: Clock) -> RuleResolver:
     if mode != "Webhook":
         return _of_type(mode, factories)
     from fakekube.apiserver.auth.webhook import WebhookConfiguration
@@ -66,7 +69,7 @@ def _of_mode(mode: str, options: AuthorizationOptions, factories: Factories, clo
         raise OptionError("authorization-mode Webhook's authorization config file not passed")
     return _webhook(
         WebhookConfiguration(
-            "default",
+            name,
             options.authorization_webhook_config_file,
             options.authorization_webhook_version,
             authorized_ttl=options.authorization_webhook_cache_authorized_ttl,
@@ -94,7 +97,7 @@ def _webhook(configuration: WebhookConfiguration, clock: Clock) -> RuleResolver:
 # ---------------------------------------------------------------- AuthorizationConfiguration
 
 
-def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> list[RuleResolver]:
+def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> dict[str, RuleResolver]:
     from fakekube.apiserver.auth.authentication_configuration import load_configuration, refuse
 
     section = load_configuration(path, _CONFIG, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"))
@@ -117,7 +120,8 @@ def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> lis
             found.append(kind)
         entry.done()
     refuse(_CONFIG, errors)
-    return [_of_type(one, factories) if isinstance(one, str) else _webhook(one, clock) for one in found]
+    made = [_of_type(one, factories) if isinstance(one, str) else _webhook(one, clock) for one in found]
+    return dict(zip(authorizer_names, made, strict=True))
 
 
 def _entry_errors(

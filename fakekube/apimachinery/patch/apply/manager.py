@@ -94,6 +94,7 @@ class FieldManager:
         other_version: OtherVersion | None = None,
         custom: bool = False,
         scale_of_custom: bool = False,
+        keeps_entries: bool = True,
     ) -> None:
         """
         Args:
@@ -103,6 +104,7 @@ class FieldManager:
             other_version: converts objects; by default there are no other versions.
             custom: whether this is a custom resource, whose objects have kind and apiVersion and sorted members.
             scale_of_custom: whether this is the scale of a custom resource, which the real server cannot apply.
+            keeps_entries: whether a change that cannot be attributed keeps the stored managedFields, or drops them.
         """
         self._type = type
         self._kind = kind
@@ -112,6 +114,7 @@ class FieldManager:
         self._other_version = other_version
         self._custom = custom
         self._scale_of_custom = scale_of_custom
+        self._keeps_entries = keeps_entries
         self._atom = custom_atom_of(type) if custom else atom_of(type)
         self._atoms: dict[int, Atom] = {id(type): self._atom}
         self._empty = {} if custom else zero(type)
@@ -138,6 +141,8 @@ class FieldManager:
         try:
             managed = self._update(live, new, managed, manager, now)
         except TypingError:
+            if before and self._keeps_entries:
+                self._set_metadata(metadata, before)
             return
         self._set_entries(metadata, managed, before)
 
@@ -375,7 +380,10 @@ class FieldManager:
         written = entries.encode(managed, sorted_keys=self._custom)
         if not written:
             return
-        metadata["managedFields"] = before if entries.are_same(written, before) else written
+        self._set_metadata(metadata, before if entries.are_same(written, before) else written)
+
+    def _set_metadata(self, metadata: Object, managed_fields: list[Any]) -> None:
+        metadata["managedFields"] = managed_fields
         if self._custom:
             members = sorted(metadata.items())
             metadata.clear()

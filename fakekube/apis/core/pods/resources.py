@@ -16,7 +16,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, pod_resource_name, quantity, requirements
+from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_pod_level, pod_resource_name, quantity, requirements
 
 Sums = dict[str, Quantity]
 
@@ -187,7 +187,14 @@ def _larger_amounts(left: Amounts, right: Amounts) -> Amounts:
 
 def qos_class(spec: Mapping[str, Any]) -> str:
     """Returns BestEffort, Burstable or Guaranteed (ComputePodQOS)."""
-    of_pod = spec.get("resources") if features.current().enabled("PodLevelResources") else None
+    emulation = features.current()
+    of_pod = spec.get("resources") if emulation.enabled("PodLevelResources") else None
+    if (
+        of_pod is not None
+        and emulation.enabled("PodLevelResourcesFixKubeletQOSClass")
+        and not any(is_pod_level(name) for side in ("requests", "limits") for name in of_pod.get(side) or ())
+    ):
+        of_pod = None
     parts: Sequence[Mapping[str, Any]]
     if of_pod is not None:
         parts = [of_pod]

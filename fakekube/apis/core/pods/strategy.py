@@ -6,7 +6,7 @@ Specified by: pkg/registry/core/pod/strategy.go; pkg/registry/core/pod/storage/s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, forbidden, not_supported, required
@@ -52,6 +52,9 @@ from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX, MIRROR_POD_ANNOTATION_KEY
 
+_CLASSIFIES_COMPLETE_PODS: Final = 37
+"""The first minor whose QoS class is that of the pod with all its defaults and without disabled fields."""
+
 
 class PodStrategy(Strategy):
     """The strategy of pods."""
@@ -82,9 +85,11 @@ class PodStrategy(Strategy):
         return {**obj, "spec": spec}
 
     def reset_status(self, obj: Object) -> None:
-        """Resets the status on create; a qosClass that the client sends is kept."""
-        quality = (obj.get("status") or {}).get("qosClass") or qos_class(obj["spec"])
-        obj["status"] = {"phase": "Pending", "qosClass": quality}
+        """Resets the status on create; before 1.37 a qosClass that the client sends is kept."""
+        sent = (obj.get("status") or {}).get("qosClass")
+        obj["status"] = {"phase": "Pending"}
+        if self.emulation.minor < _CLASSIFIES_COMPLETE_PODS:
+            obj["status"]["qosClass"] = sent or qos_class(obj["spec"])
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
@@ -94,6 +99,8 @@ class PodStrategy(Strategy):
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
         default_pod_level_resources(context.emulation, spec)
+        if context.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
+            status["qosClass"] = qos_class(spec)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         _keep_pod_level_resources(context, obj, old)
@@ -244,6 +251,11 @@ def _keep_pod_level_resources(context: WriteContext, obj: Object, old: Object) -
         obj["spec"]["resources"] = old["spec"]["resources"]
 
 
+_KEEPS_CLAIM_STATUSES: Final = 37
+"""The first minor whose pods keep the statuses of claims that a writer of the status does not send."""
+_CLAIM_STATUSES: Final = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
+
+
 class PodStatusStrategy(Strategy):
     """The strategy of pods/status."""
 
@@ -255,6 +267,10 @@ class PodStatusStrategy(Strategy):
         status, before = obj.setdefault("status", {}), old.get("status") or {}
         if not status.get("qosClass"):
             restore(status, before, "qosClass")
+        if context.emulation.minor >= _KEEPS_CLAIM_STATUSES:
+            for field in _CLAIM_STATUSES:
+                if field not in status:
+                    restore(status, before, field)
         _keep_observed_generations(status, before)
         drop_disabled_pod_status(context.emulation, status, before)
 

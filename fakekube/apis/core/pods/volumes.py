@@ -207,11 +207,11 @@ def storage_os(source: Part, path: str) -> list[FieldError]:
     return errors + secret_reference_name(source, path)
 
 
-def csi_driver_name(name: str, path: str, *, unit: str = "bytes") -> list[FieldError]:
+def csi_driver_name(name: str, path: str) -> list[FieldError]:
     """Validates the name of a CSI driver: a domain of at most 63 bytes, in any letter case (ValidateCSIDriverName)."""
     if not name:
         return [required(path)]
-    errors = [] if names.fits(name, 63) else [too_long(path, 63, unit)]
+    errors = [] if names.fits(name, 63) else [too_long(path, 63)]
     return errors + invalid_each(path, name, names.dns_subdomain(name.lower()))
 
 

@@ -20,11 +20,10 @@ from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.apiserver.registry.options import boolean, convert_option, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
-from fakekube.base.golang.timestamps import TimeError, parse_time
+from fakekube.base.golang.timestamps import ZERO_TIME, TimeError, parse_time
 from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
 from fakekube.net.streams import WholeStream
 
-_ZERO_TIME = "0001-01-01T00:00:00Z"
 _FLAGS = ("follow", "previous", "timestamps")
 _NUMBERS = ("tailLines", "limitBytes")
 
@@ -91,13 +90,13 @@ def _refusal(error: KubeletError, name: str) -> StatusError:
 def _time(text: str) -> str:
     """Returns a time as it is written to the kubelet. Raises StatusError 400."""
     try:
-        return (parse_time(text) if text else None) or _ZERO_TIME
+        return (parse_time(text) if text else None) or ZERO_TIME
     except TimeError as error:
         raise status.bad_request(str(error)) from None
 
 
 def _datetime(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC) if text != _ZERO_TIME else datetime.min.replace(tzinfo=UTC)
+    return datetime.fromisoformat(text).astimezone(UTC) if text != ZERO_TIME else datetime.min.replace(tzinfo=UTC)
 
 
 def _errors(query: Query, numbers: dict[str, Any], *, has_time: bool) -> list[FieldError]:

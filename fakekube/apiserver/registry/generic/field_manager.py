@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Final
 
 from fakekube.apimachinery.patch.apply import FieldManager, excluding
 from fakekube.apimachinery.patch.apply.changes import ScaleMapping
@@ -123,6 +124,10 @@ def _manager(registry: Registry, resource: Resource, subresource: Subresource | 
     return manager
 
 
+_KEEPS_ENTRIES: Final = 37
+"""The first minor in which a change that cannot be attributed keeps the stored managedFields."""
+
+
 def _new_manager(resource: Resource, subresource: Subresource | None, served: Sequence[Resource]) -> FieldManager:
     if subresource is not None and subresource.strategy is None:
         gvk = subresource.gvk
@@ -139,6 +144,7 @@ def _new_manager(resource: Resource, subresource: Subresource | None, served: Se
         subresource=subresource.name if subresource else "",
         custom=resource.custom,
         filters={r.api_version: excluding(reset) for r in filtered if (reset := _reset_fields(strategy, r.version))},
+        keeps_entries=resource.emulation.minor >= _KEEPS_ENTRIES,
         other_version=partial(_other_version, {r.api_version: r for r in served}),
     )
 

@@ -205,7 +205,7 @@ def test_rules_for_a_user(objects, rbac) -> None:
 
 
 def test_system_masters_group_is_privileged(rbac) -> None:
-    union = UnionAuthorizer(PrivilegedGroup(), rbac)
+    union = UnionAuthorizer({"group": PrivilegedGroup(), "rbac": rbac})
     assert union.authorize(replace(LIST, user=ADMIN)).allowed
     assert not union.authorize(LIST).allowed
 
