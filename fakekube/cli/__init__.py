@@ -91,6 +91,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             cluster.wrap_served = with_access_log
         if options.missing_images:
             cluster.images.missing.extend(options.missing_images)
+        _lead_services(cluster, options)
         try:
             cluster.start()
         except OptionError as problem:
@@ -173,6 +174,17 @@ def _open_pool(cluster: Cluster, options: Options) -> None:
     if not cluster.has_control:
         raise UsageError("--clusters needs the control API (--control)")
     ClusterPool(cluster, MAX_CLUSTERS if options.max_clusters is None else options.max_clusters, options.cluster_idle)
+
+
+def _lead_services(cluster: Cluster, options: Options) -> None:
+    """Forwards Services, and writes the certificates of the servers behind them. Raises UsageError."""
+    for service, host, port in options.forwards:
+        cluster.services.forward(service, port, host=host)
+    for service, folder in options.certificates:
+        try:
+            cluster.services.certificate(service).write(folder)
+        except OSError as error:
+            raise UsageError(f"{error.filename or folder}: {error.strerror}") from None
 
 
 def _load_pods(cluster: Cluster, options: Options) -> None:

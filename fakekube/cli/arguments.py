@@ -116,6 +116,10 @@ class Options:
     max_clusters: int | None = None
     cluster_idle: float | None = None
     """Seconds."""
+    forwards: list[tuple[str, str, int]] = field(default_factory=list)
+    """Services (`namespace/name`) that are forwarded, with host and port."""
+    certificates: list[tuple[str, Path]] = field(default_factory=list)
+    """Services (`namespace/name`) that get a serving certificate, and the folders for it."""
     missing_images: list[str] = field(default_factory=list)
     """Patterns of names of images that do not exist."""
 
@@ -288,6 +292,24 @@ def _parser() -> argparse.ArgumentParser:
             default=[],
             metavar="PATTERN",
             help="images with this name cannot be pulled; * and ? match any characters; may be repeated",
+        )
+        command.add_argument(
+            "--forward",
+            type=_forward,
+            dest="forwards",
+            action="append",
+            default=[],
+            metavar="NAMESPACE/SERVICE=[HOST:]PORT",
+            help="call webhooks and aggregated APIs of this Service at a port of this machine; may be repeated",
+        )
+        command.add_argument(
+            "--certificate",
+            type=_certificate,
+            dest="certificates",
+            action="append",
+            default=[],
+            metavar="NAMESPACE/SERVICE=DIR",
+            help="write tls.crt and tls.key, a certificate of the cluster's CA for this Service; may be repeated",
         )
         command.add_argument("--nodes", type=_count, metavar="N", help="the number of initial nodes (1 if kubelets run, else 0)")
         command.add_argument(
@@ -511,6 +533,27 @@ def _user(text: str) -> tuple[str, tuple[str, ...]]:
     if not name:
         raise argparse.ArgumentTypeError(f"{text!r} has no user name")
     return name, tuple(group for group in groups.split(",") if group)
+
+
+def _service_and_value(text: str, what: str) -> tuple[str, str]:
+    """Splits NAMESPACE/SERVICE=VALUE."""
+    service, _, value = text.partition("=")
+    if not re.fullmatch(r"[^/]+/[^/]+", service) or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/SERVICE={what}")
+    return service, value
+
+
+def _forward(text: str) -> tuple[str, str, int]:
+    service, address = _service_and_value(text, "[HOST:]PORT")
+    host, _, number = address.rpartition(":")
+    if not number.isdigit() or not 0 < int(number) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/SERVICE=[HOST:]PORT")
+    return service, host.strip("[]") or "127.0.0.1", int(number)
+
+
+def _certificate(text: str) -> tuple[str, Path]:
+    service, folder = _service_and_value(text, "DIR")
+    return service, Path(folder)
 
 
 def _port(text: str) -> int:

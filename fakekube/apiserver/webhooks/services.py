@@ -9,11 +9,14 @@ Specified by: k8s.io/apiserver/pkg/util/proxy/proxy.go (ResolveCluster); pkg/pro
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from fakekube.apis.rest.cluster_access import CallError, ClusterAccess
 from fakekube.base.golang.strconv import go_quote
+
+_log = logging.getLogger(__name__)
 
 _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
 
@@ -38,13 +41,29 @@ class ServiceResolver:
 
         self.route: Callable[[str, str, int], Address | None] | None = None
         """Returns the address that leads to an endpoint of a port of a Service; None if there is none."""
+        self._unreachable: set[tuple[str, str]] = set()
+        """The Services for which a warning was logged."""
 
     def authorities(self, namespace: str, name: str) -> bytes:
         """Returns the default CA bundle in PEM for a Service: the CA of the cluster if the Service is forwarded, else empty."""
         return self._authority().encode() if (namespace, name) in self.forwards else b""
 
     def resolve(self, namespace: str, name: str, port: int) -> Address:
-        """Returns the address of a port of a Service. Raises CallError if there is none."""
+        """Returns the address of a port of a Service. Raises CallError if there is none; the first time, it is logged."""
+        try:
+            return self._resolve(namespace, name, port)
+        except CallError as error:
+            if (namespace, name) not in self._unreachable:
+                self._unreachable.add((namespace, name))
+                service = f"{namespace}/{name}"
+                _log.warning(
+                    "the Service %s does not lead anywhere: %s; to call a program of this machine in its place, use "
+                    "--forward %s=PORT, cluster.services.forward(%r, PORT), or POST /fakekube/v1/services/forward",
+                    *(service, error, service, service),
+                )
+            raise
+
+    def _resolve(self, namespace: str, name: str, port: int) -> Address:
         forwarded = self.forwards.get((namespace, name))
         if forwarded is not None:
             return forwarded

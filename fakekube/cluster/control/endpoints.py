@@ -14,6 +14,7 @@
     POST objects               {"yaml": …, "dryRun": true}: applies an object
     GET  info, rows/…, live, changes/REV, objects/…: `cluster.control.rows`
     POST, GET, DELETE recording; POST, GET, DELETE replay
+    GET, POST, DELETE services/forward; POST services/certificate: `cluster.control.services`
 
 Errors have the body {"error": text}; errors of authentication and authorization are a Status, as those of the Kubernetes API.
 
@@ -36,7 +37,7 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.cluster.control import clusters, pods, powers, recordings, rows
+from fakekube.cluster.control import clusters, pods, powers, recordings, rows, services
 from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
 from fakekube.cluster.control.openapi import openapi
 from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
@@ -220,6 +221,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {"command": any_value, "stdin": string, "container": text, "timeout": seconds},
         ("command",),
     ),
+    Endpoint("GET", "services/forward", services.list_forwards),
+    Endpoint(
+        "POST",
+        "services/forward",
+        services.forward_service,
+        {"service": text, "port": services.port, "host": text},
+        ("service", "port"),
+    ),
+    Endpoint("DELETE", "services/forward", services.end_forward, parameters=("service",)),
+    Endpoint("POST", "services/certificate", services.issue_certificate, {"service": text}, ("service",)),
     Endpoint("GET", "clusters", clusters.list_clusters),
     Endpoint("POST", "clusters", clusters.create_cluster, dict.fromkeys(clusters.MEMBERS, any_value)),
     Endpoint("DELETE", "clusters", clusters.clear_clusters),
@@ -304,7 +315,7 @@ class Endpoints:
             raise BadMembers(str(problem)) from None
         if endpoint.raw:
             return {**request.args, "body": body}
-        return read(body, endpoint.members, endpoint.required)
+        return {**request.args, **read(body, endpoint.members, endpoint.required)}
 
     @staticmethod
     def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:

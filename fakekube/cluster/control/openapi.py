@@ -87,6 +87,9 @@ _MEMBERS: Final[Mapping[str, Schema]] = {
     "serves": {"type": "object", "additionalProperties": STRING},
     "files": {"type": "object", "additionalProperties": STRING},
     "missing": BOOLEAN,
+    "service": STRING,
+    "host": STRING,
+    "port": INTEGER,
 }
 #: Path → the types of members that differ.
 _MEMBERS_OF: Final[Mapping[str, Mapping[str, Schema]]] = {
@@ -119,6 +122,10 @@ _RESPONSES: Final[Mapping[tuple[str, str], tuple[Schema, int]]] = {
     ("POST", "replay"): (OBJECT, 201),
     ("POST", "pods/rules"): (OBJECT, 201),
     ("POST", "images"): (OBJECT, 201),
+    ("GET", "services/forward"): (_object({"items": _array(_ref("Forward"))}, ["items"]), 200),
+    ("POST", "services/forward"): (_ref("Forward"), 201),
+    ("DELETE", "services/forward"): (_object({"items": _array(_ref("Forward"))}, ["items"]), 200),
+    ("POST", "services/certificate"): (_ref("ServingCertificate"), 201),
 }
 
 _SELECTOR: Final[Mapping[str, Schema]] = {
@@ -254,6 +261,10 @@ def _schemas() -> dict[str, Schema]:
             ["name", "url", "kubeconfig", "token", "control"],
         ),
         "Cluster": _object(_CLUSTER, ["name", "url", "version", "profile", "created", "idle", "objects", "revision"]),
+        "Forward": _object({"service": STRING, "host": STRING, "port": INTEGER}, ["service", "host", "port"]),
+        "ServingCertificate": _object(
+            dict.fromkeys(("certificate", "key", "caBundle"), STRING), ["certificate", "key", "caBundle"]
+        ),
         "Error": _object({"error": STRING}),
     }
 

@@ -182,7 +182,7 @@ def _problem(document: Mapping[str, Any]) -> str:
         return "apiVersion is no string"
     if not isinstance(metadata, dict):
         return "metadata is no object"
-    wrong = [name for name in ("name", "namespace") if not isinstance(metadata.get(name) or "", str)]
+    wrong = [name for name in ("name", "namespace") if not isinstance(metadata.get(name), str | None)]
     if wrong:
         return f"metadata.{wrong[0]} is no string"
     owners = metadata.get("ownerReferences") or []

@@ -79,6 +79,11 @@ class ForwardedServices:
             raise ValueError(f"{port} is not a TCP port")
         self._forwards[namespace, name] = (host, port)
 
+    @property
+    def forwarded(self) -> dict[str, tuple[str, int]]:
+        """The Services that are forwarded, as `namespace/name`, with host and port."""
+        return {f"{namespace}/{name}": address for (namespace, name), address in self._forwards.items()}
+
     def certificate(self, service: str) -> ServingCertificate:
         """Issues a certificate of the cluster's CA for a Service, valid for `name.namespace.svc`, localhost and
         127.0.0.1.
