@@ -79,6 +79,8 @@ class ServerFlags(TypedDict, total=False):
     # services
     service_cluster_ip_range: str
     service_node_port_range: str
+    # storage
+    event_ttl: float
     # served APIs
     runtime_config: str | Sequence[str]
     emulated_version: str

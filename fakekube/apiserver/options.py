@@ -79,6 +79,14 @@ class ServiceOptions:
 
 
 @dataclass(slots=True, frozen=True)
+class StorageOptions:
+    """Flags about what is stored."""
+
+    event_ttl: float = 3600.0
+    """How long events are kept after their last write, by the clock of the cluster."""
+
+
+@dataclass(slots=True, frozen=True)
 class APIEnablementOptions:
     """Flags about the APIs that are served, and the minor whose gates and APIs a newer server has."""
 
@@ -135,6 +143,7 @@ class ServerOptions:
     aggregation: AggregatorOptions = field(default_factory=AggregatorOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
     services: ServiceOptions = field(default_factory=ServiceOptions)
+    storage: StorageOptions = field(default_factory=StorageOptions)
     apis: APIEnablementOptions = field(default_factory=APIEnablementOptions)
 
     @property
@@ -166,6 +175,7 @@ _PARTS: Mapping[str, type[Any]] = {
     "aggregation": AggregatorOptions,
     "audit": AuditOptions,
     "services": ServiceOptions,
+    "storage": StorageOptions,
     "apis": APIEnablementOptions,
 }
 

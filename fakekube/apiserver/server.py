@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.features import Emulation
-from fakekube.apimachinery.schema import printing
-from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
@@ -36,7 +34,9 @@ from fakekube.apiserver.controlplane.controllers import (
     CustomResourceDefinitionController,
     DanglingConditionController,
 )
-from fakekube.apiserver.controlplane.default_services import with_service_ranges
+from fakekube.apiserver.controlplane.default_objects import DefaultObjectsController
+from fakekube.apiserver.controlplane.default_services import as_created_now, with_service_ranges
+from fakekube.apiserver.controlplane.event_expiry import EventExpiry
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import ServerOptions
 from fakekube.apiserver.registry import builtin
@@ -46,7 +46,7 @@ from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.apiserver.registry.store_access import StoreAccess
 from fakekube.apiserver.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 from fakekube.apiserver.webhooks.services import ServiceResolver
-from fakekube.base.chance import Chance, random_uuid
+from fakekube.base.chance import Chance
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Retention, Store
@@ -61,8 +61,6 @@ _IMAGE_POLICY = "ImagePolicyWebhook"
 DEFAULT_OPTIONS = ServerOptions()
 NO_AUDIT = AuditOptions()
 
-
-OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 
 #: A fresh server starts at a later revision; watches from earlier ones are expired.
 FIRST_REVISION = 200
@@ -81,6 +79,8 @@ class Machinery:
     """Closes the connections to webhooks and extension API servers, and the auditor."""
     observe_calls: Callable[[Observe], None]
     """Sets the observer of the calls of webhooks."""
+    add_default_object: Callable[[Object], None]
+    """Adds an object that the API server restores when a client deletes or changes it."""
     origin: Store[Document] | None = None
     """The base state that the cluster is a fork of."""
 
@@ -144,8 +144,11 @@ def build(
         aggregator = Aggregator(store, services, clock, resolver, options.aggregation)
     except ValueError as error:
         raise OptionError(str(error)) from None
+    default_objects = DefaultObjectsController(store, registry, services, clock)
     control_loops = (
         definitions,
+        default_objects,
+        EventExpiry(store, clock, options.storage.event_ttl),
         AutoRegisterController(store, services, clock),
         DanglingConditionController(store, services, clock),
         _publish_authorities(store, services, clock, options.authentication, authority),
@@ -165,7 +168,7 @@ def build(
 
     application = Application(backend, access, aggregator, auditor)
     application.chance = chance
-    return Machinery(backend, access, application, resolver, aggregator, close, webhooks.observe, origin)
+    return Machinery(backend, access, application, resolver, aggregator, close, webhooks.observe, default_objects.add, origin)
 
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
@@ -339,21 +342,9 @@ def _commit_bootstrap(
             continue
         bucket = store.bucket(resource.bucket)
         for obj in objects:
-            made = _of_now(with_service_ranges(path, obj, ranges), now)
+            made = as_created_now(with_service_ranges(path, obj, ranges), now)
             meta = made["metadata"]
             bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamp_revision, made))
-
-
-def _of_now(obj: Mapping[str, Any], now: str) -> Object:
-    """Returns a recorded object in storage form with the current time as its creation time."""
-    meta = {**obj["metadata"], "uid": random_uuid(), "creationTimestamp": now, "resourceVersion": "0"}
-    if "managedFields" in meta:
-        meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
-    status = dict(obj.get("status") or {})
-    if "conditions" in status:
-        status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
-    meta = printing.normalise(type_of(OBJECT_META), meta)  # sorts the fields
-    return {**obj, "metadata": meta, **({"status": status} if status else {})}
 
 
 def _path(group: str, version: str, plural: str) -> str:

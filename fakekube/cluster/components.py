@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apiserver.http.documents import user_agent
 from fakekube.apiserver.server import build
@@ -109,9 +109,15 @@ class Components:
             listens_on=listens_on,
             chance=chance,
         )
+        self.machinery.backend.services.components = partial(_components, self.controller_names)
         if runs_kubelets:
             self.machinery.backend.kubelet_of = partial(Components._kubelet_of, me)
             self.machinery.resolver.route = partial(Components._route, me)
+        if self._has_api_server_endpoints:
+            from fakekube.nodes.addresses import API_SERVER_ENDPOINTS
+
+            for one in API_SERVER_ENDPOINTS:
+                self.machinery.add_default_object(one)
         if self._runs("metrics-server"):
             self._serve_metrics(self.machinery)
         self.manager = self._manager_for(self.machinery, Idle(self.machinery.backend.store.revision) if store is None else idle)
@@ -251,6 +257,11 @@ class Components:
     def _runs(self, name: str) -> bool:
         return name in self.controller_names
 
+    @property
+    def _has_api_server_endpoints(self) -> bool:
+        """Whether pods reach the API server, which then has Endpoints."""
+        return self._profile == "cluster" and self._runs("kubelet")
+
     def _manager_for(self, machinery: Machinery, idle: Idle | None) -> Manager:
         """Returns the controller manager.
 
@@ -285,7 +296,7 @@ class Components:
             fleet = Nodes(_client_for(machinery, user_agent("kubelet", self._settings.version)))
             for number in range(1, self.initial_nodes + 1):
                 fleet.add(f"node-{number}")
-        if self._profile == "cluster" and self._runs("kubelet"):
+        if self._has_api_server_endpoints:
             from fakekube.nodes.addresses import API_SERVER_ENDPOINTS
 
             for one in API_SERVER_ENDPOINTS:
@@ -318,6 +329,15 @@ class Components:
 def _client_for(machinery: Machinery, agent: str, user: User | None = None) -> Client:
     backend = machinery.backend
     return Client(machinery.application, backend.registry, backend.clock, user_agent=agent, user=user)
+
+
+#: Component status → a controller that runs only if the component does.
+_COMPONENTS: Final = {"scheduler": "kube-scheduler", "controller-manager": "replicaset-controller"}
+
+
+def _components(controllers: Sequence[str]) -> list[str]:
+    """Returns the names of the component statuses that are healthy where these controllers run."""
+    return [component for component, controller in _COMPONENTS.items() if controller in controllers]
 
 
 def _authority() -> Authority:

@@ -22,7 +22,7 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.metrics_api import GROUP_VERSION, KINDS, VERBS
-from fakekube.nodes.runtime.resources import Used, container_usage, has_usage, running_containers
+from fakekube.nodes.runtime.resources import Used, container_usage, running_containers
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.runtime import Runtime
@@ -43,10 +43,6 @@ _ROOTS: Final[dict[str, Any]] = {
     f"/apis/{GROUP_VERSION}": _RESOURCES,
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
 }
-
-#: Part of the User-Agent of the cluster's own autoscaler. For a namespace in which no test has defined the usage of pods it gets
-#: no metrics, as in a cluster without metrics-server, so that it does not act on default values.
-_AUTOSCALER: Final = "/horizontal-pod-autoscaler"
 
 Respond = Callable[..., Any]
 
@@ -102,10 +98,6 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
         values = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
         return fields.matches(lambda field: values.get(field, ""))
 
-    if _AUTOSCALER in environ.get("HTTP_USER_AGENT", ""):
-        pods = runtime().cluster.list("", "pods", namespace or "")
-        if not any(has_usage(runtime(), pod) for pod in pods):
-            return _status(404, "NotFound", "the server could not find the requested resource (get pods.metrics.k8s.io)")
     items = _Measurement(runtime()).metrics(plural, namespace or "", name, labels)
     items = [item for item in items if matches_fields(item["metadata"])]
     tables = "as=Table" in environ.get("HTTP_ACCEPT", "")

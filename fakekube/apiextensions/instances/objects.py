@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from fakekube.apiextensions.schema import has_default, holds
 from fakekube.apimachinery.errors import FieldError, field
+from fakekube.apimachinery.patch.apply.schema import OBJECT_META
 from fakekube.apimachinery.schema import decode, printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Shape, Type
@@ -30,7 +31,6 @@ Object = dict[str, Any]
 
 #: Shapes by themselves: before Python 3.12 an attribute of an Enum class is slow.
 _STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY
-_OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 _TYPE_META = ("apiVersion", "kind", "metadata")
 
 
@@ -40,7 +40,7 @@ class MetadataError(ValueError):
 
 def metadata_of(value: Any) -> tuple[Object, list[str]]:
     """Decodes the metadata of an object. Returns it, and its unknown fields. Raises MetadataError."""
-    type_ = type_of(_OBJECT_META)
+    type_ = type_of(OBJECT_META)
     if value is not None and not isinstance(value, dict):
         raise MetadataError(f"json: cannot unmarshal {json_kind(value)} into Go value of type v1.ObjectMeta")
     strict = decode.Strict()

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
+from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, WriteContext, restore
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import label_name, positive
@@ -306,6 +307,12 @@ def node_label_selector_warnings(selector: Mapping[str, Any] | None, path: str) 
 PATH = "/api/v1/componentstatuses"
 
 
-def statuses(facts: data.Facts) -> Sequence[Object]:
-    """Returns all component statuses of a minor."""
-    return [dict(row) for row in facts.bootstrap[PATH]]
+_HEALTHY: Final = ({"type": "Healthy", "status": "True", "message": "ok"},)
+
+
+def statuses(facts: data.Facts, services: ClusterAccess) -> Sequence[Object]:
+    """Returns all component statuses of a minor: those of components that do not run here are Unhealthy."""
+    running = services.components()
+    return [
+        {**row, **({"conditions": list(_HEALTHY)} if row["metadata"]["name"] in running else {})} for row in facts.bootstrap[PATH]
+    ]

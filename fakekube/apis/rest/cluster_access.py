@@ -17,7 +17,7 @@ pkg/controlplane/services.go (ServiceIPRange) and k8s.io/apimachinery/pkg/util/n
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,6 +71,8 @@ class ClusterAccess(Protocol):
 
     others_work: Callable[[], bool]
     """Reports whether controllers run in another thread, so that callers can wait for their writes."""
+    components: Callable[[], Container[str]]
+    """Returns the names of the components of the control plane that run beside the API server."""
 
     @property
     def emulation(self) -> Emulation:

@@ -26,6 +26,7 @@ from fakekube.apimachinery.schema.unstructured import holds_any_form
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
+    from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.apis.rest.strategy import Action, Strategy, Subresource
 
 
@@ -83,7 +84,7 @@ class Resource:
     """The storage prefix in the real server, which some error messages contain."""
     action: Action | None = None
     """The action of a POST to a resource that is not stored (reviews, bindings)."""
-    computed: Callable[[], Sequence[dict[str, Any]]] | None = None
+    computed: Callable[[ClusterAccess], Sequence[dict[str, Any]]] | None = None
     """For resources that are computed (component statuses): returns all current objects."""
     printer_columns: Sequence[Mapping[str, Any]] = ()
     """The additionalPrinterColumns of this version of a custom resource."""

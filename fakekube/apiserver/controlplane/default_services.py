@@ -1,5 +1,5 @@
 """The objects of a fresh server that depend on its service ranges: the ServiceCIDR `kubernetes`, the Service of that name and
-its IPAddress.
+its IPAddress; and how an object of a fresh server, as it was recorded, becomes one of now.
 
 Invariant: the Service `kubernetes` has the first address of the first network.
 
@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fakekube.apimachinery.patch.apply.schema import OBJECT_META
+from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import ServiceRanges
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
+from fakekube.base.chance import random_uuid
 
 Object = Mapping[str, Any]
 
@@ -43,3 +47,15 @@ _CHANGES: Mapping[str, Callable[[Object, ServiceRanges], Object]] = {
     "/apis/networking.k8s.io/v1/ipaddresses": _ip_address,
     "/apis/networking.k8s.io/v1/servicecidrs": _service_cidr,
 }
+
+
+def as_created_now(obj: Object, now: str) -> dict[str, Any]:
+    """Returns a recorded object in storage form with the current time as its creation time."""
+    meta = {**obj["metadata"], "uid": random_uuid(), "creationTimestamp": now, "resourceVersion": "0"}
+    if "managedFields" in meta:
+        meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
+    status = dict(obj.get("status") or {})
+    if "conditions" in status:
+        status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
+    meta = printing.normalise(type_of(OBJECT_META), meta)  # sorts the fields
+    return {**obj, "metadata": meta, **({"status": status} if status else {})}

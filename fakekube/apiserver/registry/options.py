@@ -19,13 +19,14 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.selectors import FieldSelector, LabelSelector
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints.request import Query
-from fakekube.base.golang.strconv import go_quote, parse_int, parse_uint
+from fakekube.base.golang.strconv import UINT64, go_quote, parse_int, parse_uint
 from fakekube.base.golang.strings import bytes_of, readable
 
 META_GROUP = "meta.k8s.io"
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
 FIELD_MANAGER_MAX_LENGTH = 128
+_REVISION_DIGITS = 40
 
 V = TypeVar("V")
 
@@ -55,15 +56,32 @@ def convert_option(query: Query, name: str, convert: Callable[[Sequence[str]], V
     return convert(values) if values else None
 
 
-def parse_resource_version(text: str) -> int:
-    """Parses a resourceVersion; "" is 0.
+def parse_revision(text: str, newest: int) -> int:
+    """Parses a revision: an unsigned integer of 64 bits, or of any size if the revisions of the cluster have more.
+
+    Args:
+        text: the number.
+        newest: the revision of the cluster; `Cluster(first_revision=…)` begins at a large one.
+
+    Raises ValueError with the message of the real server.
+    """
+    try:
+        return parse_uint(text)
+    except ValueError:
+        if newest in UINT64 or not (text.isascii() and text.isdigit()) or len(text) > _REVISION_DIGITS:
+            raise
+        return int(text)
+
+
+def parse_resource_version(text: str, newest: int) -> int:
+    """Parses a resourceVersion; "" is 0. See `parse_revision`.
 
     Raises ValueError with the message of the real server (without the prefix, which differs between verbs).
     """
     if text in ("", "0"):
         return 0
     try:
-        return parse_uint(text)
+        return parse_revision(text, newest)
     except ValueError as problem:
         raise ValueError(f"resourceVersion: Invalid value: {go_quote(text)}: {problem}") from None
 

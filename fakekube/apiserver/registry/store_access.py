@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -77,6 +77,8 @@ class StoreAccess:
         self._access = access
         self.others_work: Callable[[], bool] = lambda: False
         """Reports whether controllers run in another thread, so that callers can wait for their writes."""
+        self.components: Callable[[], Container[str]] = tuple
+        """Returns the names of the components that run beside the API server."""
         self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
         """Cached built-in resources with their buckets, which every write needs."""
         self._changes: _Changes | None = None

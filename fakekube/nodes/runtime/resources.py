@@ -51,14 +51,6 @@ def container_usage(behaviours: Behaviours, pod: StoredObject, container: Stored
     return made
 
 
-def has_usage(behaviours: Behaviours, pod: StoredObject) -> bool:
-    """Reports whether a rule or an annotation sets the usage of a pod."""
-    annotations = pod["metadata"].get("annotations") or {}
-    if not annotations.keys().isdisjoint(_ANNOTATIONS.values()):
-        return True
-    return any(behaviours.behaviour_of(pod, container).usage is not None for container in running_containers(pod))
-
-
 def _amount(resource: str, value: Any) -> int:
     try:
         quantity = parse(str(_DEFAULTS[resource] if value is None else value))

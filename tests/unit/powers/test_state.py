@@ -234,6 +234,30 @@ def test_first_revision_sets_the_initial_resource_version(first: int) -> None:
     assert int(cluster.create(config_map("a"))["metadata"]["resourceVersion"]) == first + 1
 
 
+def test_large_revisions_are_accepted_in_updates_reads_and_watches() -> None:
+    with Cluster(profile="apiserver", first_revision=2**64) as cluster:
+        made = cluster.create(config_map("a"))
+        updated = cluster.update({**made, "data": {"x": "1"}})
+        with pytest.raises(ApiError, match="the object has been modified"):
+            cluster.update({**made, "data": {"x": "2"}})
+        old, path = made["metadata"]["resourceVersion"], "/api/v1/namespaces/default/configmaps"
+        exact = cluster.call("GET", path, query={"resourceVersion": old, "resourceVersionMatch": "Exact"})
+        assert [one["metadata"]["resourceVersion"] for one in exact["items"]] == [old]
+        watch = cluster.watch(path, {"resourceVersion": old})
+        (line,) = watch.take()
+        assert json.loads(line)["object"]["metadata"]["resourceVersion"] == updated["metadata"]["resourceVersion"]
+        watch.close()
+        cluster.create(config_map("b"))
+        first = cluster.call("GET", path, query={"limit": "1"})
+        rest = cluster.call("GET", path, query={"limit": "1", "continue": first["metadata"]["continue"]})
+        assert [one["metadata"]["name"] for one in rest["items"]] == ["b"]
+        assert cluster.request("GET", path, query={"resourceVersion": str(2**70)}).status == 504
+    with Cluster(profile="apiserver") as small:
+        small.create(config_map("a"))
+        with pytest.raises(ApiError, match="value out of range"):
+            small.update(config_map("a") | {"metadata": {"name": "a", "resourceVersion": str(2**64)}})
+
+
 def test_exported_objects_can_be_loaded_into_another_cluster(cluster: Cluster) -> None:
     cluster.create(config_map("a", x="1"))
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}})

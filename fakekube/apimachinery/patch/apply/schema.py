@@ -27,7 +27,7 @@ _UNTYPED = Scalar("untyped")
 _TEXT = Scalar("untyped")
 _TEXT.exact = True
 
-_OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
+OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 
 
 def _untyped_atomic() -> Choice:
@@ -115,7 +115,7 @@ def _members(type: Type, *, embedded: bool) -> Callable[[], Mapping[str, Atom]]:
     def declare() -> Mapping[str, Atom]:
         atoms = {name: _field_atom(field) for name, field in type.fields.items()}
         if embedded and not type.name:
-            atoms["metadata"] = atom_of(builtin.type_of(_OBJECT_META))
+            atoms["metadata"] = atom_of(builtin.type_of(OBJECT_META))
             atoms.setdefault("apiVersion", _STRING)
             atoms.setdefault("kind", _STRING)
         return atoms

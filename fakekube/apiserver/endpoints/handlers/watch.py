@@ -319,7 +319,7 @@ def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> Wat
     Raises StatusError 500 for a revision that is not a number; other errors are sent as an event of the stream.
     """
     try:
-        wanted = parse_resource_version(options.resource_version)
+        wanted = parse_resource_version(options.resource_version, scope.backend.store.revision)
     except ValueError as problem:
         raise status.generic(500, "", str(problem)) from None
     stream = WatchStream(scope, options, encoder)

@@ -244,12 +244,12 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
     wanted = 0
     if resource_version:
         try:
-            wanted = parse_resource_version(resource_version)
+            wanted = parse_resource_version(resource_version, scope.backend.store.revision)
         except ValueError as problem:
             raise _unreadable_revision(scope, str(problem)) from None
         wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
     if scope.resource.computed is not None:
-        return _find_computed(scope, scope.resource.computed())
+        return _find_computed(scope, scope.resource.computed(scope.backend.services))
     record = scope.bucket.get(scope.key, stale_revision(scope, wanted) if resource_version else None)
     if record is None:
         raise scope.not_found()
@@ -301,7 +301,7 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     """
     if scope.resource.computed is not None:
         matches = matcher(scope.resource, options) or (lambda _document: True)
-        documents = map(Document, scope.resource.computed())
+        documents = map(Document, scope.resource.computed(scope.backend.services))
         return Listing([Record("", document, 0, 0) for document in documents if matches(document)], 0)
     view = _view(scope, options)
     try:
@@ -334,7 +334,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
             wait_for_revision(scope, revision, cached=True)
         return View(revision, scope.prefix + place.start, limit)
     try:
-        wanted = parse_resource_version(options.resource_version)
+        wanted = parse_resource_version(options.resource_version, scope.backend.store.revision)
     except ValueError as problem:
         raise status.bad_request(f"invalid resource version: {problem}") from None
     exact = options.match == EXACT or (wanted > 0 and limit > 0 and options.match != NOT_OLDER_THAN)

@@ -33,10 +33,10 @@ from fakekube.apis.disabled_fields import drop_disabled_fields
 from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.options import parse_revision
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.rand import random_string
-from fakekube.base.golang.strconv import parse_uint
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Conflict, Record
 
@@ -214,7 +214,7 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
         if scope.bucket.get(key) is not None:
             raise _make_already_exists(scope, key, name, obj)
         return Written(Document(scope.resource.strategy.read_back(scope.resource.stored(prepared))), created=True)
-    _refuse_revision(prepared)
+    _refuse_revision(scope, prepared)
     final = scope.resource.strategy.read_back(scope.resource.stored(_with_placeholder(prepared)))
     try:
         record = scope.bucket.commit(key, 0, partial(stamp_revision, final))
@@ -252,12 +252,12 @@ def _prepare_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     return obj
 
 
-def _refuse_revision(obj: Object) -> None:
+def _refuse_revision(scope: Scope, obj: Object) -> None:
     text = obj["metadata"].get("resourceVersion", "")
     if not text:
         return
     try:
-        revision = parse_uint(text)
+        revision = parse_revision(text, scope.backend.store.revision)
     except ValueError:
         return
     if revision:
@@ -300,7 +300,7 @@ def update(
         try:
             if record is None:
                 obj = build(None)
-                revision_of(obj["metadata"].get("resourceVersion", ""))
+                _revision_of(scope, obj["metadata"])
                 if not scope.dry_run:  # the storage takes it away, where a dry run does not come
                     obj["metadata"].pop("resourceVersion", None)
                 return _create_named(scope, obj, check_created or check)
@@ -318,7 +318,7 @@ def _update_once(scope: Scope, record: Record[Document], build: Build, check: Ch
     obj = build(record.value)
     scope.strategy.check_privileges(scope.context, obj, old)
     meta = obj["metadata"]
-    revision = revision_of(meta.get("resourceVersion", ""))
+    revision = _revision_of(scope, meta)
     if revision == 0 and not scope.strategy.unconditional_update:
         error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
@@ -442,12 +442,13 @@ def _keep_times(new: Object, stored: Document) -> Object:
 # ---------------------------------------------------------------- pieces
 
 
-def revision_of(text: str) -> int:
+def _revision_of(scope: Scope, metadata: Object) -> int:
     """Returns the resourceVersion of an object; "" and "0" mean none. Raises StatusError 500, as the real server does."""
+    text = metadata.get("resourceVersion", "")
     if text in ("", "0"):
         return 0
     try:
-        return parse_uint(text)
+        return parse_revision(text, scope.backend.store.revision)
     except ValueError as problem:
         raise status.generic(500, "", str(problem)) from None
 

@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -200,3 +201,21 @@ def test_large_resource_versions_are_exact_in_json() -> None:
         made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
         (version,) = ask(cluster, "GET", "/fakekube/v1/history/configmaps/default/a")[1]["items"]
         assert str(version["revision"]) == made["metadata"]["resourceVersion"] == str(2**128 + 1)
+
+
+def test_page_port_can_end_an_outage_under_a_held_clock(cluster: Cluster) -> None:
+    parts = urlsplit(cluster.serve_page())
+    ask(cluster, "POST", "/fakekube/v1/clock/hold")
+    assert ask(cluster, "POST", "/fakekube/v1/outage", {"seconds": 60})[0] == 200
+    beside = http.client.HTTPConnection(parts.netloc, timeout=10)
+    headers = {"Cookie": f"fakekube={parse_qs(parts.query)['token'][0]}", "X-Fakekube": "page"}
+    beside.request("POST", "/fakekube/v1/clock/advance", b'{"seconds": 61}', headers)
+    assert beside.getresponse().read()
+    beside.close()
+    assert ask(cluster, "GET", "/api/v1/configmaps")[0] == 200
+
+
+def test_images_are_deleted_by_name(cluster: Cluster) -> None:
+    assert ask(cluster, "POST", "/fakekube/v1/images", {"name": "a"})[0] == 201
+    assert ask(cluster, "DELETE", "/fakekube/v1/images?name=a")[0] == 200
+    assert ask(cluster, "DELETE", "/fakekube/v1/images?name=a")[0] == 404

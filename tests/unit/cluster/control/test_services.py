@@ -132,7 +132,7 @@ def test_warning_says_how_to_forward_a_service_that_leads_nowhere(served: Cluste
     served.load(CONFIGURATION)
     with caplog.at_level(logging.WARNING, "fakekube"):
         for _ in range(2):
-            with pytest.raises(ApiError, match='failed calling webhook "no.example.com".*service "webhook" not found'):
+            with pytest.raises(ApiError, match='service "webhook" not found'):
                 served.create(CONFIG_MAP)
     (message,) = [one.getMessage() for one in caplog.records if "default/webhook" in one.getMessage()]
     assert "--forward default/webhook=PORT" in message
@@ -142,16 +142,15 @@ def test_command_line_forwards_services_and_writes_certificates(tmp_path: Path) 
     server = http.server.HTTPServer(("127.0.0.1", 0), _Refuses)
     words = [f"--forward=default/webhook={server.server_address[1]}", f"--certificate=default/webhook={tmp_path / 'certs'}"]
     arguments = parse(["serve", "--profile", "apiserver", "--kubeconfig", str(tmp_path / "kubeconfig"), *words])
-    with _cluster(arguments) as cluster:
-        with webhook(context_of(tmp_path / "certs" / "tls.crt", tmp_path / "certs" / "tls.key"), server):
-            cluster.load(CONFIGURATION)
-            with pytest.raises(ApiError, match="denied the request: no"):
-                cluster.create(CONFIG_MAP)
+    certificate, key = tmp_path / "certs" / "tls.crt", tmp_path / "certs" / "tls.key"
+    with _cluster(arguments) as cluster, webhook(context_of(certificate, key), server):
+        cluster.load(CONFIGURATION)
+        with pytest.raises(ApiError, match="denied the request: no"):
+            cluster.create(CONFIG_MAP)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("a/b=1", ("a/b", "127.0.0.1", 1)), ("a/b=h:2", ("a/b", "h", 2)), ("a/b=[::1]:3", ("a/b", "::1", 3))],
+    ("text", "expected"), [("a/b=1", ("a/b", "127.0.0.1", 1)), ("a/b=h:2", ("a/b", "h", 2)), ("a/b=[::1]:3", ("a/b", "::1", 3))]
 )
 def test_flag_forward(text: str, expected: tuple[str, str, int]) -> None:
     assert parse(["serve", "--forward", text]).forwards == [expected]
