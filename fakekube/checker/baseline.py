@@ -64,6 +64,11 @@ def _learn(trial: Trial) -> Baseline:
         observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
         reaction = observed.lasting(trial.cluster, copies)
         delivering = _delivering_streams(trial, copies)
+        listed_beside = frozenset(
+            key
+            for key, stream in trial.trace.streams().items()
+            if any(call.succeeded and stream.is_watched_at(call.at) for call in stream.lists)
+        )
         streams = {call.stream: call.collection for call in trial.trace if call.is_watch}
         adds_finalizer = any(effect.detail[:2] == ("metadata", "finalizers") for effect in reaction.effects)
         made = [child for resource in reaction.children for child in children_of(trial.cluster, copies[0], resource)]
@@ -87,6 +92,7 @@ def _learn(trial: Trial) -> Baseline:
         streams=streams,
         first_streams=first_streams,
         watches=watches,
+        listed_beside=listed_beside,
         delivering=delivering,
         reaction=reaction,
         deletion=deletion,

@@ -183,8 +183,8 @@ class Inspections:
                     self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others]))
 
     def verdict(self, rule: Rule) -> Verdict:
-        """Returns the verdict of one of the rules."""
-        return self._found.get(rule) or Verdict.success(f"{self._runs} runs")
+        """Returns the verdict of one of the rules after the last run."""
+        return self._found.get(rule) or rule.conclude() or Verdict.success(f"{self._runs} runs")
 
 
 def keep_run(trial: Trial, verdict: Verdict | None) -> None:

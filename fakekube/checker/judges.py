@@ -194,9 +194,11 @@ def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) ->
     `bookmarks`: whether the revision of a bookmark counts as delivered.
     """
     for one in ended:
-        if trial.baseline.is_shared(one.stream) or one.may_be_unread:
+        # after an error it may go back to what it has finished
+        if trial.baseline.has_several_watches(one.stream) or not one.ended_normally:
             continue
-        following = trial.trace.streams()[one.stream].next_call(one)
+        stream = trial.trace.streams()[one.stream]
+        following = stream.next_watch(one) if trial.baseline.is_shared(one.stream) else stream.next_call(one)
         last = one.newest_delivered(bookmarks=bookmarks)
         if following is not None and following.resumes and revision_of(following) < last:
             what = "it has delivered events and bookmarks up to" if bookmarks else "it has delivered events up to"
@@ -255,7 +257,7 @@ def judge_stuck_revision(trial: Trial) -> Verdict | None:
     """Judges whether the client watches from one revision again and again, and closes each watch although it has delivered newer
     events."""
     for stream in trial.trace.streams().values():
-        if trial.baseline.is_shared(stream.key):
+        if trial.baseline.has_several_watches(stream.key):
             continue
         rejected: dict[str, list[Call]] = {}
         for call in stream.watches:
@@ -301,7 +303,7 @@ _UNFOLLOWED = 6
 def judge_lists_beside_watch(trial: Trial) -> Verdict | None:
     """Judges whether the client repeats a whole list of a stream that it watches, although nothing has changed in between."""
     for key, stream in trial.trace.streams().items():
-        if key not in trial.baseline.streams or trial.baseline.is_shared(key):
+        if key not in trial.baseline.streams or trial.baseline.has_several_watches(key):
             continue
         row: list[Call] = []
         for call in stream.lists:

@@ -3,7 +3,7 @@
 Several rules may have the same id and different provocations. They are one row of the report.
 
 Invariant: each run has a rule of its own, made from the class. What a run has to remember between `provoke` and `judge` are
-attributes of this object, and nothing else.
+attributes of this object, and nothing else. Only rules that provoke nothing see several runs (`in_every_run`).
 """
 
 from __future__ import annotations
@@ -105,6 +105,10 @@ class Rule:
 
     def inspect(self, trial: Trial) -> Verdict | None:
         """Returns a failure that the trace of a run of any rule shows; None if there is none. Called if `in_every_run`."""
+        return None
+
+    def conclude(self) -> Verdict | None:
+        """Returns a failure that only all inspected runs together show; None if there is none. Called if `in_every_run`."""
         return None
 
     def judge_trace(self, trial: Trial) -> Verdict:

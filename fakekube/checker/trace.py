@@ -189,6 +189,11 @@ class Call:
         return self.ended in (CLOSED, "cut by a fault")
 
     @property
+    def ended_normally(self) -> bool:
+        """Whether this is a watch that the server has ended without an error."""
+        return self.ended is not None and not self.may_be_unread and not self.ended.startswith("error")
+
+    @property
     def is_open(self) -> bool:
         """Whether this is a watch that is open."""
         return self.is_watch and self.status in _STREAMS and self.exchange.ended is None
@@ -280,6 +285,10 @@ class Stream:
     def next_call(self, call: Call) -> Call | None:
         """The call that follows another one."""
         return next((one for one in self.calls if one.number > call.number), None)
+
+    def next_watch(self, call: Call) -> Call | None:
+        """The watch that follows a call."""
+        return next((one for one in self.watches if one.number > call.number), None)
 
     def is_watched_at(self, at: float) -> bool:
         """Reports whether a watch was open at a time, in seconds of the trial."""

@@ -77,6 +77,8 @@ class Baseline:
     """The streams that the client watches before it has seen a copy."""
     watches: Mapping[StreamKey, int]
     """How many watches of each stream the client keeps open."""
+    listed_beside: frozenset[StreamKey]
+    """The streams that the client also lists while it watches them: its lists have another purpose than its watches."""
     delivering: Mapping[StreamKey, frozenset[str]]
     """The streams that deliver objects of the copies, with the resources of these objects."""
     reaction: Reaction
@@ -119,9 +121,13 @@ class Baseline:
     def agent(self) -> str:
         return self.agents[0] if self.agents else ""
 
-    def is_shared(self, key: StreamKey) -> bool:
-        """Reports whether the client keeps several watches of a stream open, so that their requests cannot be told apart."""
+    def has_several_watches(self, key: StreamKey) -> bool:
+        """Reports whether the client keeps several watches of a stream open, so that they cannot be told apart."""
         return self.watches.get(key, 0) > 1
+
+    def is_shared(self, key: StreamKey) -> bool:
+        """Reports whether requests of a stream have several purposes, so that a list may not belong to the watch after it."""
+        return self.has_several_watches(key) or key in self.listed_beside
 
     def lasting_streams(self) -> set[StreamKey]:
         """Returns the streams that the client watches until now; it may be about to watch one again that it has just closed."""
@@ -466,6 +472,12 @@ class Trial(ClientRun):
     def streams_since(self) -> dict[StreamKey, Stream]:
         """Returns the client's streams since the provocation."""
         return {key: one for key, one in self.trace.streams(self.provoked_at).items() if key in self.baseline.streams}
+
+    def attempts_since(self) -> list[Stream]:
+        """Returns the client's streams since the provocation, without lists that have another purpose than its watches."""
+        beside = self.baseline.listed_beside
+        found = (Stream(key, one.watches) if key in beside else one for key, one in self.streams_since().items())
+        return [one for one in found if one.calls]
 
 
 def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UnknownRule", "all_rules", "choose_rules", "find_provocation", "in_order", "known_ids", "step_rule"]
 
-_FAMILIES = (
+_FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     watch_errors.RULES,
     watch_ends.RULES,
     watch_events.RULES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.checker.client_writes import writes_of
 from fakekube.checker.edits import delete_children, drop_finalizers, own_objects, remove
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
 from fakekube.checker.rule import Rule
@@ -206,11 +207,7 @@ class RemovedOwners(Rule):
         if self.mark is None:
             return None
         lost = trial.copies[0]
-        made = [
-            call
-            for call in trial.trace.since(self.mark)
-            if call.verb == "create" and call.succeeded and call.mentions(lost.token)
-        ]
+        made = [call for call in writes_of(trial.trace.since(self.mark)) if call.status == 201 and call.mentions(lost.token)]
         if not made:
             return None
         return Verdict.failure(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *trial.excerpt(made))

@@ -50,7 +50,7 @@ class RetryAfter(Rule):
             return Verdict.not_exercised("the client sent no request that was refused")
         if not any(_retry_after_of(call) and following is not None for call, following in _attempts(trial.trace.since())):
             return Verdict.not_exercised("the client did not repeat the refused requests")
-        for stream in trial.streams_since().values():
+        for stream in trial.attempts_since():
             for call, following in pairwise(stream.calls):
                 end, retry_after = call.end, _retry_after_of(call)
                 if end is not None and following.at - end < retry_after - _TOLERANCE and not _is_shared(trial, call):
@@ -103,7 +103,7 @@ def _is_shared(trial: Trial, call: Call) -> bool:
         return call.verb == "create" and not call.name and baseline.reaction.children.get(call.resource, 0) > 1
     if not (call.is_watch or call.is_list) or (call.is_list and baseline.streams and call.stream not in baseline.streams):
         return True
-    return baseline.is_shared(call.stream)
+    return baseline.has_several_watches(call.stream) if call.is_watch else baseline.is_shared(call.stream)
 
 
 class RetryAfterAtStart(RetryAfter):
@@ -240,7 +240,7 @@ class ServerErrors(Rule):
             yield
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        streams = list(trial.streams_since().values())
+        streams = trial.attempts_since()
         return judge_backoff(streams) or judge_jitter(streams) or super().judge_trace(trial)
 
 
@@ -357,18 +357,23 @@ def _are_asked_for(trial: Trial, mark: int, streams: set[StreamKey]) -> bool:
     return streams <= set(trial.trace.streams(mark))
 
 
-class ConnectionDrops(Rule):
+class Jitter(Rule):
+    """The base class of the provocations of R4."""
+
+    id = "R4"
+    obligation = "after a connection drop clients resume their watches, or pause for a partly random time before they list"
+    advice = "resume the watch, or add a random part to each pause before a reconnect, the first one included"
+    source = "kubernetes#6770; client-go reflector (jitter 1.0)"
+
+
+class ConnectionDrops(Jitter):
     """All connections drop, several times. The pauses of the client show whether many clients would reconnect at the same
     time."""
 
-    id = "R4"
     name = "resets"
     provocation = "all connections are reset, again and again"
     watches = True
     steps = ("W8",)
-    obligation = "after a connection drop clients resume their watches, or pause for a partly random time before they list"
-    advice = "resume the watch, or add a random part to each pause before a reconnect, the first one included"
-    source = "kubernetes#6770; client-go reflector (jitter 1.0)"
     legality = "C"
     expected_seconds = 25.0
 

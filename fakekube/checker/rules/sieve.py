@@ -20,7 +20,7 @@ from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.waits import await_quiet
+from fakekube.checker.waits import await_long_watches, await_quiet, await_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -226,7 +226,7 @@ class MissedDeletion(Rule):
     id = "S3"
     name = "deletion"
     provocation = "an object is deleted while the client is disconnected, and the events are compacted"
-    steps = ("W8", "R2")
+    steps: ClassVar[Sequence[str]] = ("W8", "R2")
     fast = True
     obligation = MissedChildDeletion.obligation
     advice = MissedChildDeletion.advice
@@ -242,11 +242,15 @@ class MissedDeletion(Rule):
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
+        self.miss(trial, subject)
+        self.gone = trial.await_until(lambda: not self._find_left(trial, subject), trial.reaction_timeout)
+        self.left = self._find_left(trial, subject)
+
+    def miss(self, trial: Trial, subject: Copy) -> None:
+        """Deletes a copy so that the client does not receive the event at once."""
         with trial.disconnect():
             trial.delete(subject)
             trial.compact()
-        self.gone = trial.await_until(lambda: not self._find_left(trial, subject), trial.reaction_timeout)
-        self.left = self._find_left(trial, subject)
 
     @staticmethod
     def _find_left(trial: Trial, subject: Copy) -> list[str]:
@@ -260,6 +264,22 @@ class MissedDeletion(Rule):
             shown = ", ".join(self.left[:3])
             return Verdict.failure(f"not cleaned up after the deletion of the copy: {shown}", *trial.excerpt(), by_time=True)
         return super().judge(trial)
+
+
+class DeletionBehindEnd(MissedDeletion):
+    """A copy is deleted while a watch that ended normally reconnects; the resumed watch delivers it, or its deletionTimestamp."""
+
+    name = "deletion-end"
+    provocation = "an object is deleted just behind the normal end of a watch"
+    watches = True
+    fast = False
+    steps = ("W5",)
+
+    def miss(self, trial: Trial, subject: Copy) -> None:
+        await_long_watches(trial)
+        with trial.faults.on("watch").hang(label="held up"):
+            await_requests(trial, trial.end_watches())
+            trial.delete(subject)
 
 
 class MissedChange(Rule):
@@ -330,4 +350,4 @@ class MissedChange(Rule):
         return Verdict.failure(text, *trial.excerpt(), by_time=True)
 
 
-RULES = (StaleRestart, StaleChildren, KilledBetweenWrites, MissedChildDeletion, MissedDeletion, MissedChange)
+RULES = (StaleRestart, StaleChildren, KilledBetweenWrites, MissedChildDeletion, MissedDeletion, DeletionBehindEnd, MissedChange)

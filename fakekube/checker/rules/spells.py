@@ -181,10 +181,11 @@ _UNDER_FAULT = 3.0
 
 
 class UnansweredReads(ServerErrors):
-    """Lists and watches are not answered for some seconds, and then their connections break."""
+    """Reads are not answered for some seconds, and then their connections break: lists and watches, and the gets of the objects
+    that the client handles."""
 
     name = "hangs"
-    provocation = "lists and watches are not answered, and their connections break after some seconds"
+    provocation = "lists, watches and gets are not answered, and their connections break after some seconds"
     legality = "C"
     fast = False
     is_step = False
@@ -194,7 +195,13 @@ class UnansweredReads(ServerErrors):
 
     @contextmanager
     def failing(self, trial: Trial) -> Iterator[None]:
-        with trial.faults.on("list,watch").hang(label="not answered"):
+        got = {call.collection for call in trial.baseline.trial.trace if call.verb == "get" and call.resource} - {LEASES}
+        with ExitStack() as spell:
+            spell.enter_context(trial.faults.on("list,watch").hang(label="not answered"))
+            for resource in got:
+                spell.enter_context(trial.faults.on("get", resource).hang(label="not answered"))
+            if got:
+                trial.stimulate()
             yield
         trial.faults.on("watch").cut(label="broken").remove()
 
@@ -271,7 +278,7 @@ class StartsInOutage(Rule):
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 503]
         if not refused:
             raise NotExercised("the client sent no request during the outage")
-        return judge_backoff(list(trial.streams_since().values())) or Verdict.success(f"{len(refused)} refused requests")
+        return judge_backoff(trial.attempts_since()) or Verdict.success(f"{len(refused)} refused requests")
 
 
 RULES = (

@@ -1,6 +1,6 @@
 """Rules that provoke nothing. Some read the trace of every run, whatever was provoked in it: which revisions watches start from,
-and lists without a watch (W5, W11, N3). Others judge the baseline run: unnecessary requests of an idle client (N3), and its
-User-Agent (N2).
+lists without a watch, late reactions, equal pauses (W5, W8, W11, R4, N3). Others judge the baseline run: unnecessary requests of
+an idle client (N3), and its User-Agent (N2).
 
 Invariant: these rules start no client. What is found in a run names this run, and does not depend on time.
 """
@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import writes_of
@@ -22,9 +25,10 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
 )
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.retries import Jitter
 from fakekube.checker.rules.watch_ends import ResumedWatch, WholeEvents
 from fakekube.checker.rules.watch_events import WatchAfterList
-from fakekube.checker.trace import LEASES
+from fakekube.checker.trace import LEASES, is_failure
 from fakekube.checker.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -51,77 +55,124 @@ class InEveryRun(Rule):
     fast = True
 
 
-class Resumption(InEveryRun, ResumedWatch):
-    """A watch ended normally, in any run."""
+@dataclass(slots=True, frozen=True)
+class _Lint:
+    """What is looked for in the trace of every run."""
 
-    name = "resumption"
-    provocation = "in every run: a watch that ended normally is resumed behind what it delivered"
+    family: type[Rule]
+    """The base class of the provocations with the same id."""
+    name: str
+    what: str
+    """The provocation, without "in every run"."""
+    judge: Callable[[Trial], Verdict | None]
+    advice: str = ""
+    """"" for that of the family; so is `source`."""
+    source: str = ""
+
+
+def _judge_resumption(trial: Trial) -> Verdict | None:
+    """Judges whether a watch that ended normally is resumed behind what it delivered."""
+    return judge_resumption(trial, [call for call in trial.trace.since() if call.is_watch], bookmarks=False)
+
+
+_LINTS = (
+    _Lint(ResumedWatch, "resumption", "a watch that ended normally is resumed behind what it delivered", _judge_resumption),
+    _Lint(
+        ResumedWatch,
+        "stuck",
+        "one revision is watched again and again, although newer events were delivered",
+        judge_stuck_revision,
+    ),
+    _Lint(WatchAfterList, "revisions", "a watch starts from a revision that no answer had", judge_unknown_revision),
+    _Lint(WatchAfterList, "nowhere", "the watch after a list has no revision", judge_start_of_watch),
+    _Lint(
+        RequestEconomy,
+        "lists",
+        "lists are repeated and no watch follows them",
+        judge_unfollowed_lists,
+        advice="after a list that was answered, watch from its resourceVersion",
+        source="API conventions; client-go tools/cache/reflector.go",
+    ),
+    _Lint(
+        RequestEconomy, "beside", "what is watched is listed again and again, and nothing has changed", judge_lists_beside_watch
+    ),
+    _Lint(WholeEvents, "late", "the reaction to an event comes only after another list or watch", judge_late_reaction),
+)
+
+
+def _rule_of(lint: _Lint) -> type[Rule]:
+    """Returns the class of the rule for a row of `_LINTS`."""
+    return type(
+        f"Lint_{lint.name}",
+        (InEveryRun, lint.family),
+        {
+            "__doc__": f"In every run: {lint.what}.",
+            "name": lint.name,
+            "provocation": f"in every run: {lint.what}",
+            "advice": lint.advice or lint.family.advice,
+            "source": lint.source or lint.family.source,
+            "inspect": lambda self, trial: lint.judge(trial),
+        },
+    )
+
+
+class EqualPauses(InEveryRun, Jitter):
+    """The first pause after a failure, in any run: is it the same each time?"""
+
+    name = "pauses"
+    provocation = "in every run: the first pause after a failure is always the same"
+    advice = "add a random part to the pause after each failure, the first one included"
+
+    #: The least number of pauses to compare, and the shortest that is compared, in seconds.
+    LEAST, SHORTEST = 10, 0.3
+    #: Pauses are equal if this part of them, the shortest ones, differs by no more than a part and some seconds: a busy machine
+    #: makes the others longer. Pauses with a random part of a tenth look like this in less than one of a thousand checks.
+    PART, EQUAL, MEASURED = 0.8, 0.03, 0.03
+
+    def __init__(self) -> None:
+        self._pauses: dict[str, list[float]] = {}
+        """The pauses of all runs, by the kind of failure."""
 
     def inspect(self, trial: Trial) -> Verdict | None:
-        ended = [call for call in trial.trace.since() if call.is_watch and call.ended is not None]
-        return judge_resumption(trial, ended, bookmarks=False)
+        if trial.rule is None:
+            return None
+        for key, stream in trial.trace.streams().items():
+            if key not in trial.baseline.streams or trial.baseline.is_shared(key):
+                continue
+            before: Call | None = None
+            for call, following in pairwise(stream.calls):
+                kind = _kind_of_failure(call)
+                if kind and call.end is not None and (before is None or not _kind_of_failure(before)):
+                    self._pauses.setdefault(kind, []).append(following.at - call.end)
+                before = call
+        return None
+
+    def conclude(self) -> Verdict | None:
+        for kind, pauses in self._pauses.items():
+            if len(pauses) < self.LEAST:
+                continue
+            usual = sorted(pauses)[: round(self.PART * len(pauses))]
+            if usual[0] < self.SHORTEST:
+                continue
+            if usual[-1] - usual[0] <= self.EQUAL * usual[0] + self.MEASURED:
+                return Verdict.failure(
+                    f"no jitter: of {len(pauses)} first pauses after {kind} {len(usual)} took {usual[0]:.2f} to {usual[-1]:.2f} s"
+                )
+        return None
 
 
-class StuckRevision(InEveryRun, ResumedWatch):
-    """The client watches again and again from one revision and closes each watch after it has delivered newer events."""
-
-    name = "stuck"
-    provocation = "in every run: one revision is watched again and again, although newer events were delivered"
-
-    def inspect(self, trial: Trial) -> Verdict | None:
-        return judge_stuck_revision(trial)
-
-
-class KnownRevisions(InEveryRun, WatchAfterList):
-    """The client watches from a revision, in any run."""
-
-    name = "revisions"
-    provocation = "in every run: a watch starts from a revision that no answer had"
-
-    def inspect(self, trial: Trial) -> Verdict | None:
-        return judge_unknown_revision(trial)
-
-
-class StartOfWatch(InEveryRun, WatchAfterList):
-    """The client watches after a list, in any run."""
-
-    name = "nowhere"
-    provocation = "in every run: the watch after a list has no revision"
-
-    def inspect(self, trial: Trial) -> Verdict | None:
-        return judge_start_of_watch(trial)
-
-
-class UnfollowedLists(InEveryRun, RequestEconomy):
-    """The client lists, in any run."""
-
-    name = "lists"
-    provocation = "in every run: lists are repeated and no watch follows them"
-    advice = "after a list that was answered, watch from its resourceVersion"
-    source = "API conventions; client-go tools/cache/reflector.go"
-
-    def inspect(self, trial: Trial) -> Verdict | None:
-        return judge_unfollowed_lists(trial)
-
-
-class ListsBesideWatch(InEveryRun, RequestEconomy):
-    """The client lists what it watches, in any run."""
-
-    name = "beside"
-    provocation = "in every run: what is watched is listed again and again, and nothing has changed"
-
-    def inspect(self, trial: Trial) -> Verdict | None:
-        return judge_lists_beside_watch(trial)
-
-
-class LateReaction(InEveryRun, WholeEvents):
-    """An open watch delivers a copy, in any run."""
-
-    name = "late"
-    provocation = "in every run: the reaction to an event comes only after another list or watch"
-
-    def inspect(self, trial: Trial) -> Verdict | None:
-        return judge_late_reaction(trial)
+def _kind_of_failure(call: Call) -> str:
+    """Returns how an attempt failed; "" if it did not, if the server has said when to come again, or if it was dropped, after
+    which HTTP libraries try again by themselves."""
+    if call.dropped or call.retry_after:
+        return ""
+    if (call.status or 0) >= 500:
+        return "a refusal"
+    if call.ended == "cut by a fault":
+        return "a reset"
+    if not is_failure(call) or call.status == 410 or call.ended == "error 410":
+        return ""
+    return "an ERROR event" if (call.ended or "").startswith("error") else "a watch without events"
 
 
 class IdleRequests(RequestEconomy):
@@ -315,14 +366,4 @@ def _product(agent: str) -> str:
     return re.split(r"[/ ;(]", agent.strip().lower(), maxsplit=1)[0]
 
 
-RULES = (
-    IdleRequests,
-    UserAgent,
-    Resumption,
-    StuckRevision,
-    KnownRevisions,
-    StartOfWatch,
-    UnfollowedLists,
-    ListsBesideWatch,
-    LateReaction,
-)
+RULES: tuple[type[Rule], ...] = (IdleRequests, UserAgent, EqualPauses, *map(_rule_of, _LINTS))

@@ -66,9 +66,14 @@ class NormalEnd(ResumedWatch):
         ended = [one for one in self.ended if (one.end or one.at) - one.at > SHORT and one.ended != "closed by the client"]
         for one in ended:
             following = trial.trace.streams()[one.stream].next_call(one)
-            if following is None or following.resumes or not one.newest_delivered(bookmarks=False):
+            if (
+                following is None
+                or following.resumes
+                or trial.baseline.is_shared(one.stream)
+                or not one.newest_delivered(bookmarks=False)
+            ):
                 continue
-            if following.is_watch and not following.sends_initial_events and not trial.baseline.is_shared(one.stream):
+            if following.is_watch and not following.sends_initial_events:
                 return Verdict.failure(
                     f"after a normal end the client watches {one.stream} from no revision: it misses what was deleted in between",
                     *trial.excerpt([one, following]),
@@ -138,7 +143,7 @@ class ImmediateEnds(Rule):
         return judge_only_failures(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return judge_backoff(list(trial.streams_since().values())) or Verdict.success()
+        return judge_backoff(trial.attempts_since()) or Verdict.success()
 
 
 class HalfOpenPlain(Rule):

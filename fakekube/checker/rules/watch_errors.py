@@ -103,6 +103,27 @@ class ExpiredOnReconnect(ExpiredInStream):
         self.oldest = oldest
 
 
+class ExpiredAgainAndAgain(ExpiredInStream):
+    """Every watch ends at once with 410 for some seconds."""
+
+    name = "spell"
+    provocation = "every watch ends with 410 at once for some seconds"
+    is_step = False
+    legality = "B"
+    fast = False
+    steps = ("W1",)
+    advice = "list again, and pause a little longer before each further attempt"
+    expected_seconds = 12.0
+
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
+        with trial.faults.on("watch").error_event(410, reason="Expired", message=_MARK, label="expired"):
+            trial.wait(min(trial.session.seconds, 6.0))
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_misread_status(trial.trace.since(trial.provoked_at), _MARK) or judge_only_failures(trial)
+
+
 class ExpiredByStatus(ExpiredOnReconnect):
     """The answer to a watch from an expired revision is an HTTP status 410."""
 
@@ -151,7 +172,7 @@ class ExpiredSilently(Rule):
 
 def judge_only_failures(trial: Trial) -> Verdict | None:
     """Returns the verdict about backoff if it is a failure, and not a warning."""
-    found = judge_backoff(list(trial.streams_since().values()))
+    found = judge_backoff(trial.attempts_since())
     return found if found is not None and found.outcome is Outcome.FAIL else None
 
 
@@ -228,4 +249,12 @@ class FutureRevision(Rule):
         return super().judge(trial)
 
 
-RULES = (ExpiredInStream, ExpiredOnReconnect, ExpiredByStatus, ExpiredSilently, ErrorsInStream, FutureRevision)
+RULES = (
+    ExpiredInStream,
+    ExpiredOnReconnect,
+    ExpiredAgainAndAgain,
+    ExpiredByStatus,
+    ExpiredSilently,
+    ErrorsInStream,
+    FutureRevision,
+)

@@ -47,14 +47,18 @@ def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: tuple[f
     assert str(found.outcome) == verdict
 
 
-def resumed(*, ended: str, delivered: int = 7, equal: bool = False) -> Any:
-    """A run whose client resumed a watch from revision 5; with `equal` it has two such watches."""
+def resumed(*, ended: str, delivered: int = 7, equal: bool = False, listed: bool = False) -> Any:
+    """A run whose client resumed a watch from revision 5; with `equal` it has two such watches, with `listed` it listed the
+    resource for another purpose in between."""
     following = SimpleNamespace(resumes=True, asked_revision="5", number=2)
-    stream = SimpleNamespace(next_call=lambda call: following)
+    stream = SimpleNamespace(
+        next_call=lambda call: SimpleNamespace(resumes=False) if listed else following, next_watch=lambda call: following
+    )
     trace = SimpleNamespace(streams=lambda: {"configmaps": stream})
-    run = SimpleNamespace(trace=trace, baseline=SimpleNamespace(is_shared=lambda key: equal))
+    baseline = SimpleNamespace(has_several_watches=lambda key: equal, is_shared=lambda key: equal or listed)
+    run = SimpleNamespace(trace=trace, baseline=baseline)
     watch = SimpleNamespace(
-        stream="configmaps", may_be_unread=ended != "ended by the server", newest_delivered=lambda bookmarks: delivered
+        stream="configmaps", ended_normally=ended == "ended by the server", newest_delivered=lambda bookmarks: delivered
     )
     return judge_resumption(run, [watch], bookmarks=False)  # type: ignore[arg-type, list-item]
 
@@ -65,7 +69,9 @@ def resumed(*, ended: str, delivered: int = 7, equal: bool = False) -> Any:
         ({"ended": "ended by the server"}, True),
         ({"ended": "ended by the server", "delivered": 5}, False),
         ({"ended": "ended by the server", "equal": True}, False),
+        ({"ended": "ended by the server", "listed": True}, True),
         ({"ended": "closed by the client"}, False),
+        ({"ended": "error 500"}, False),
     ],
 )
 def test_a_watch_is_resumed_from_what_the_client_has_read(
@@ -128,7 +134,7 @@ def listed(*revisions: int, watched: bool = True, write_at: float | None = None)
         def streams(self) -> Any:
             return {"configmaps": stream}
 
-    baseline = SimpleNamespace(streams={"configmaps": "configmaps"}, is_shared=lambda key: False)
+    baseline = SimpleNamespace(streams={"configmaps": "configmaps"}, has_several_watches=lambda key: False)
     return SimpleNamespace(trace=Calls(calls), baseline=baseline, excerpt=list)
 
 
