@@ -68,7 +68,7 @@ class RetryAfter(Rule):
             if end is None or following is None or not retry_after or _is_shared(trial, call):
                 continue
             pause = following.at - end
-            if pause < retry_after - _TOLERANCE:
+            if pause < retry_after - _TOLERANCE and not _is_woken(trial, call, following):
                 return Verdict.failure(
                     f"{call.verb} {call.path} was repeated {pause:.2f} s after a {call.status} with Retry-After: {retry_after}",
                     *trial.excerpt([call, following]),
@@ -93,6 +93,18 @@ def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
     for number, call in enumerate(calls):
         same = purpose(call)
         yield call, next((one for one in calls[number + 1 :] if purpose(one) == same), None)
+
+
+def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
+    """Reports whether an event of the same copy came between a refused write and the next attempt: for many queues it is new
+    work, and not a repetition."""
+    tokens = [copy.token for copy in trial.copies if refused.mentions(copy.token)]
+    return refused.is_write and any(
+        refused.at < event.at < following.at and any(token in event.name or token in event.namespace for token in tokens)
+        for watch in trial.trace
+        if watch.is_watch
+        for event in watch.events
+    )
 
 
 def _is_shared(trial: Trial, call: Call) -> bool:
