@@ -12,6 +12,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.core.pods import containers, security_context
 from fakekube.apis.core.pods.containers import PodContext, file_key_volumes
+from fakekube.apis.core.pods.known_specs import KnownSpecs
 from fakekube.apis.core.pods.resources import pod_resources
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, ValidationOptions
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
@@ -36,12 +37,24 @@ SEARCH_PATHS = 32
 SEARCH_LENGTH = 2048
 HOSTNAME_LENGTH = 64
 
+_VALID = KnownSpecs("validation")
+
 
 def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None) -> list[FieldError]:
     """Validates the spec of a pod or template (ValidatePodSpec).
 
     `meta` is the metadata of the pod; None for a template, whose pods have other names.
     """
+    key = _VALID.key(spec, of_pod=options.of_pod)
+    if key in _VALID:
+        return []
+    errors = _validate_unknown_spec(spec, path, options, meta)
+    if not errors and options.were_strict:
+        _VALID.add(key)
+    return errors
+
+
+def _validate_unknown_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None) -> list[FieldError]:
     grace = spec.get("terminationGracePeriodSeconds")
     errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
     usable, wrong = volumes(spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", options)

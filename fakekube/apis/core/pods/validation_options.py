@@ -110,6 +110,16 @@ class ValidationOptions:
         """Whether a resize may restart init containers."""
         return _has_restarting_init_container(self._old)
 
+    @property
+    def were_strict(self) -> bool:
+        """Whether all flags that were asked so far allow no more than in a new pod."""
+        if any(vars(self).get(name) for name in _FLAGS):
+            return False
+        of_update = self.selinux_change_policy, self.comparing_tolerations
+        return of_update == (NEW_POD.selinux_change_policy, NEW_POD.comparing_tolerations)
+
+
+_FLAGS = tuple(name for name, flag in vars(ValidationOptions).items() if isinstance(flag, cached_property))
 
 NEW_POD = ValidationOptions({}, {}, of_pod=True)
 NEW_TEMPLATE = ValidationOptions({}, {}, of_pod=False)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from fakekube.apis.core import nodes
 from fakekube.apis.core.pods.annotations import profile_of_annotation
+from fakekube.apis.core.pods.known_specs import KnownSpecs
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED
 from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import ip as addresses
@@ -49,21 +50,36 @@ VOLUMES: Mapping[str, tuple[str, str]] = {
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
 
+_WITHOUT_WARNINGS = KnownSpecs("warnings")
+
 NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(spec: Spec, meta: Part) -> list[str]:
     """Returns the warnings about a pod (GetWarningsForPod)."""
-    return _warnings(spec, meta, "")
+    return _find_warnings(spec, meta, "")
 
 
 def template_warnings(template: Part, path: str) -> list[str]:
     """Returns the warnings about a pod template at this path (GetWarningsForPodTemplate)."""
-    return _warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}.")
+    return _find_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}.")
 
 
-def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
-    path, annotations = f"{prefix}spec", meta.get("annotations") or {}
+def _find_warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
+    annotations = meta.get("annotations")
+    if annotations:
+        return _warnings_of_unknown_spec(spec, annotations, prefix)
+    key = _WITHOUT_WARNINGS.key(spec, of_pod=not prefix)
+    if key in _WITHOUT_WARNINGS:
+        return []
+    texts = _warnings_of_unknown_spec(spec, {}, prefix)
+    if not texts:
+        _WITHOUT_WARNINGS.add(key)
+    return texts
+
+
+def _warnings_of_unknown_spec(spec: Spec, annotations: Mapping[str, str], prefix: str) -> list[str]:
+    path = f"{prefix}spec"
     texts = _nodes(spec, path)
     texts += _spread(spec, path)
     if annotations:
