@@ -183,15 +183,13 @@ class Emulation:
         self.minor = _number(version)
         """The number of the minor: 37."""
         self.gates = gates
+        self.enabled: Callable[[str], bool] = gates.enabled
+        """Reports whether a feature gate is on."""
         self._compiled: dict[Hashable, Any] = {}
         self._compiling = RLock()
 
     def __repr__(self) -> str:
         return f"Emulation({self.version})"
-
-    def enabled(self, gate: str) -> bool:
-        """Reports whether a feature gate is on."""
-        return self.gates.enabled(gate)
 
     @cached_property
     def facts(self) -> data.Facts:
@@ -250,7 +248,8 @@ def emulation(version: str = data.DEFAULT, gates: Mapping[str, bool] | None = No
 DEFAULT: Final = emulation()
 """The default minor with its default gates."""
 
-_current: ContextVar[Emulation] = ContextVar("emulation", default=DEFAULT)
+CURRENT: Final[ContextVar[Emulation]] = ContextVar("emulation", default=DEFAULT)
+"""The emulation of the server whose request this thread serves."""
 
 
 def current() -> Emulation:
@@ -258,14 +257,14 @@ def current() -> Emulation:
 
     It is for helpers that only print values; what has a context or a strategy asks that.
     """
-    return _current.get()
+    return CURRENT.get()
 
 
 @contextmanager
 def emulating(emulation: Emulation) -> Iterator[None]:
     """Makes an emulation the current one for the time of a `with` block."""
-    token = _current.set(emulation)
+    token = CURRENT.set(emulation)
     try:
         yield
     finally:
-        _current.reset(token)
+        CURRENT.reset(token)

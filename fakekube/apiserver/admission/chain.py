@@ -28,6 +28,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.selectors.labels import label_key
 
 if TYPE_CHECKING:
+    from fakekube.apis.rest.cluster_access import AdmissionSnapshot
     from fakekube.apis.rest.resource import GVK, Resource
     from fakekube.apis.rest.strategy import Object, WriteContext
 
@@ -117,8 +118,10 @@ class Plugin:
     """(group, plural) of what it looks at; None: everything."""
     subresources: ClassVar[frozenset[str] | None] = frozenset({""})
     """Through which subresources it sees them ("": the object itself); None: all."""
+    acts_for: ClassVar[str] = ""
+    """The attribute of `AdmissionSnapshot` without which the plugin is skipped; "" if it never is."""
     dynamic: ClassVar[bool] = False
-    """It acts for webhook configurations or bindings of policies, and is skipped while the cluster has none of them."""
+    """Each cluster has a plugin of its own."""
 
     @classmethod
     def configured(cls, configuration: Any) -> Plugin:
@@ -160,7 +163,8 @@ class Chain:
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins = tuple(plugins)
-        self._applying: dict[tuple[str, str, str, Operation, bool], _Halves] = {}
+        self._applying: tuple[AdmissionSnapshot | None, dict[tuple[str, str, str, Operation], _Halves]] = (None, {})
+        """The plugins that apply while the cluster has configured what the snapshot says."""
 
     def admit(self, attributes: Attributes) -> None:
         """Runs the mutating plugins, and again if one requests reinvocation. Raises StatusError."""
@@ -179,15 +183,20 @@ class Chain:
             validate(attributes)
 
     def _select_plugins(self, attributes: Attributes) -> _Halves:
-        resource, dynamic = attributes.resource, attributes.context.configured.webhooks_or_policies
-        key = (resource.group, resource.plural, attributes.subresource, attributes.operation, dynamic)
-        found = self._applying.get(key)
+        resource, snapshot = attributes.resource, attributes.context.configured
+        as_of, applying = self._applying
+        if as_of is not snapshot:
+            applying = {}
+            self._applying = snapshot, applying
+        key = (resource.group, resource.plural, attributes.subresource, attributes.operation)
+        found = applying.get(key)
         if found is None:
-            if dynamic:  # not cached beyond this cluster: those plugins belong to it
-                found = _applying(self._plugins, *key[:4])
+            plugins = tuple([plugin for plugin in self._plugins if not plugin.acts_for or getattr(snapshot, plugin.acts_for)])
+            if any(plugin.dynamic for plugin in plugins):  # not cached beyond this cluster
+                found = _applying(plugins, *key)
             else:  # the clusters of a process share these plugins, and so the result
-                found = _known(tuple([plugin for plugin in self._plugins if not plugin.dynamic]), *key[:4])
-            self._applying[key] = found
+                found = _known(plugins, *key)
+            applying[key] = found
         return found
 
 

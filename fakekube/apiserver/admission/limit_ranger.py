@@ -31,6 +31,7 @@ class LimitRanger(Plugin):
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({PODS, CLAIMS})
     subresources = frozenset({"", "resize"})
+    acts_for = "limit_ranges"
 
     def admit(self, attributes: Attributes) -> None:
         obj = attributes.object
@@ -61,8 +62,7 @@ def _supports_limit(attributes: Attributes) -> bool:
 
 
 def _limit_ranges(attributes: Attributes) -> Iterator[Object]:
-    context = attributes.context
-    return context.services.list("", "limitranges", attributes.namespace) if context.configured.limit_ranges else iter(())
+    return attributes.context.services.list("", "limitranges", attributes.namespace)
 
 
 # ---------------------------------------------------------------- defaults

@@ -27,11 +27,10 @@ class ResourceQuota(Plugin):
     name = "ResourceQuota"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     subresources = frozenset({"", "status", "resize"})
+    acts_for = "resource_quotas"
 
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
-        if not attributes.context.configured.resource_quotas:
-            return
         evaluator = evaluator_for(attributes.resource.group, attributes.resource.plural)
         if obj is None or evaluator is None or not attributes.namespace or not _matters(attributes, evaluator, obj):
             return

@@ -184,9 +184,9 @@ class Application:
             self.chance.before_request(environ.get("HTTP_USER_AGENT", ""))
         if self.observer is not None:
             exchange.observation = self.observer.observe(environ, exchange.path)
+        emulated = features.CURRENT.set(self._backend.settings.emulation)
         try:
-            with features.emulating(self._backend.settings.emulation):
-                response = self._respond(exchange)
+            response = self._respond(exchange)
         except (BrokenStreamError, Refused):
             if exchange.observation is not None:
                 exchange.observation.note_drop()
@@ -197,6 +197,8 @@ class Application:
             if exchange.audit is not None:
                 exchange.audit.panicked("internal error")
                 exchange.audit = None
+        finally:
+            features.CURRENT.reset(emulated)
         if exchange.audit is not None and exchange.info is not None:
             auditing.write_event(exchange.audit, exchange.info, exchange.annotations, response)
         if exchange.observation is not None:

@@ -127,15 +127,27 @@ class Scope:
     """The subresource in the path, if this scope is that of the main resource (`main`)."""
     kind: GVK = field(init=False)
     """The type of the bodies of this endpoint."""
+    strategy: Strategy = field(init=False)
+    """The strategy of writes through this endpoint."""
+    is_custom: bool = field(init=False)
+    """Whether the bodies of this endpoint are custom resources."""
+    context: WriteContext = field(init=False)
+    """The context of this request for strategies and admission; made when it is first asked for."""
 
     def __post_init__(self) -> None:
-        self.kind = self.resource.gvk if self.subresource is None else self.subresource.gvk
+        resource, subresource = self.resource, self.subresource
+        if subresource is None:
+            self.kind, self.strategy, self.is_custom = resource.gvk, resource.strategy, resource.custom
+        else:
+            self.kind, self.strategy = subresource.gvk, subresource.strategy or resource.strategy
+            self.is_custom = resource.custom and self.kind == resource.gvk
 
-    @cached_property
-    def strategy(self) -> Strategy:
-        """The strategy of writes through this endpoint."""
-        own = None if self.subresource is None else self.subresource.strategy
-        return own or self.resource.strategy
+    def __getattr__(self, name: str) -> Any:
+        """Makes the context; functools.cached_property has a lock before Python 3.12, which costs more."""
+        if name != "context":
+            raise AttributeError(name)
+        self.context = self._make_context()
+        return self.context
 
     @property
     def bucket(self) -> Bucket[Document]:
@@ -170,11 +182,6 @@ class Scope:
         if self.subresource is None or kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 
-    @cached_property
-    def is_custom(self) -> bool:
-        """Reports whether the bodies of this endpoint are custom resources."""
-        return self.resource.custom and self.kind == self.resource.gvk
-
     def require_name(self) -> None:
         """Raises StatusError 400 for a path without a name (paths of custom resources may end with a slash)."""
         if not self.name:
@@ -195,16 +202,14 @@ class Scope:
         """Returns the common prefix of the keys of the collection."""
         return self.resource.key_prefix(self.namespace)
 
-    @cached_property
+    @property
     def type(self) -> Type:
         """The type of the bodies of this endpoint."""
         if self.subresource is not None and self.subresource.gvk != self.resource.gvk:
             return self.subresource.type
         return self.resource.type
 
-    @cached_property
-    def context(self) -> WriteContext:
-        """The context of this request for strategies and admission."""
+    def _make_context(self) -> WriteContext:
         user = self.request.user
         return WriteContext(
             resource=self.resource,

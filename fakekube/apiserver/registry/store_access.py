@@ -103,10 +103,13 @@ class StoreAccess:
         return (group, plural) in self._builtins or self._registry.any_version(group, plural) is not None
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        if not self._is_served(group, plural):
-            return None
-        resource, bucket = self._find_bucket(group, plural)
-        record = bucket.get(resource.key(namespace, name))
+        found = self._builtins.get((group, plural))
+        if found is None:
+            if not self._is_served(group, plural):
+                return None
+            found = self._find_bucket(group, plural)
+        resource, bucket = found
+        record = bucket.get(f"{namespace}/{name}" if resource.namespaced else name)
         return record.value.object if record else None
 
     def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:
@@ -202,7 +205,8 @@ class StoreAccess:
             self._changes = _Changes(self._find_bucket(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key))
         as_of, snapshot = self._snapshot
         if as_of != (count := self._changes.count):
-            snapshot = self._make_snapshot()
+            made = self._make_snapshot()
+            snapshot = snapshot if made == snapshot else made  # so that what depends on it is found by its identity
             self._snapshot = count, snapshot
         return snapshot
 

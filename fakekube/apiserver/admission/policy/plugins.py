@@ -46,6 +46,7 @@ class MutatingAdmissionPolicy(Plugin):
     name = "MutatingAdmissionPolicy"
     operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.CONNECT})
     subresources = None
+    acts_for = "webhooks_or_policies"
     dynamic = True
 
     def admit(self, attributes: Attributes) -> None:
@@ -65,6 +66,7 @@ class ValidatingAdmissionPolicy(Plugin):
     name = "ValidatingAdmissionPolicy"
     operations = frozenset(Operation)
     subresources = None
+    acts_for = "webhooks_or_policies"
     dynamic = True
 
     def validate(self, attributes: Attributes) -> None:

@@ -167,6 +167,7 @@ class MutatingAdmissionWebhook(Plugin):
     name = "MutatingAdmissionWebhook"
     operations = frozenset(Operation)
     subresources = None
+    acts_for = "webhooks_or_policies"
     dynamic = True
 
     def __init__(self, call: Call) -> None:

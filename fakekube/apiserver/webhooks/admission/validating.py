@@ -28,6 +28,7 @@ class ValidatingAdmissionWebhook(Plugin):
     name = "ValidatingAdmissionWebhook"
     operations = frozenset(Operation)
     subresources = None
+    acts_for = "webhooks_or_policies"
     dynamic = True
 
     def __init__(self, call: Call) -> None:

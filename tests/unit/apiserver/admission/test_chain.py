@@ -81,6 +81,7 @@ def test_plugins_receive_only_matching_requests(write: Attributes, seen: list[st
 def test_dynamic_admission_is_skipped_without_configuration() -> None:
     class Dynamic(Second):
         name = "dynamic"
+        acts_for = "webhooks_or_policies"
         dynamic = True
 
     chain = Chain([First(), Dynamic()])
