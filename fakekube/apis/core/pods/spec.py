@@ -12,9 +12,8 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.core.pods import containers, security_context
 from fakekube.apis.core.pods.containers import PodContext, file_key_volumes
-from fakekube.apis.core.pods.known_specs import KnownSpecs
 from fakekube.apis.core.pods.resources import pod_resources
-from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, ValidationOptions
+from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volumes import volumes
 from fakekube.apis.validation import ip, names, selectors

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from fakekube.apis.core import nodes
 from fakekube.apis.core.pods.annotations import profile_of_annotation
-from fakekube.apis.core.pods.known_specs import KnownSpecs
-from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED
+from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs
 from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation.resource_lists import is_fractional
