@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 #: Seconds after which the client has finished its reaction to the copy that is not deleted.
 _AFTER_CONTROL = 3.0
+#: A client whose reaction takes longer, in seconds, may never come to rest: it writes all the time.
+_RESTLESS = 20.0
+#: How many requests are looked at to find when the reaction was complete, and the seconds that are assumed if it never was.
+_LOOKED_AT, _LONGEST_REACTION = 500, 60.0
 
 
 class BaselineFailed(Exception):
@@ -63,6 +67,8 @@ def _learn(trial: Trial) -> Baseline:
         requests = trial.trace.count_since(copies[0].mark)
         observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
         reaction = observed.lasting(trial.cluster, copies)
+        if reaction_seconds > _RESTLESS:
+            reaction_seconds = min(reaction_seconds, _find_completion(trial, copies, reaction))
         delivering = _delivering_streams(trial, copies)
         listed_beside = frozenset(
             key
@@ -127,6 +133,21 @@ def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
     """Waits until the client has reacted to copies; returns how many seconds it took."""
     last = await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
     return max(last - copies[-1].created_at, 0.0)
+
+
+def _find_completion(trial: Trial, copies: Sequence[Copy], reaction: Reaction) -> float:
+    """Returns after how many seconds the reaction to all copies was complete, for a client that goes on writing."""
+    seconds = 0.0
+    for copy in copies:
+        left = set(reaction.visible)
+        for call in trial.trace.since(copy.mark)[:_LOOKED_AT]:
+            left -= effects_of(trial.cluster, copy, [call]).keys()
+            if not left:
+                seconds = max(seconds, (call.end or call.at) - copy.created_at)
+                break
+        else:
+            return _LONGEST_REACTION
+    return seconds
 
 
 def _delivering_streams(trial: Trial, copies: Sequence[Copy]) -> dict[StreamKey, frozenset[str]]:

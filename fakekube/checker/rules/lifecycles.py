@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fakekube.checker.client_writes import require_named_children
 from fakekube.checker.edits import drop_finalizers, own_objects
-from fakekube.checker.reaction import Copy, EffectKind, children_of
+from fakekube.checker.reaction import Copy, EffectKind, children_of, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import alter_text
 from fakekube.checker.rules.conflicts import Finalizers
@@ -215,30 +215,18 @@ class ForeignChild(Rule):
                 if call.is_write and call.succeeded and (call.collection, call.name) == (resource, metadata["name"])
             ]
             for call in calls:
-                for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace")):
-                    if (
-                        version.revision == call.exchange.revision
-                        and version.type == "MODIFIED"
-                        and _differs(version.object, obj)
-                    ):
-                        return Verdict.failure(
-                            f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
-                        )
-                    if call.verb == "delete":
-                        return Verdict.failure(
-                            f"deletes {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
-                        )
+                taken = call.verb == "delete" or any(map(_is_taken_over, written_fields(trial.cluster, call, metadata["name"])))
+                if taken:
+                    return Verdict.failure(
+                        f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
+                    )
         return super().judge(trial)
 
 
-def _differs(one: Object, other: Object) -> bool:
-    """Reports whether two states of an object differ in more than what the server sets."""
-
-    def bare(obj: Object) -> Object:
-        metadata = {key: obj["metadata"].get(key) for key in ("labels", "annotations", "ownerReferences")}
-        return {**{key: value for key, value in obj.items() if key != "metadata"}, "metadata": metadata}
-
-    return bare(one) != bare(other)
+def _is_taken_over(path: Sequence[str]) -> bool:
+    """Reports whether a written field belongs to the owner of an object: another client may label and annotate it, and keep it
+    with a finalizer."""
+    return path[0] not in ("metadata", "status") or path[:2] == ("metadata", "ownerReferences")
 
 
 RULES = (FirstSeenDeleting, RecreatedObject, ForeignChild)

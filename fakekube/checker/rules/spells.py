@@ -235,6 +235,11 @@ class UnauthorizedSpell(Rule):
             trial.wait(self.SECONDS)
         trial.await_all()
 
+    def judge(self, trial: Trial) -> Verdict:
+        """Returns a warning for a client that ends: what starts it again gives it new credentials and paces it."""
+        verdict = super().judge(trial)
+        return verdict.as_warning() if trial.ended else verdict
+
 
 class StartsInOutage(Rule):
     """The client is killed and started again while the server refuses everything."""
