@@ -157,6 +157,8 @@ def _await_watches(trial: Trial) -> None:
 _TRACE_LIMIT = 2_000_000
 #: The size up to which trace.html keeps bodies.
 _LARGEST = "5MB"
+#: A run of a client in a hot loop has more requests, and its trace for the page would take minutes.
+_MOST_SHOWN = 10_000
 
 
 class Inspections:
@@ -197,15 +199,17 @@ def keep_run(trial: Trial, verdict: Verdict | None) -> None:
     session = trial.session
     if session.kept is not None:
         _write_run(_new_folder(session.kept, trial.key), trial, verdict)
-    if session.traced and (verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.WARN)):
+    shown = verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.WARN)
+    if session.traced and shown and trial.trace.count_since(-1) <= _MOST_SHOWN:
         trial.cluster.test = {"id": trial.key, "outcome": str(verdict.outcome) if verdict is not None else "", "message": ""}
         session.traces[trial.key] = trial.cluster.trace_parts(limit=_TRACE_LIMIT)
 
 
 def _write_run(place: Path, trial: Trial, verdict: Verdict | None) -> None:
-    """Writes trace.html, trace.txt, output.txt and verdict.json of a run into an empty folder."""
+    """Writes trace.txt, output.txt, verdict.json and, unless the client was in a hot loop, trace.html into an empty folder."""
     (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8")
-    trial.cluster.trace(place / "trace.html", limit=_LARGEST)
+    if trial.trace.count_since(-1) <= _MOST_SHOWN:
+        trial.cluster.trace(place / "trace.html", limit=_LARGEST)
     (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8")
     if verdict is not None:
         told = {"key": trial.key, "seed": trial.session.seed, "verdict": str(verdict.outcome), "evidence": list(verdict.evidence)}

@@ -449,13 +449,16 @@ def has_lost_its_lease(trial: Trial) -> bool:
         return False
     answer = renewed[-1].answer
     duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
-    times = [call.at for call in renewed[-3:]] + [trial.time_ended()]
-    return max(after - before for before, after in pairwise(times)) > _LATE_RENEWAL * (duration or _USUAL_DURATION)
+    times = [call.at for call in renewed] + [trial.time_ended()]
+    pauses = [after - before for before, after in pairwise(times)]
+    usual = median(pauses[:-3]) if len(pauses) > 3 else 0.0
+    return max(pauses[-3:]) > max(_LATE_RENEWAL * (duration or _USUAL_DURATION), _TIMES_USUAL * usual)
 
 
-#: The part of a lease's duration after which a leader without a renewal may stop leading, and the duration in seconds that is
-#: assumed for a lease whose format cannot be read.
-_LATE_RENEWAL, _USUAL_DURATION = 0.5, 15.0
+#: The part of a lease's duration, and how many times the usual pause between two renewals, after which a leader may stop leading:
+#: it gives up a request that takes too long, and the server has performed it. The duration in seconds that is assumed for a lease
+#: whose format cannot be read.
+_LATE_RENEWAL, _TIMES_USUAL, _USUAL_DURATION = 0.25, 1.8, 15.0
 
 
 def judge_convergence(trial: Trial) -> Verdict | None:
