@@ -1,0 +1,198 @@
+"""Runs `fakekube check` on the programs of this folder, with each defect and without.
+
+    python tests/check/newcomers/matrix.py [--correct] [--only services,…] [--go FOLDER] [--keep FOLDER] [--first-seed 0] [--times 1]
+
+Each program has a switch for its defects: DEFECT=NAME in its environment. One of the rules of a defect has to fail. A correct program
+must have no failure and no warning in any rule, with all classes. `--go`: the folder with the built programs of `go/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+#: Program → sample and command; {go} is the folder of the built programs in Go.
+PROGRAMS = {
+    "services": ("services.yaml", ["node", "services.mjs"]),
+    "inline": ("inline.yaml", ["perl", "inline.pl"]),
+    "world": ("widget.yaml", [sys.executable, "world.py"]),
+    "namespaces": ("namespaces.yaml", [sys.executable, "namespaces.py"]),
+    "pods": ("pods.yaml", [sys.executable, "pods_raw.py"]),
+    "official": ("widget.yaml", [sys.executable, "official.py"]),
+    "dyn": ("widget.yaml", ["{go}/dyn"]),
+    "rt": ("widget.yaml", ["{go}/rt"]),
+}
+
+#: Program, defect, and the rules of which one has to fail.
+DEFECTS = (
+    ("services", "token-once", "A1"),
+    ("services", "no-timeout", "W7"),
+    ("services", "after-half", "R1"),
+    ("services", "relist-always", "W5"),
+    ("services", "keeps-expired", "W1,W2"),
+    ("services", "exits-on-reset", "W8"),
+    ("services", "gone-dies", "W1"),
+    ("services", "flat", "W6,R4"),
+    ("services", "one-page", "P2"),
+    ("services", "no-deletes", "W12,S3"),
+    ("services", "number", "V1"),
+    ("services", "utf8", "W8"),
+    ("services", "splits", "W8"),
+    ("services", "first-only", "W8,W5"),
+    ("services", "gives-up", "R2"),
+    ("services", "retry-flat", "R2"),
+    ("services", "conflict-loops", "C6"),
+    ("services", "takes-over", "C5"),
+    ("services", "blind-put", "C2"),
+    ("services", "drops-labels", "C3"),
+    ("services", "fatal-404", "C6"),
+    ("services", "polls", "N3"),
+    ("inline", "dies-500", "R2"),
+    ("inline", "ignores-after", "R1"),
+    ("inline", "flat-writes", "R2"),
+    ("inline", "adopts", "C5"),
+    ("inline", "rebuilds", "C3,C4"),
+    ("inline", "no-version", "C2"),
+    ("inline", "one-try", "C1"),
+    ("inline", "force-mark", "C2"),
+    ("inline", "stale-mark", "C1"),
+    ("inline", "no-pause", "W6"),
+    ("inline", "one-page", "P2"),
+    ("inline", "waits", "W7"),
+    ("inline", "keeps-410", "W1,W2"),
+    ("inline", "error-exits", "W4"),
+    ("inline", "version-of-list", "W5"),
+    ("world", "resends", "R3"),
+    ("world", "status-put", "C2"),
+    ("world", "forgets", "R2,R1"),
+    ("world", "steady", "R2"),
+    ("world", "no-timeout", "W7"),
+    ("world", "same-revision", "W1"),
+    ("world", "watch-once", "W5"),
+    ("world", "dies-401", "A1"),
+    ("world", "hot", "W6"),
+    ("namespaces", "manager-pid", "C7"),
+    ("namespaces", "timid", "C7"),
+    ("namespaces", "no-idle", "W7"),
+    ("namespaces", "relist-on-error", "R4"),
+    ("namespaces", "dies-500", "W4,R2"),
+    ("namespaces", "no-delay", "W6"),
+    ("namespaces", "steady", "W6"),
+    ("namespaces", "ghosts", "W12,S3"),
+    ("namespaces", "newest-item", "W11"),
+    ("namespaces", "ascii", "W8"),
+    ("namespaces", "one-a-chunk", "W8,W5"),
+    ("namespaces", "reset-kills", "W8"),
+    ("namespaces", "bookmark-object", "W10"),
+    ("namespaces", "drops-work", "R2,S3"),
+    ("namespaces", "hot-work", "R2"),
+    ("namespaces", "no-uid", "C6"),
+    ("namespaces", "applies-labels", "C7"),
+    ("pods", "sleeps", "W7"),
+    ("pods", "text-lines", "W8"),
+    ("pods", "added-only", "W5"),
+    ("pods", "again", "W5"),
+    ("pods", "410-is-fatal", "W1"),
+    ("pods", "429-soon", "R1"),
+    ("pods", "trouble-ends", "W8"),
+    ("pods", "same-pause", "W6"),
+    ("pods", "404-again", "C6"),
+    ("pods", "three-tries", "R2"),
+    ("pods", "whole-labels", "C3"),
+    ("pods", "merges", "C3"),
+    ("dyn", "ignores-tombstones", "W12,S3"),
+    ("dyn", "max-two", "R2"),
+    ("dyn", "immediate", "R2"),
+    ("dyn", "adopts", "C5"),
+    ("dyn", "creates", "C6"),
+    ("dyn", "retries-conflict", "C1"),
+    ("dyn", "exits-404", "C6"),
+    ("dyn", "leads-on", "L1"),
+    ("rt", "clears-finalizers", "C4"),
+    ("rt", "unguarded", "C4"),
+    ("rt", "no-owner-check", "C5"),
+    ("rt", "conflict-exits", "C1,C6"),
+    ("rt", "marks-first", "S2"),
+    ("rt", "status-no-version", "C2"),
+    ("official", "no-resume", "W5"),
+    ("official", "status-fatal", "R2"),
+    ("official", "keeps-gone", "W12,S3"),
+    ("official", "waits", "W7"),
+    ("official", "no-jitter", "R2,R4"),
+    ("official", "ignores-failure", "R2,S3"),
+    ("official", "same-second", "R2"),
+    ("official", "hasty", "R1"),
+    ("official", "exists-fatal", "C6"),
+    ("official", "takes", "C5"),
+    ("official", "typed", "C3"),
+    ("official", "not-found", "C6"),
+)
+
+
+def check(program: str, defect: str, options: list[str], go: str) -> dict[str, tuple[str, str]]:
+    """Returns the verdicts and reasons by rule."""
+    sample, command = PROGRAMS[program]
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "DEFECT")}
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        checking = [sys.executable, "-m", "fakekube", "check", *options, "--sample", str(HERE / sample), "--report", str(report)]
+        client = [str(HERE / part) if (HERE / part).exists() else part.replace("{go}", go) for part in command]
+        done = subprocess.run(
+            [*checking, "--", *client],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**environment, **({"DEFECT": defect} if defect else {})},
+        )
+        if not report.exists():
+            return {"baseline": ("no report", done.stderr[-300:])}
+        rows = json.loads(report.read_text())["rules"]
+    return {row["id"]: (row["verdict"], (row["evidence"] or [""])[0]) for row in rows}
+
+
+def run(program: str, defect: str, rules: str, options: list[str], go: str) -> bool:
+    """Runs a check and prints a line; returns whether the verdicts are right."""
+    begun = time.monotonic()
+    selected = ["--rules", rules] if defect else ["--all"]
+    found = check(program, defect, [*selected, *options, *(["--idle", "20"] if rules == "W7" else [])], go)
+    blamed = {rule: one for rule, one in found.items() if one[0] in ("fail", "warn", "no report")}
+    right = any(one[0] == "fail" for one in found.values()) if defect else not blamed
+    shown = "; ".join(f"{rule} {one[0]}: {one[1][:180]}" for rule, one in (blamed if blamed or not defect else found).items())
+    took = f"{time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.0f}"
+    print(f"{'right' if right else 'WRONG'} {program} {defect or 'correct'} {took} {shown}", flush=True)
+    return right
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--correct", action="store_true", help="the programs without defects")
+    parser.add_argument("--only", default="", help="programs, separated by commas")
+    parser.add_argument("--go", default="", help="the folder with the built programs in Go; without it they are left out")
+    parser.add_argument("--keep", default="", help="a folder for the traces")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--times", type=int, default=1)
+    options = parser.parse_args()
+    only = [part for part in options.only.split(",") if part]
+    rows = [(name, "", "") for name in PROGRAMS] if options.correct else list(DEFECTS)
+    chosen = [
+        row for row in rows if (not only or row[0] in only) and (options.go or not PROGRAMS[row[0]][1][0].startswith("{go}"))
+    ]
+    results = []
+    for seed in range(options.first_seed, options.first_seed + options.times):
+        for name, defect, rules in chosen:
+            kept = ["--keep", f"{options.keep}/{name}-{defect or 'correct'}-{seed}"] if options.keep else []
+            results.append(run(name, defect, rules, ["--seed", str(seed), *kept], options.go))
+    print(f"{sum(results)} of {len(results)} right")
+    sys.exit(not all(results))
+
+
+if __name__ == "__main__":
+    main()
