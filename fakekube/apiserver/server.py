@@ -79,6 +79,7 @@ class Machinery:
     """Closes the connections to webhooks and extension API servers, and the auditor."""
     observe_calls: Callable[[Observe], None]
     """Sets the observer of the calls of webhooks."""
+    definitions: CustomResourceDefinitionController
     add_default_object: Callable[[Object], None]
     """Adds an object that the API server restores when a client deletes or changes it."""
     origin: Store[Document] | None = None
@@ -168,7 +169,9 @@ def build(
 
     application = Application(backend, access, aggregator, auditor)
     application.chance = chance
-    return Machinery(backend, access, application, resolver, aggregator, close, webhooks.observe, default_objects.add, origin)
+    return Machinery(
+        backend, access, application, resolver, aggregator, close, webhooks.observe, definitions, default_objects.add, origin
+    )
 
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:

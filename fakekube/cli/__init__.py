@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -445,12 +446,18 @@ def _envtest(options: Options) -> int:
     from fakekube.apiserver.http.documents import git_version
     from fakekube.cli.envtest.folder import default_folder, installed_folder, write_folder
 
-    version = git_version(DEFAULT)
-    folder = (installed_folder(version.removeprefix("v")) if options.install else options.dir or default_folder()).absolute()
-    try:
-        write_folder(folder, profile=options.profile, controllers=options.controllers, control=options.powers, version=version)
-    except OSError as error:
-        raise UsageError(f"{error.filename or folder}: {error.strerror}") from None
+    releases = options.releases or [(git_version(DEFAULT).removeprefix("v"), DEFAULT)]
+    if len(releases) > 1 and not options.install:
+        raise UsageError("several --kubernetes-version need --install: a folder has one")
+    for release, minor in releases:
+        folder = (installed_folder(release) if options.install else options.dir or default_folder()).absolute()
+        write = partial(write_folder, profile=options.profile, controllers=options.controllers, control=options.powers)
+        try:
+            write(folder, version=f"v{release}", minor=minor)
+        except OSError as error:
+            raise UsageError(f"{error.filename or folder}: {error.strerror}") from None
+        if not release.startswith(f"{minor}."):
+            print(f"fakekube: {release} is not emulated: its replacement is a {minor}", file=sys.stderr)
     print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(folder))}")
     return 0
 

@@ -116,6 +116,8 @@ class Options:
     max_clusters: int | None = None
     cluster_idle: float | None = None
     """Seconds."""
+    releases: list[tuple[str, str]] = field(default_factory=list)
+    """The releases of --kubernetes-version of `envtest`, with the minors that are emulated for them."""
     forwards: list[tuple[str, str, int]] = field(default_factory=list)
     """Services (`namespace/name`) that are forwarded, with host and port."""
     certificates: list[tuple[str, Path]] = field(default_factory=list)
@@ -195,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_pause,
         metavar="50ms",
         default=0.05,
-        help="how long a kubelet takes to start and to remove a pod (50ms); 0 for at once",
+        help="the time to start and to remove a pod, and to finalize definitions and namespaces (50ms); 0 for at once",
     )
     serve.add_argument("--network-policies", action="store_true", help="NetworkPolicies decide which pods reach each other")
     serve.add_argument(
@@ -419,6 +421,15 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
         "--controllers", type=_controllers, metavar="*,-NAME,…", help="which controllers run (those of the profile)"
     )
     envtest.add_argument(
+        "--kubernetes-version",
+        type=_release,
+        dest="releases",
+        action="append",
+        default=[],
+        metavar="1.35.4",
+        help=f"the release whose place they take ({DEFAULT}.{RELEASES[DEFAULT]}); may be repeated with --install",
+    )
+    envtest.add_argument(
         "--powers", action="store_true", default=None, help="serve the control API, /fakekube/v1, to administrators"
     )
 
@@ -628,6 +639,16 @@ def _minor(text: str) -> str:
     if minor not in RELEASES:
         raise argparse.ArgumentTypeError(f"Kubernetes {text} is not known; known: {', '.join(RELEASES)}")
     return minor
+
+
+def _release(text: str) -> tuple[str, str]:
+    """Returns a release without `v`, such as 1.35.4, and the minor that is emulated for it: its own or the nearest one."""
+    found = re.fullmatch(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a release such as 1.35.4")
+    minor = min(RELEASES, key=lambda known: abs(int(known.partition(".")[2]) - int(found[1])))
+    patch = found[2] or (RELEASES[minor] if minor == f"1.{found[1]}" else 0)
+    return f"1.{found[1]}.{patch}", minor
 
 
 def _gates(text: str) -> dict[str, bool]:

@@ -260,7 +260,8 @@ class Cluster(SeenCluster):
 
     @property
     def pace(self) -> float:
-        """The seconds of the clock that a kubelet takes before it starts a new pod and before it removes a deleted one.
+        """The seconds of the clock that a kubelet takes before it starts a new pod and before it removes a deleted one, and for
+        which deleted definitions and namespaces are to be seen as terminating.
 
         With 0, the default, it acts at once, so that a client may not see a pod before it is ready. It also acts at once while
         the clock is held. `fakekube serve` has 0.05 (`--pace`).
@@ -317,6 +318,8 @@ class Cluster(SeenCluster):
         """
         end, horizon = time.monotonic() + timeout, max(horizon, self.pace)
         self._manager.settle(timeout, horizon)
+        if self._machinery.definitions.waits and not self._machinery.definitions.wait(end - time.monotonic()):
+            raise TimeoutError(f"definitions are still being deleted after {timeout} s")
         aggregator = self._machinery.aggregator
         while aggregator.working():
             if not aggregator.wait(end - time.monotonic()):

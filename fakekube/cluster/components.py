@@ -205,6 +205,7 @@ class Components:
     @pace.setter
     def pace(self, seconds: float) -> None:
         self._shared["pace"] = seconds
+        self.machinery.backend.services.pace = seconds
 
     @property
     def network_policies(self) -> bool:

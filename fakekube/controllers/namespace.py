@@ -66,8 +66,9 @@ class NamespaceController(Reconciler):
         if "deletionTimestamp" not in metadata:
             return ()
         key = Key("", metadata["name"])
-        if self.context.deletion_grace and key.name not in self._terminating:
-            self.requeue_after(key, self.context.deletion_grace)
+        wait = self.context.deletion_grace or (0.0 if self.clock.held else self.context.shared.get("pace", 0.0))
+        if wait and key.name not in self._terminating:
+            self.requeue_after(key, wait)
             return ()
         return (key,)
 

@@ -74,6 +74,9 @@ class ClusterAccess(Protocol):
     components: Callable[[], Container[str]]
     """Returns the names of the components of the control plane that run beside the API server."""
 
+    pace: float
+    """The least time, in seconds of the clock, between a deletion and the removal of what has a finalizer of the server."""
+
     @property
     def emulation(self) -> Emulation:
         """The minor and the gates of the server."""

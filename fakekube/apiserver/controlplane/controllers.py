@@ -30,6 +30,7 @@ pkg/apiserver/customresource_handler.go; k8s.io/apiserver/pkg/util/flowcontrol/a
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -205,6 +206,9 @@ class CustomResourceDefinitionController(ControlLoop):
         """The names of changed definitions. They stay until all are processed: `refresh` may start again with a deep stack."""
         self._served: dict[str, tuple[Object, list[Resource]]] = {}
         """Name → the last observed definition, and its served resources."""
+        self._went_on = threading.Condition()
+        self._due: dict[str, float] = {}
+        """Names of terminating definitions that wait → until when, by the clock."""
         self._terminating: dict[str, str] = {}
         """Names of terminating definitions → the bucket with their objects."""
         super().__init__((self._bucket,))
@@ -242,8 +246,39 @@ class CustomResourceDefinitionController(ControlLoop):
         change = conditions.next_state(obj, self._all(), self._print_now())
         if change is not None:
             self._write(name, obj, change)
-        elif conditions.is_ending(obj):
+        elif conditions.is_ending(obj) and not self._waits(name):
             self._finalize(name, obj)
+
+    def _waits(self, name: str) -> bool:
+        """Reports whether a terminating definition is still to be seen, by the pace of the cluster; a timer goes on with it."""
+        if not self._services.pace or self._clock.held:
+            return False
+        now = self._clock.monotonic()
+        due = self._due.get(name)
+        if due is None:
+            self._due[name] = due = now + self._services.pace
+            self._clock.call_at(due, partial(_go_on, weakref.ref(self), name), what="the end of a definition")
+        elif due <= now:
+            del self._due[name]
+        return due > now
+
+    def go_on(self, name: str) -> None:
+        """Processes a terminating definition again."""
+        with self._working:
+            self._changed[name] = None
+            self.refresh()
+        with self._went_on:
+            self._went_on.notify_all()
+
+    @property
+    def waits(self) -> bool:
+        """Reports whether a terminating definition waits for the pace of the cluster."""
+        return bool(self._due) and not self._clock.held
+
+    def wait(self, timeout: float) -> bool:
+        """Waits until no definition waits. Returns False after `timeout` real seconds."""
+        with self._went_on:
+            return self._went_on.wait_for(lambda: not self.waits, max(timeout, 0.0))
 
     def _resources_of(self, obj: Object) -> list[Resource]:
         if not conditions.is_served(obj):
@@ -325,6 +360,13 @@ class CustomResourceDefinitionController(ControlLoop):
 
     def _print_now(self) -> str:
         return print_time(self._clock.now())
+
+
+def _go_on(reference: weakref.ref[CustomResourceDefinitionController], name: str) -> None:
+    """Goes on with a definition if the cluster still exists: its clock must not keep it."""
+    controller = reference()
+    if controller is not None:
+        controller.go_on(name)
 
 
 def _with_resource_version(obj: Mapping[str, Any], revision: int) -> Document:

@@ -79,6 +79,8 @@ class StoreAccess:
         """Reports whether controllers run in another thread, so that callers can wait for their writes."""
         self.components: Callable[[], Container[str]] = tuple
         """Returns the names of the components that run beside the API server."""
+        self.pace = 0.0
+        """The least time of finalizing; see `Cluster.pace`."""
         self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
         """Cached built-in resources with their buckets, which every write needs."""
         self._changes: _Changes | None = None

@@ -22,6 +22,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from fakekube.apimachinery.data import DEFAULT
+
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
 
 #: Python's name of an architecture → Go's name, if they differ.
@@ -44,7 +46,7 @@ _API_SERVER = 'exec {python} -I -S -c {code} "$@"\n'
 
 _API_SERVER_CODE = (
     "import gc, sys; gc.disable(); sys.path[:] = {path}; from fakekube.cli.envtest.kube_apiserver import main; "
-    "sys.exit(main(sys.argv[1:], profile={profile!r}, controllers={controllers!r}, control={control}))"
+    "sys.exit(main(sys.argv[1:], profile={profile!r}, controllers={controllers!r}, control={control}, minor={minor!r}))"
 )
 
 _KUBECTL = """\
@@ -74,19 +76,28 @@ def default_folder() -> Path:
 def installed_folder(version: str) -> Path:
     """Returns the folder of a version (1.36.3) in the store of setup-envtest."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    default = "Library/Application Support" if platform.system() == "Darwin" else ".local/share"
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / default
-    return Path(data) / "kubebuilder-envtest" / "k8s" / f"{version}-{platform.system().lower()}-{architecture}"
+    if platform.system() == "Darwin":
+        store = Path.home() / "Library" / "Application Support" / "io.kubebuilder.envtest"
+    else:
+        store = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kubebuilder-envtest"
+    return store / "k8s" / f"{version}-{platform.system().lower()}-{architecture}"
 
 
 def write_folder(
-    folder: Path, *, version: str, profile: str = "apiserver", controllers: Sequence[str] | None = None, control: bool = False
+    folder: Path,
+    *,
+    version: str,
+    minor: str = DEFAULT,
+    profile: str = "apiserver",
+    controllers: Sequence[str] | None = None,
+    control: bool = False,
 ) -> None:
     """Writes the replacements to a folder, which is created if necessary. Raises OSError.
 
     Args:
         folder: where to write; files of the same names are replaced.
         version: the output of `--version`, such as v1.36.3.
+        minor: the minor of Kubernetes that the API server emulates.
         profile: the profile of the cluster, unless the suite chooses another one (`command_line.PROFILE_FLAG`).
         controllers: the argument `controllers` of `Cluster`; None for the controllers of the profile.
         control: whether to serve the control API, /fakekube/v1.
@@ -95,7 +106,7 @@ def write_folder(
     python, path = shlex.quote(sys.executable), json.dumps(_module_path())
     etcd = Path(__file__).with_name("etcd.py")
     switches = None if controllers is None else list(controllers)
-    code = _API_SERVER_CODE.format(path=path, profile=profile, controllers=switches, control=control)
+    code = _API_SERVER_CODE.format(path=path, profile=profile, controllers=switches, control=control, minor=minor)
     texts = {
         "etcd": _head("etcd", _ETCD_HELP, "etcd Version: 3.6.8") + _ETCD.format(python=python, script=shlex.quote(str(etcd))),
         "kube-apiserver": _head("kube-apiserver", _API_SERVER_HELP, f"Kubernetes {version}")

@@ -39,7 +39,12 @@ _STOP_SECONDS = 0.8
 
 
 def main(
-    arguments: Sequence[str], *, profile: str = "apiserver", controllers: Sequence[str] | None = None, control: bool = False
+    arguments: Sequence[str],
+    *,
+    profile: str = "apiserver",
+    controllers: Sequence[str] | None = None,
+    control: bool = False,
+    minor: str = "",
 ) -> int:
     """Runs the API server until a signal arrives, and returns the exit code.
 
@@ -48,7 +53,9 @@ def main(
         profile: the profile of the cluster, unless the command line or the environment chooses another one.
         controllers: the argument `controllers` of `Cluster`; None for the controllers of the profile.
         control: whether to serve the control API, /fakekube/v1.
+        minor: the minor of Kubernetes to emulate; "" for the default.
     """
+    from fakekube.apimachinery.data import DEFAULT
     from fakekube.apiserver.options import OptionError
     from fakekube.cli.envtest.command_line import read
     from fakekube.cli.envtest.flags import FlagError
@@ -58,12 +65,12 @@ def main(
     try:
         line = read(arguments)
         if line.wants == "version":
-            return _print_version()
+            return _print_version(minor or DEFAULT)
         if line.wants == "help":
             return _print_help()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # before it serves, a signal ends the process at once
         chosen = line.profile or profile
-        cluster = _start_cluster(line, chosen, controllers if chosen == profile else None, control)
+        cluster = _start_cluster(line, chosen, controllers if chosen == profile else None, control, minor or DEFAULT)
         ended = _signals()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
@@ -105,7 +112,7 @@ def _signals() -> threading.Event:
     return ended
 
 
-def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool) -> Cluster:
+def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool, minor: str) -> Cluster:
     """Starts the cluster, with the state that the previous one with the same etcd has saved.
 
     Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
@@ -129,6 +136,7 @@ def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] |
         flags["tls_cert_file"], flags["tls_private_key_file"] = map(str, serving_files(line.certificates, [line.host]))
     log_to_stderr()
     cluster = Cluster(
+        version=minor,
         host=line.host,
         port=line.port,
         tls=True,
@@ -149,11 +157,10 @@ def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] |
         raise OptionError(f"failed to create listener: failed to listen on {line.host}:{line.port}: {reason}") from None
 
 
-def _print_version() -> int:
-    from fakekube.apimachinery.data import DEFAULT
+def _print_version(minor: str) -> int:
     from fakekube.apiserver.http.documents import git_version
 
-    print(f"Kubernetes {git_version(DEFAULT)}")
+    print(f"Kubernetes {git_version(minor)}")
     return 0
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fakekube.cli import main
 from fakekube.cli.envtest.folder import BINARIES, default_folder, installed_folder, write_folder
 from fakekube.net.certificates import Authority
 from tests.benchmarks.sides import free_port
@@ -54,6 +55,28 @@ def test_default_and_installed_folders(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     assert default_folder() == tmp_path / "fakekube/envtest"
     assert installed_folder("1.36.3") == tmp_path / "kubebuilder-envtest/k8s/1.36.3-linux-amd64"
+
+
+def test_replacements_are_installed_under_the_releases_that_suites_ask_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    asked = ("1.35.4", "1.29.0", "1.36")
+    words = [word for release in asked for word in ("--kubernetes-version", release)]
+    assert main(["envtest", "--install", *words]) == 0
+    assert "1.29.0 is not emulated: its replacement is a 1.33" in capsys.readouterr().err
+    for release in ("1.35.4", "1.29.0", "1.36.3"):
+        assert output(installed_folder(release) / "kube-apiserver", "--version") == f"Kubernetes v{release}\n"
+    assert "minor='1.35'" in (installed_folder("1.35.4") / "kube-apiserver").read_text().replace("'\"'\"'", "'")
+    assert main(["envtest", "--dir", str(tmp_path / "one"), *words]) == 2
+
+
+def test_store_of_the_go_library_on_a_mac(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    store = tmp_path / "Library/Application Support/io.kubebuilder.envtest/k8s"
+    assert installed_folder("1.36.3") == store / "1.36.3-darwin-arm64"
 
 
 class Pair:

@@ -1,0 +1,64 @@
+"""The pace of a cluster: what is finalized is to be seen as terminating for a while."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fakekube import ApiError, Cluster
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "ws.e.io"},
+    "spec": {
+        "group": "e.io",
+        "names": {"plural": "ws", "kind": "W"},
+        "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}
+
+
+def test_client_that_watches_after_its_delete_sees_the_end_of_a_definition() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.pace = 3600
+        cluster.create(DEFINITION)
+        cluster.create({"apiVersion": "e.io/v1", "kind": "W", "metadata": {"name": "a"}})
+        cluster.delete("customresourcedefinitions", "ws.e.io")
+        found = cluster.get("customresourcedefinitions", "ws.e.io")
+        assert found["metadata"]["deletionTimestamp"]
+        assert "Terminating" in [one["type"] for one in found["status"]["conditions"]]
+        watch = cluster.watch("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        assert [json.loads(line)["type"] for line in watch.take()] == ["ADDED"]
+        cluster.clock.advance(hours=1)
+        assert [json.loads(line)["type"] for line in watch.take()] == ["DELETED"]
+        watch.close()
+
+
+def test_settle_waits_for_the_pace_and_a_held_clock_has_none() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.pace = 0.2
+        cluster.create(DEFINITION)
+        cluster.delete("customresourcedefinitions", "ws.e.io")
+        cluster.settle()
+        with pytest.raises(ApiError):
+            cluster.get("customresourcedefinitions", "ws.e.io")
+        cluster.clock.hold()
+        cluster.create(DEFINITION)
+        cluster.delete("customresourcedefinitions", "ws.e.io")
+        with pytest.raises(ApiError):
+            cluster.get("customresourcedefinitions", "ws.e.io")
+
+
+def test_namespace_is_terminating_for_a_while() -> None:
+    with Cluster() as cluster:
+        cluster.pace = 3600
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        cluster.delete("namespaces", "team")
+        assert cluster.get("namespaces", "team")["status"]["phase"] == "Terminating"
+        cluster.clock.advance(hours=1)
+        cluster.settle()
+        with pytest.raises(ApiError):
+            cluster.get("namespaces", "team")
