@@ -39,7 +39,7 @@ from fakekube.apiserver.controlplane.default_services import as_created_now, wit
 from fakekube.apiserver.controlplane.event_expiry import EventExpiry
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import ServerOptions
-from fakekube.apiserver.registry import builtin
+from fakekube.apiserver.registry import api_services, builtin
 from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.apiserver.registry.scope import Backend, Settings
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
@@ -339,12 +339,14 @@ def _commit_bootstrap(
     store: Store[Document], emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, now: str
 ) -> None:
     resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(emulation, config)}
+    served = frozenset((r.group, r.version) for r in resources.values())
     for path, objects in emulation.facts.bootstrap.items():
         resource = resources.get(path)
         if resource is None or "create" not in resource.verbs:
             continue
         bucket = store.bucket(resource.bucket)
-        for obj in objects:
+        of_server = api_services.api_services(emulation.version, objects, served) if path == api_services.PATH else objects
+        for obj in of_server:
             made = as_created_now(with_service_ranges(path, obj, ranges), now)
             meta = made["metadata"]
             bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamp_revision, made))

@@ -65,6 +65,13 @@ BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secr
 ISSUED_CREDENTIAL = "authentication.kubernetes.io/issued-credential-id"
 
 
+#: The audit annotation of a request with the UID of another account.
+UID_MISMATCH = "authentication.k8s.io/token-request-uid-mismatch"
+_UID_GATE = "TokenRequestServiceAccountUIDValidation"
+_KNOWS_UID = 34
+"""The first minor that looks at the UID of a TokenRequest."""
+
+
 @dataclass(slots=True, frozen=True)
 class _Bound:
     """The object to which a token is bound."""
@@ -110,14 +117,22 @@ def _check_name(name: str, meta: Mapping[str, Any]) -> None:
 def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the metadata of the response: that of the request, with name, namespace and uid of the account.
 
+    Another uid is kept while the feature gate is off; before 1.34 there is none, and nothing is added.
+
     Raises StatusError 409 for another uid.
     """
+    named = {**meta, "name": name, "namespace": context.namespace}
+    if context.emulation.minor < _KNOWS_UID:
+        return named
     uid = account.get("uid", "")
-    expected = meta.get("uid")
-    if expected and expected != uid:
+    expected = meta.get("uid") or uid
+    if expected != uid:
         text = f"the UID in the token request ({expected}) does not match the UID of the service account ({uid})"
-        raise status.conflict(GROUP, KIND, name, text)
-    return {**meta, "name": name, "namespace": context.namespace, "uid": uid}
+        if context.emulation.enabled(_UID_GATE):
+            raise status.conflict(GROUP, KIND, name, text)
+        context.annotations.setdefault(UID_MISMATCH, ("Metadata", text))
+        context.warnings.append(f"{text} but {_UID_GATE} is not enabled. In the future, this will return a conflict error")
+    return {**named, "uid": expected}
 
 
 def _check_duration(seconds: int) -> None:

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
-from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
@@ -41,9 +40,9 @@ from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.request_info import split_path
+from fakekube.apiserver.registry import api_services
 from fakekube.store import Bucket
 
-_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 _AGGREGATOR = ("apiregistration.k8s.io", "v1")
 
 
@@ -96,7 +95,7 @@ class Registrations:
 @cache
 def builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
     """Returns the default priorities of the group versions of this server, independent of its APIServices."""
-    found = [_priority(obj["spec"]) for obj in data.minor(version).bootstrap.get(_PATH, ())]
+    found = [GroupVersionPriority(*key, *priorities) for key, priorities in api_services.priorities(version).items()]
     first = GroupVersionPriority(*_AGGREGATOR, 20001, 0)
     return {(entry.group, entry.version): entry for entry in [*found, first]}
 
@@ -330,7 +329,7 @@ def _list_resources(resource: Resource) -> list[DiscoveryDocument]:
         "verbs": _verbs(resource),
         **_names(resource),
     }
-    if resource.storage_version_hash:
+    if resource.storage_version_hash and (resource.custom or resource.emulation.enabled("StorageVersionHash")):
         main["storageVersionHash"] = resource.storage_version_hash
     return [main, *(_listed_subresource(resource, subresource) for subresource in _subresources(resource))]
 

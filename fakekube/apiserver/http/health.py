@@ -28,6 +28,7 @@ _HOOKS: Final = tuple(
         "start-apiextensions-controllers",
         "crd-informer-synced",
         "start-system-namespaces-controller",
+        "start-kube-apiserver-coordinated-leader-election-controller",
         "peer-endpoint-reconciler-controller",
         "start-cluster-authentication-info-controller",
         "start-kube-apiserver-identity-lease-controller",
@@ -45,6 +46,7 @@ _HOOKS: Final = tuple(
         "apiservice-status-remote-available-controller",
         "apiservice-registration-controller",
         "apiservice-discovery-controller",
+        "built-in-resources-storage-version-updater",
         "kube-apiserver-autoregistration",
     )
 )
@@ -64,17 +66,22 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 
 #: Check → the number of the minor that has it first.
 _SINCE: Final[Mapping[str, int]] = {"loopback-serving-certificate": 36}
-#: Check → the feature gate without which it is not made.
-_GATES: Final[Mapping[str, str]] = {
-    "poststarthook/peer-endpoint-reconciler-controller": "UnknownVersionInteroperabilityProxy",
-    "poststarthook/storage-readiness": "WatchCacheInitializationPostStartHook",
+_IDENTITY: Final = "APIServerIdentity"
+#: Check → the feature gates without which it is not made.
+_GATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "poststarthook/built-in-resources-storage-version-updater": ("StorageVersionAPI", _IDENTITY),
+    "poststarthook/peer-endpoint-reconciler-controller": ("UnknownVersionInteroperabilityProxy",),
+    "poststarthook/start-kube-apiserver-coordinated-leader-election-controller": ("CoordinatedLeaderElection",),
+    "poststarthook/start-kube-apiserver-identity-lease-controller": (_IDENTITY,),
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector": (_IDENTITY,),
+    "poststarthook/storage-readiness": ("WatchCacheInitializationPostStartHook",),
 }
 
 
 def checks_of(name: str, emulation: Emulation) -> Sequence[str]:
     """Returns the checks of an endpoint (`healthz`, `livez`, `readyz`) on a server, in order."""
     checks = [check for check in CHECKS[name] if _SINCE.get(check, 0) <= emulation.minor]
-    return tuple(check for check in checks if check not in _GATES or emulation.enabled(_GATES[check]))
+    return tuple(check for check in checks if all(map(emulation.enabled, _GATES.get(check, ()))))
 
 
 @cache

@@ -17,6 +17,7 @@ from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource, field_readers
 from fakekube.apis.rest.strategy import Action, KindStatusStrategy, Projection, Strategy, Subresource
+from fakekube.apiserver.registry.api_lifecycle import deprecation_of
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
 
 #: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
@@ -226,12 +227,6 @@ _MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("", "v1", "Pod"): ("spec.host",),  # of old clients; the storage version calls it spec.nodeName
 }
 
-#: (group, version, plural) → the warning in every response.
-_DEPRECATIONS: dict[tuple[str, str, str], str] = {
-    ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
-    ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-}
-
 _NO_REPLICAS = {"spec": {"replicas": 0}}
 
 #: (group, plural) → fields of an empty object (a bookmark), besides the zero values of its type.
@@ -302,7 +297,7 @@ def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Seque
         field_readers=field_readers(bucket),
         storage_version_hash=row.storage_version_hash,
         empty=_EMPTY_OBJECTS.get((row.group, row.name), {}),
-        deprecation=_DEPRECATIONS.get((row.group, row.version, row.name), ""),
+        deprecation=deprecation_of(row.group, row.version, row.kind, emulation.minor),
         storage_prefix=_STORAGE_PREFIXES.get(bucket, row.name),
         to_storage=partial(_act, to_storage) if to_storage else None,
         from_storage=partial(_act, from_storage) if from_storage else None,

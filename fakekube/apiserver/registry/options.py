@@ -303,6 +303,8 @@ class DeleteOptions:
 WATCH_LIST = "WatchList"
 """The gate of watches that begin with the present state."""
 UNSAFE_DELETION = "ignoreStoreReadErrorWithClusterBreakingPotential"
+UNSAFE_DRY_RUN = 37
+"""The first minor that takes this option with a dry run, and refuses it as the storage does."""
 """The option that deletes an object which cannot be read from the storage."""
 
 
@@ -339,8 +341,10 @@ def delete_options_from_body(raw: dict[str, Any]) -> DeleteOptions:
         errors.append(fields.not_supported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
     errors += _dry_run_errors(dry_run)
     if raw.get(UNSAFE_DELETION):
-        others = ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions")
-        texts = [f"cannot be set together with .{name}" for name in others if raw.get(name) is not None]
+        others = ["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"]
+        if features.current().minor < UNSAFE_DRY_RUN:
+            others.insert(0, "dryRun")
+        texts = [f"cannot be set together with .{name}" for name in others if raw.get(name) not in (None, [])]
         errors += [fields.invalid(UNSAFE_DELETION, True, text) for text in texts]
     if errors:
         raise status.invalid(META_GROUP, "DeleteOptions", "", errors)

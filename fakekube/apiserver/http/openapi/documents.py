@@ -152,7 +152,7 @@ class _Custom:
             schemas |= sources.schemas(resource, definition)
         known = v2.everywhere_in(data.minor(self._version).group_versions)
         everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
-        return serialize(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
+        return serialize(v3.document(v3.CUSTOM_INFO, paths, definitions(self._apis[0]), custom=schemas, everywhere=everywhere))
 
     @cached_property
     def v2(self) -> Encoded:
@@ -164,7 +164,7 @@ class _Custom:
         for resource, definition in self.served:
             paths |= sources.custom_paths(resource, sources.type_name(resource), sources.list_type_name(resource))
             schemas |= sources.schemas(resource, definition, old=True)
-        return serialize(_v2(self._version, paths, schemas))
+        return serialize(_v2(self._apis[0], paths, schemas))
 
 
 @cache
@@ -176,7 +176,7 @@ def _builtin_document(apis: _APIs, name: str) -> Encoded | None:
     info = v3.builtin_info(version)
     # The documents of older minors list all group versions of the kinds that are registered in each.
     everywhere = v2.everywhere_in(apis[0].facts.group_versions) if apis[0].minor < _OWN_KINDS_SINCE else ()
-    return serialize(v3.document(info, paths, definitions(version), group=group, version=version_of_group, everywhere=everywhere))
+    return serialize(v3.document(info, paths, definitions(apis[0]), group=group, version=version_of_group, everywhere=everywhere))
 
 
 def _group_version(name: str) -> tuple[str, str]:
@@ -195,11 +195,11 @@ def _all_builtin_paths(apis: _APIs) -> Paths:
 
 @cache
 def _builtin_v2(apis: _APIs) -> Encoded:
-    return serialize(_v2(apis[0].version, _all_builtin_paths(apis), {}))
+    return serialize(_v2(apis[0], _all_builtin_paths(apis), {}))
 
 
-def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return v2.document(version, paths, definitions(version), data.minor(version).group_versions, schemas)
+def _v2(emulation: Emulation, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return v2.document(emulation.version, paths, definitions(emulation), emulation.facts.group_versions, schemas)
 
 
 _ROOT: Final = "/openapi/v3/"

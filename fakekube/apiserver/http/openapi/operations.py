@@ -222,6 +222,11 @@ _OBJECTS: Final = (negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF)
 _CUSTOM_OBJECTS: Final = (negotiation.JSON, negotiation.YAML)
 _OBJECTS_AND_STREAMS: Final = (*_OBJECTS, f"{negotiation.JSON};stream=watch", f"{negotiation.PROTOBUF};stream=watch")
 _ANYTHING: Final = ("*/*",)
+#: Media types of responses → those of a server that also has CBOR.
+_OBJECTS_WITH_CBOR: Final = {
+    _OBJECTS: (*_OBJECTS, negotiation.CBOR),
+    _OBJECTS_AND_STREAMS: (*_OBJECTS, negotiation.CBOR, *_OBJECTS_AND_STREAMS[3:], negotiation.CBOR_SEQUENCE),
+}
 
 #: Verb on an object → method, prefix of the identifier, status codes, parameters.
 _ITEM_VERBS: Final = {
@@ -353,12 +358,15 @@ class _Builder:
     def _add(self, place: _Place, method: str, name: _Name, answers: _Answers, details: _Details) -> None:
         resource = self.resource
         custom, anything = resource.custom, details.consumes == _ANYTHING
+        produces = details.produces
+        if resource.emulation.enabled("CBORServingAndStorage"):
+            produces = _OBJECTS_WITH_CBOR.get(produces, produces)
         operation = Operation(
             method=method,
             identifier=f"{name[0]}{_prefix(resource.group, resource.version)}{name[1]}",
             tag=tag_of(resource.group, resource.version),
             answers=tuple(answers),
-            produces=_CUSTOM_OBJECTS if custom else details.produces,
+            produces=_CUSTOM_OBJECTS if custom else produces,
             consumes=_CUSTOM_OBJECTS if custom and anything else details.consumes,
             action=details.action,
             gvk=resource.gvk if custom else details.gvk or resource.gvk,
@@ -432,7 +440,8 @@ class _Builder:
             details = _Details(method, _query(resourceVersion=_STRING) if custom else parameters, gvk=gvk)
         elif verb == "patch":
             codes = (200,) if custom else codes
-            types = negotiation.patch_types(strategic=not custom)
+            cbor = self.resource.emulation.enabled("CBORServingAndStorage") and not custom
+            types = negotiation.patch_types(strategic=not custom, cbor=cbor)
             details = _Details(method, parameters, consumes=types, gvk=gvk, body=META + "Patch")
         else:
             details = _Details(method, parameters, gvk=gvk, body=go_type)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
+from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, describe, path_item
 
@@ -61,9 +62,11 @@ _WITHOUT_TYPE: Final[Mapping[str, Schema]] = {
 class Definitions:
     """The schemas of all built-in types of one minor, by their OpenAPI names. They must not be changed."""
 
-    def __init__(self, facts: data.Facts, version: str) -> None:
+    def __init__(self, facts: data.Facts, version: str, *, enums: bool) -> None:
+        """`enums`: whether the schemas have the values of enumerations."""
         self._facts = facts
         self._version = version
+        self._enums = enums
         self._made: dict[str, Schema] = {}
 
     def schema(self, name: str) -> Schema:
@@ -71,6 +74,8 @@ class Definitions:
         schema = self._made.get(name)
         if schema is None:
             plain = _WITHOUT_TYPE.get(name) or type_schema(self._go_names[name], self._row)
+            if not self._enums:
+                plain = _without_enums(plain)
             schema = self._made[name] = describe(self._version, name, plain)
         return schema
 
@@ -96,10 +101,24 @@ class Definitions:
             return {}
 
 
+def _without_enums(schema: Schema) -> Schema:
+    """Returns the schema of a type without the values of its fields."""
+    properties = {name: _without_enum(field) for name, field in schema.get("properties", {}).items()}
+    return {**schema, "properties": properties} if properties else schema
+
+
+def _without_enum(field: Schema) -> Schema:
+    found = {name: value for name, value in field.items() if name != "enum"}
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = _without_enum(found[name])
+    return found
+
+
 @cache
-def definitions(version: str) -> Definitions:
-    """Returns the definitions of a minor, built once per process."""
-    return Definitions(data.minor(version), version)
+def definitions(emulation: Emulation) -> Definitions:
+    """Returns the definitions of an emulated minor, built once per process."""
+    return Definitions(emulation.facts, emulation.version, enums=emulation.enabled("OpenAPIEnums"))
 
 
 def references(schema: Any) -> Iterator[str]:

@@ -33,7 +33,7 @@ from fakekube.apis.disabled_fields import drop_disabled_fields
 from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
-from fakekube.apiserver.registry.options import parse_revision
+from fakekube.apiserver.registry.options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.rand import random_string
@@ -469,6 +469,9 @@ def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
 def unsafe_deletion_error(scope: Scope) -> StatusError:
     """Returns the error of a deletion of an object that is expected not to be readable: all that are stored here are."""
     key, resource = scope.key, scope.resource
+    if resource.emulation.minor < UNSAFE_DRY_RUN:
+        text = "is exclusively used to delete corrupt object(s), try again by removing this option"
+        return status.invalid(resource.group, resource.plural, scope.name, [fields.invalid(UNSAFE_DELETION, True, text)])
     if scope.bucket.get(key) is None:
         return status.not_found(resource.group, resource.plural, scope.name)
     problem = (

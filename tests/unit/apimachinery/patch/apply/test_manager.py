@@ -465,6 +465,9 @@ def test_managers_with_invalid_group_version() -> None:
         CUSTOM.apply(live, thing(text="b"), "me", False, NOW)
     new = copy.deepcopy(live)
     CUSTOM.update(live, new, "updater", NOW)
+    assert new["metadata"]["managedFields"] == live["metadata"]["managedFields"]
+    dropping = FieldManager(CUSTOM._type, "g", "v1", "Thing", custom=True, keeps_entries=False)
+    dropping.update(live, new, "updater", NOW)
     assert "managedFields" not in new["metadata"]
 
 
