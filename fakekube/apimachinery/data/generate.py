@@ -82,8 +82,11 @@ STRUCT_DEFAULTS: Defaults = {
     ("admissionregistration/v1.ValidatingWebhook", "objectSelector"): {},
     ("admissionregistration/v1.MutatingWebhook", "namespaceSelector"): {},
     ("admissionregistration/v1.MutatingWebhook", "objectSelector"): {},
-    ("admissionregistration/v1.MatchResources", "namespaceSelector"): {},
-    ("admissionregistration/v1.MatchResources", "objectSelector"): {},
+    **{
+        (f"admissionregistration/{version}.MatchResources", selector): {}
+        for version in ("v1", "v1beta1", "v1alpha1")
+        for selector in ("namespaceSelector", "objectSelector")
+    },
     ("apps/v1.StatefulSetSpec", "persistentVolumeClaimRetentionPolicy"): {},
     ("apiextensions/v1.CustomResourceDefinitionSpec", "conversion"): {"strategy": "None"},
 }

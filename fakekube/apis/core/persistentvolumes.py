@@ -210,7 +210,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
         text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
         errors.append(forbidden("spec.persistentvolumesource", text))
     errors += immutable_field(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
-    if old_spec.get("nodeAffinity") is not None:
+    if old_spec.get("nodeAffinity") is not None and not features.current().enabled("MutablePVNodeAffinity"):
         errors += _changed_node_affinity(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
     path = "spec.volumeAttributesClassName"
     if old_spec.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:

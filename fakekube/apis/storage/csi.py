@@ -43,6 +43,8 @@ class CSIDriverStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
+        if spec.get("preventPodSchedulingIfMissing") is None and self.emulation.enabled(LIMIT_SCALING_GATE):
+            spec["preventPodSchedulingIfMissing"] = False
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         if not same(obj["spec"], old["spec"]):

@@ -17,36 +17,34 @@ class Lifecycle(NamedTuple):
     removed: int | None = None
     """The minor that serves it no more; by default three after the deprecation."""
     replacement: str = ""
-    """The group and version of the kind that comes instead."""
+    """The version of the group that comes instead, or the API version and kind of another group."""
     since: int = 0
     """The first minor in which this row holds."""
 
-    def warning(self, api_version: str, kind: str) -> str:
-        """Returns the warning for a kind in an API version."""
+    def warning(self, group: str, version: str, kind: str) -> str:
+        """Returns the warning for a kind in a version of its group."""
+        api_version = f"{group}/{version}" if group else version
         removed = self.deprecated + 3 if self.removed is None else self.removed
         text = f"{api_version} {kind} is deprecated in v1.{self.deprecated}+"
         text += f", unavailable in v1.{removed}+" if removed else ""
-        return f"{text}; use {self.replacement} {_REPLACING_KINDS.get(kind, kind)}" if self.replacement else text
+        if not self.replacement:
+            return text
+        return f"{text}; use {self.replacement if ' ' in self.replacement else f'{group}/{self.replacement} {kind}'}"
 
-
-_REPLACING_KINDS: Final[Mapping[str, str]] = {"Endpoints": "EndpointSlice"}
-
-_ADMISSION: Final = "admissionregistration.k8s.io"
-_CERTIFICATES: Final = "certificates.k8s.io"
 
 #: (group, version) of all kinds, or with the kind → its rows; the last one that holds in a minor counts.
 _LIFECYCLES: Final[Mapping[tuple[str, ...], tuple[Lifecycle, ...]]] = {
     ("", "v1", "ComponentStatus"): (Lifecycle(19, 0),),
-    ("", "v1", "Endpoints"): (Lifecycle(33, 0, "discovery.k8s.io/v1"),),
-    (_ADMISSION, "v1alpha1"): (Lifecycle(35),),
-    (_ADMISSION, "v1beta1"): (Lifecycle(37), Lifecycle(37, replacement=f"{_ADMISSION}/v1", since=36)),
-    (_CERTIFICATES, "v1alpha1", "ClusterTrustBundle"): (Lifecycle(34),),
-    (_CERTIFICATES, "v1alpha1", "PodCertificateRequest"): (Lifecycle(37),),
-    (_CERTIFICATES, "v1beta1", "ClusterTrustBundle"): (
-        Lifecycle(36), Lifecycle(37, since=36), Lifecycle(37, replacement=f"{_CERTIFICATES}/v1", since=37),
+    ("", "v1", "Endpoints"): (Lifecycle(33, 0, "discovery.k8s.io/v1 EndpointSlice"),),
+    ("admissionregistration.k8s.io", "v1alpha1"): (Lifecycle(35),),
+    ("admissionregistration.k8s.io", "v1beta1"): (Lifecycle(37), Lifecycle(37, replacement="v1", since=36)),
+    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle"): (Lifecycle(34),),
+    ("certificates.k8s.io", "v1alpha1", "PodCertificateRequest"): (Lifecycle(37),),
+    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle"): (
+        Lifecycle(36), Lifecycle(37, since=36), Lifecycle(37, replacement="v1", since=37),
     ),
-    (_CERTIFICATES, "v1beta1", "PodCertificateRequest"): (
-        Lifecycle(38), Lifecycle(37, replacement=f"{_CERTIFICATES}/v1", since=37),
+    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest"): (
+        Lifecycle(38), Lifecycle(37, replacement="v1", since=37),
     ),
     ("coordination.k8s.io", "v1alpha2"): (Lifecycle(35),),
     ("coordination.k8s.io", "v1beta1"): (Lifecycle(36),),
@@ -56,11 +54,11 @@ _LIFECYCLES: Final[Mapping[tuple[str, ...], tuple[Lifecycle, ...]]] = {
     ("resource.k8s.io", "v1beta1"): (Lifecycle(35),),
     ("resource.k8s.io", "v1beta2"): (Lifecycle(36),),
     ("resource.k8s.io", "v1beta2", "DeviceTaintRule"): (Lifecycle(39),),
-    ("storage.k8s.io", "v1alpha1"): (Lifecycle(32), Lifecycle(32, replacement="storage.k8s.io/v1", since=34)),
-    ("storage.k8s.io", "v1beta1"): (Lifecycle(34, replacement="storage.k8s.io/v1"),),
+    ("storage.k8s.io", "v1alpha1"): (Lifecycle(32), Lifecycle(32, replacement="v1", since=34)),
+    ("storage.k8s.io", "v1beta1"): (Lifecycle(34, replacement="v1"),),
     ("storagemigration.k8s.io", "v1alpha1"): (Lifecycle(33),),
     ("storagemigration.k8s.io", "v1beta1"): (
-        Lifecycle(38), Lifecycle(37, replacement="storagemigration.k8s.io/v1", since=37),
+        Lifecycle(38), Lifecycle(37, replacement="v1", since=37),
     ),
 }  # fmt: skip
 
@@ -71,4 +69,4 @@ def deprecation_of(group: str, version: str, kind: str, minor: int) -> str:
     found = [row for row in rows if row.since <= minor]
     if not found or found[-1].deprecated > minor:
         return ""
-    return found[-1].warning(f"{group}/{version}" if group else version, kind)
+    return found[-1].warning(group, version, kind)

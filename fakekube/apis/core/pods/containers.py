@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
@@ -58,6 +58,8 @@ class PodContext:
     """The terminationGracePeriodSeconds of the pod."""
     restart_policy: str
     host_users: bool
+    os: str | None
+    """The name of the operating system that the pod asks for; None if it does not."""
     options: ValidationOptions
 
 
@@ -178,7 +180,7 @@ def _validate_lifecycle_and_probes(item: Container, path: str, pod: PodContext) 
     """Validates lifecycle hooks and probes, which only long-running containers have."""
     errors: list[FieldError] = []
     if "lifecycle" in item:
-        errors += lifecycle(item["lifecycle"], pod.grace, f"{path}.lifecycle")
+        errors += lifecycle(item["lifecycle"], pod, f"{path}.lifecycle")
     for field, check in PROBES:
         if field in item:
             errors += check(item[field], f"{path}.{field}")
@@ -319,13 +321,34 @@ def _probe(probe: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def lifecycle(hooks: Part, grace: int | None, path: str) -> list[FieldError]:
-    """Validates postStart and preStop hooks; `grace` is the upper bound of sleep actions."""
+def lifecycle(hooks: Part, pod: PodContext, path: str) -> list[FieldError]:
+    """Validates postStart and preStop hooks and the stop signal; the pod's grace period is the upper bound of sleep actions."""
     errors: list[FieldError] = []
     for field in ("postStart", "preStop"):
         if field in hooks:
-            errors += handler(hooks[field], HOOK_ACTIONS, grace, f"{path}.{field}")
-    return errors
+            errors += handler(hooks[field], HOOK_ACTIONS, pod.grace, f"{path}.{field}")
+    signal = hooks.get("stopSignal")
+    return errors if signal is None else errors + _stop_signal(signal, pod.os, f"{path}.stopSignal")
+
+
+_SIGNALS: Final = (
+    *(f"SIG{name}" for name in (
+        "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE", "POLL", "PROF",
+        "PWR", "QUIT", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU", "URG", "USR1", "USR2", "VTALRM",
+        "WINCH", "XCPU", "XFSZ", "RTMIN", "RTMAX",
+    )),
+    *(f"SIGRTMIN+{number}" for number in range(1, 16)),
+    *(f"SIGRTMAX-{number}" for number in range(1, 15)),
+)  # fmt: skip
+_SIGNALS_BY_OS: Final = {"linux": _SIGNALS, "windows": ("SIGKILL", "SIGTERM")}
+
+
+def _stop_signal(signal: str, os: str | None, path: str) -> list[FieldError]:
+    """Validates the signal that ends a container (validateStopSignal)."""
+    if os is None:
+        return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
+    known = _SIGNALS_BY_OS.get(os, (signal,))
+    return [] if signal in known else [not_supported(path, signal, sorted(known))]
 
 
 Action = Callable[[Part, int | None, str], list[FieldError]]

@@ -67,6 +67,7 @@ def _validate_unknown_spec(spec: dict[str, Any], path: str, options: ValidationO
         grace=grace,
         restart_policy=spec.get("restartPolicy", ""),
         host_users=spec.get("hostUsers", True),
+        os=(spec.get("os") or {}).get("name"),
         options=options,
     )
     errors += _containers(spec, path, pod)

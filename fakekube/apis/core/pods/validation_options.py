@@ -107,7 +107,8 @@ class ValidationOptions:
     @cached_property
     def host_network_users(self) -> bool:
         """Whether a user namespace may be combined with the network of the host."""
-        return bool(self._old.get("hostUsers") is False and self._old.get("hostNetwork"))
+        in_use = bool(self._old.get("hostUsers") is False and self._old.get("hostNetwork"))
+        return in_use or features.current().enabled("UserNamespacesHostNetworkSupport")
 
     @cached_property
     def user_namespace_devices(self) -> bool:
