@@ -76,7 +76,7 @@ RESERVED_WORDS = frozenset(
 
 
 class _PolicyStrategy(AdmissionStrategy):
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+    def validate_new(self, obj: Object) -> list[FieldError]:
         return self._spec(obj, conditions_too=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
@@ -135,7 +135,7 @@ class MutatingPolicyStrategy(_PolicyStrategy):
 class ValidatingPolicyBindingStrategy(AdmissionStrategy):
     """The strategy of validatingadmissionpolicybindings."""
 
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+    def validate_new(self, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
         return _binding(spec) + _actions(spec.get("validationActions") or (), "spec.validationActions")
 
@@ -143,7 +143,7 @@ class ValidatingPolicyBindingStrategy(AdmissionStrategy):
 class MutatingPolicyBindingStrategy(AdmissionStrategy):
     """The strategy of mutatingadmissionpolicybindings."""
 
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+    def validate_new(self, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
         return _binding(spec) + mutating_operations(spec.get("matchResources") or {}, "spec.matchResources")
 

@@ -21,6 +21,7 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, label_name, one_of
 from fakekube.apis.validation.expressions import expression
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import has_invalid_label_value, label_selector
 from fakekube.apis.validation.to_internal import contains_empty
 from fakekube.apis.validation.webhooks import service_errors, url_errors
@@ -34,6 +35,12 @@ MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 SCOPES = ("*", "Cluster", "Namespaced")
 MATCH_CONDITIONS = 64
 RESERVED_SUFFIX = ".static.k8s.io"
+RESERVED = (
+    f'names ending with "{RESERVED_SUFFIX}" are reserved for static manifest-based configurations '
+    "and cannot be managed via the API"
+)
+MANIFEST_GATE = "ManifestBasedAdmissionControlConfig"
+"""The gate with which such names are refused."""
 
 
 class AdmissionStrategy(Strategy):
@@ -45,13 +52,21 @@ class AdmissionStrategy(Strategy):
     checks_metadata_again = True
     standard_finalizers = False
 
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors, name = self.validate_new(obj), obj["metadata"].get("name", "")
+        if name.endswith(RESERVED_SUFFIX) and context.emulation.enabled(MANIFEST_GATE):
+            errors.append(invalid("metadata.name", name, RESERVED))
+        return errors
+
+    def validate_new(self, obj: Object) -> list[FieldError]:
+        """Validates a new object but for its name."""
+        raise NotImplementedError
+
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        if not obj["metadata"].get("name", "").endswith(RESERVED_SUFFIX):
+        is_refused = old is None and context.emulation.enabled(MANIFEST_GATE)
+        if is_refused or not from_minor(36) or not obj["metadata"].get("name", "").endswith(RESERVED_SUFFIX):
             return []
-        return [
-            f'metadata.name: names ending with "{RESERVED_SUFFIX}" are reserved for static manifest-based '
-            "configurations and cannot be managed via the API"
-        ]
+        return [f"metadata.name: {RESERVED}"]
 
 
 def blank(text: str) -> bool:
@@ -195,7 +210,7 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
         if contains_empty(context.resource.storage_type.fields["webhooks"].type, obj.get("webhooks")):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+    def validate_new(self, obj: Object) -> list[FieldError]:
         return self._hooks(obj.get("webhooks") or (), _ValidationOptions())
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:

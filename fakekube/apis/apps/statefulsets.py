@@ -84,13 +84,17 @@ class StatefulSetStrategy(Strategy):
         podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj["spec"], podtemplates.validation_options(None), new=True)
+        return _validate_spec(obj["spec"], podtemplates.validation_options(None), new=True, recreates=self._recreates())
+
+    def _recreates(self, old: Object | None = None) -> bool:
+        in_use = old is not None and (old["spec"].get("updateStrategy") or {}).get("type") == RECREATE
+        return in_use or self.emulation.enabled("StatefulSetRecreateStrategy")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
         options = podtemplates.validation_options(before["template"])
         skip = bool(_validate_spec(before, options))
-        errors = _validate_spec(spec, options, skip_template=skip)
+        errors = _validate_spec(spec, options, skip_template=skip, recreates=self._recreates(old))
         stored = spec_as_stored(context, obj, old)
         if from_minor(37):
             return errors + STATEFUL_SET_SPEC_CHANGES.validate(stored, before, "spec")
@@ -117,11 +121,11 @@ class StatefulSetStrategy(Strategy):
 
 
 def _validate_spec(
-    spec: Object, options: ValidationOptions, *, new: bool = False, skip_template: bool = False
+    spec: Object, options: ValidationOptions, *, new: bool = False, skip_template: bool = False, recreates: bool = False
 ) -> list[FieldError]:
     """Validates the spec (ValidateStatefulSetSpec); the rules of service names and claims apply to new objects only."""
     errors = _policy(spec.get("podManagementPolicy", ""))
-    errors += _update_strategy(spec.get("updateStrategy") or {})
+    errors += _update_strategy(spec.get("updateStrategy") or {}, recreates=recreates)
     errors += _retention(spec.get("persistentVolumeClaimRetentionPolicy"))
     if new and spec.get("volumeClaimTemplates") and from_minor(34):
         errors += _claims(spec["volumeClaimTemplates"])
@@ -153,11 +157,15 @@ def _policy(policy: str) -> list[FieldError]:
     return [] if policy in POLICIES else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _update_strategy(strategy: Object) -> list[FieldError]:
+RECREATE = "Recreate"
+"""The update strategy that deletes all pods before it makes new ones."""
+
+
+def _update_strategy(strategy: Object, *, recreates: bool) -> list[FieldError]:
     path, kind, rolling = "spec.updateStrategy", strategy.get("type", ""), strategy.get("rollingUpdate")
     if not kind:
         return [required(path)]
-    if kind == "OnDelete":
+    if kind == "OnDelete" or (kind == RECREATE and recreates):
         if rolling is None:
             return []
         shown = to_internal("RollingUpdateStatefulSetStrategy", rolling)
@@ -165,7 +173,8 @@ def _update_strategy(strategy: Object) -> list[FieldError]:
     if kind == "RollingUpdate":
         return [] if rolling is None else _rolling_update(rolling, f"{path}.rollingUpdate")
     shown = to_internal("StatefulSetUpdateStrategy", strategy)
-    return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+    known = "'RollingUpdate', 'OnDelete', or 'Recreate'" if recreates else "'RollingUpdate' or 'OnDelete'"
+    return [invalid(path, shown, f"must be {known}")]
 
 
 def _rolling_update(rolling: Object, path: str) -> list[FieldError]:

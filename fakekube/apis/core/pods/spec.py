@@ -13,7 +13,7 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, re
 from fakekube.apis.core.pods import containers, security_context
 from fakekube.apis.core.pods.containers import PodContext, file_key_volumes
 from fakekube.apis.core.pods.resources import pod_resources
-from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions
+from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions, keys_in_selector
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volumes import volumes
 from fakekube.apis.validation import ip, names, selectors
@@ -327,27 +327,13 @@ def _constraint(item: Part, path: str, rest: Sequence[Part], options: Validation
         if field in item:
             errors += one_of(item[field], f"{path}.{field}", NODE_POLICIES)
     selector, keys = item.get("labelSelector"), item.get("matchLabelKeys") or ()
-    if options.spread_label_keys:
-        errors += _keys_in_selector(keys, selector, f"{path}.matchLabelKeys")
+    if options.legacy_spread_label_keys:
+        errors += keys_in_selector(keys, selector, f"{path}.matchLabelKeys")
     else:
         errors += selectors.label_keys(keys, (), selector, path)
     if not options.spread_selectors:
         errors += selectors.label_selector(selector, f"{path}.labelSelector")
     return errors
-
-
-def _keys_in_selector(keys: Sequence[str], selector: Part | None, path: str) -> list[FieldError]:
-    """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
-    if not keys:
-        return []
-    errors = selectors.label_keys(keys, (), {} if selector is not None else None, path.removesuffix(".matchLabelKeys"))
-    taken = {item.get("key") for item in (selector or {}).get("matchExpressions") or ()}
-    taken |= set((selector or {}).get("matchLabels") or ())
-    return errors + [
-        invalid(f"{path}[{index}]", key, "exists in both matchLabelKeys and labelSelector")
-        for index, key in enumerate(keys)
-        if key in taken
-    ]
 
 
 def scheduling_gates(items: Sequence[Part], path: str) -> list[FieldError]:

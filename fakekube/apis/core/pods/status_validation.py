@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import (
     IMMUTABLE,
@@ -71,7 +72,7 @@ def _nominated_node(status: Part, before: Part, spec: Part) -> list[FieldError]:
         return []
     where = "status.nominatedNodeName"
     errors = invalid_each(where, name, names.dns_subdomain(name))
-    if spec.get("nodeName"):
+    if spec.get("nodeName") and features.current().enabled("ClearingNominatedNodeNameAfterBinding"):
         errors.append(forbidden(where, "may not be set on pods that are already bound to a node"))
     return errors
 

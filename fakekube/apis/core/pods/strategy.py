@@ -32,7 +32,7 @@ from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.core.pods.security_context import apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.update_validation import keep_all_but_resources, refusal, validate_resize
-from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
+from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, merges_spread_keys, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
@@ -208,6 +208,8 @@ def _merge_label_keys(spec: dict[str, Any], labels: dict[str, str]) -> None:
         _add_requirements(term, "matchLabelKeys", "In", labels)
         _add_requirements(term, "mismatchLabelKeys", "NotIn", labels)
     for constraint in spec.get("topologySpreadConstraints") or ():
+        if not merges_spread_keys():
+            break
         _add_requirements(constraint, "matchLabelKeys", "In", labels)
 
 
@@ -453,7 +455,9 @@ def _assign_pod(context: WriteContext, pod: Object, body: Object) -> Object:
     for field in ("labels", "annotations"):
         if sent.get(field):
             meta[field] = {**(meta.get(field) or {}), **sent[field]}
-    state = {k: v for k, v in (pod.get("status") or {}).items() if k != "nominatedNodeName"}
+    state = dict(pod.get("status") or {})
+    if context.emulation.enabled("ClearingNominatedNodeNameAfterBinding"):
+        state.pop("nominatedNodeName", None)
     state["conditions"] = set_condition(
         state.get("conditions") or (), {"type": "PodScheduled", "status": "True"}, context.clock.now()
     )

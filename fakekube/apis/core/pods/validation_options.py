@@ -15,13 +15,15 @@ Specified by: pkg/api/pod/util.go (GetValidationOptionsFromPodSpecAndMeta), with
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 import orjson
 
 from fakekube.apimachinery import features
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import invalid
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources
@@ -54,7 +56,8 @@ class ValidationOptions:
     @cached_property
     def deletion_cost(self) -> bool:
         """Whether the annotation for the deletion cost may be invalid."""
-        return not is_deletion_cost((self._old_meta.get("annotations") or {}).get(POD_DELETION_COST))
+        annotations = self._old_meta.get("annotations") or {}
+        return not is_deletion_cost(annotations.get(POD_DELETION_COST)) or not features.current().enabled("PodDeletionCost")
 
     @cached_property
     def huge_pages(self) -> bool:
@@ -77,9 +80,11 @@ class ValidationOptions:
         return _has_wrong_spread_selector(self._old)
 
     @cached_property
-    def spread_label_keys(self) -> bool:
-        """Whether topology spread constraints may have label keys that the selector has too."""
-        return _has_wrong_spread_label_keys(self._old)
+    def legacy_spread_label_keys(self) -> bool:
+        """Whether label keys of topology spread constraints must not be in the selector, which is not merged with them."""
+        if not features.current().enabled("MatchLabelKeysInPodTopologySpread"):
+            return True
+        return _has_wrong_spread_label_keys(self._old) if merges_spread_keys() else not _has_legacy_wrong_spread_keys(self._old)
 
     @cached_property
     def token_paths(self) -> bool:
@@ -188,6 +193,32 @@ def _has_wrong_spread_selector(spec: Spec) -> bool:
 def _has_wrong_spread_label_keys(spec: Spec) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
     return any(selectors.label_keys(item.get("matchLabelKeys") or (), (), item.get("labelSelector"), "") for item in constraints)
+
+
+def _has_legacy_wrong_spread_keys(spec: Spec) -> bool:
+    constraints = spec.get("topologySpreadConstraints") or ()
+    return any(keys_in_selector(item.get("matchLabelKeys") or (), item.get("labelSelector"), "") for item in constraints)
+
+
+def merges_spread_keys() -> bool:
+    """Reports whether the label keys of topology spread constraints become requirements of their selectors."""
+    emulation = features.current()
+    needed = ("MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge")
+    return all(map(emulation.enabled, needed))
+
+
+def keys_in_selector(keys: Sequence[str], selector: Spec | None, path: str) -> list[FieldError]:
+    """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
+    if not keys:
+        return []
+    errors = selectors.label_keys(keys, (), {} if selector is not None else None, path.removesuffix(".matchLabelKeys"))
+    taken = {item.get("key") for item in (selector or {}).get("matchExpressions") or ()}
+    taken |= set((selector or {}).get("matchLabels") or ())
+    return errors + [
+        invalid(f"{path}[{index}]", key, "exists in both matchLabelKeys and labelSelector")
+        for index, key in enumerate(keys)
+        if key in taken
+    ]
 
 
 def _has_wrong_token_path(spec: Spec) -> bool:

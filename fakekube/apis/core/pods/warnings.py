@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fakekube.apimachinery import features
 from fakekube.apis.core import nodes
 from fakekube.apis.core.pods.annotations import profile_of_annotation
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs
@@ -38,7 +39,7 @@ ANNOTATIONS: Mapping[str, str] = {
 #: Deprecated volume sources: the field → (its name in the path, the text of the warning), in order.
 VOLUMES: Mapping[str, tuple[str, str]] = {
     "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    "gitRepo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    "gitRepo": ("gitRepo", "deprecated in v1.11"),
     "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
     "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
@@ -148,7 +149,9 @@ def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
                 for side in ("requests", "limits"):
                     texts += fractional_bytes(resources.get(side) or {}, f"{where}.{side}", ("storage",))
             else:
-                texts.append(f"{path}.volumes[{index}].{shown}: {text}")
+                is_disabled = field == "gitRepo" and not features.current().enabled("GitRepoVolumeDriver")
+                ending = ", and disabled by default in v1.33+" if is_disabled else ""
+                texts.append(f"{path}.volumes[{index}].{shown}: {text}{ending}")
     return texts
 
 
