@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fakekube.apimachinery import features, selectors
 from fakekube.apimachinery.errors import FieldError, status
@@ -19,6 +19,7 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.selectors import FieldSelector, LabelSelector
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints.request import Query
+from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import UINT64, go_quote, parse_int, parse_uint
 from fakekube.base.golang.strings import bytes_of, readable
 
@@ -213,7 +214,7 @@ def _restrict_to_name(options: ListOptions, name: str) -> None:
 # ---------------------------------------------------------------- writes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class WriteOptions:
     """The options of create, update and patch."""
 
@@ -222,7 +223,13 @@ class WriteOptions:
     field_validation: str = "Warn"
     force: bool | None = None
     raw: dict[str, Any] = field(default_factory=dict)
-    """The options as an object for admission, as the client sent them."""
+    """The options as an object for admission, as the client sent them; must not be changed."""
+
+
+_MAX_QUERIES: Final = 250
+_MAX_QUERY_LENGTH: Final = 500
+_known_options: BoundedCache[tuple[str, str, bool], WriteOptions] = BoundedCache(_MAX_QUERIES)
+"""The valid options by query, kind of options, and whether the write is an apply, since clients have few queries of writes."""
 
 
 def create_options(query: Query) -> WriteOptions:
@@ -237,27 +244,34 @@ def update_options(query: Query) -> WriteOptions:
 
 def patch_options(query: Query, *, apply: bool) -> WriteOptions:
     """Decodes the options of PATCH; an apply requires fieldManager, other patches forbid force. Raises StatusError 422."""
-    force = convert_option(query, "force", boolean)
+    return _write_options(query, "PatchOptions", apply=apply)
+
+
+def _write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptions:
+    key = query.raw, kind, apply
+    known = _known_options.get(key)
+    if known is not None:
+        return known
+    options = _decode_write_options(query, kind, apply)
+    return _known_options.add(key, options) if len(query.raw) <= _MAX_QUERY_LENGTH else options
+
+
+def _decode_write_options(query: Query, kind: str, apply: bool) -> WriteOptions:
+    force: bool | None = None
     errors: list[FieldError] = []
-    if apply and not query.get("fieldManager"):
-        errors.append(fields.required("fieldManager", "is required for apply patch"))
-    if not apply and force is not None:
-        errors.append(fields.forbidden("force", "may not be specified for non-apply patch"))
-    options = _write_options(query, "PatchOptions", errors)
-    options.force = force
-    return options
-
-
-def _write_options(query: Query, kind: str, errors: Sequence[FieldError] = ()) -> WriteOptions:
-    if not query.raw and not errors:
-        return WriteOptions()
+    if kind == "PatchOptions":
+        force = convert_option(query, "force", boolean)
+        if apply and not query.get("fieldManager"):
+            errors.append(fields.required("fieldManager", "is required for apply patch"))
+        if not apply and force is not None:
+            errors.append(fields.forbidden("force", "may not be specified for non-apply patch"))
     manager, validation, dry_run = query.get("fieldManager") or "", query.get("fieldValidation") or "", query.all("dryRun")
-    found = [*errors, *_field_manager_errors(manager), *_dry_run_errors(dry_run), *_field_validation_errors(validation)]
-    if found:
-        raise status.invalid(META_GROUP, kind, "", found)
+    errors += [*_field_manager_errors(manager), *_dry_run_errors(dry_run), *_field_validation_errors(validation)]
+    if errors:
+        raise status.invalid(META_GROUP, kind, "", errors)
     sent = (("dryRun", list(dry_run)), ("fieldManager", manager), ("fieldValidation", validation))
     raw = {name: value for name, value in sent if value}
-    return WriteOptions(bool(dry_run), manager, validation or "Warn", raw=raw)
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", force, raw)
 
 
 def _field_manager_errors(manager: str) -> list[FieldError]:

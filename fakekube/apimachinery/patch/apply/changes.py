@@ -25,6 +25,17 @@ from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strings import bytes_of
 
 _MAX_CHANGES: Final = 1024
+#: The maximum length in bytes of configurations that are recognized.
+_MAX_CONFIGURATION: Final = 5000
+
+
+def text_of_configuration(applied: Any) -> bytes | None:
+    """Returns what identifies an applied configuration; None for one that is too large or cannot be encoded."""
+    try:
+        text = orjson.dumps(applied)
+    except orjson.JSONEncodeError:
+        return None
+    return text if len(text) <= _MAX_CONFIGURATION else None
 
 
 class Change(NamedTuple):
@@ -50,12 +61,14 @@ class Changes:
 
     def signature(self, comparison: Comparison, before: Owners, manager: str) -> Hashable | None:
         """Returns the cache key of a change; None if it cannot be cached."""
-        if any(owned.api_version != self._api_version for owned in before.values()):
+        if before and any(owned.api_version != self._api_version for owned in before.values()):
             return None
         try:
             text = orjson.dumps((comparison.removed.tree, comparison.changed.tree))
         except orjson.JSONEncodeError:  # elements that are not valid UTF-8
             return None
+        if not before:
+            return manager, text
         return manager, text, *((owner, id(owned.fields.tree)) for owner, owned in before.items())
 
     def find(self, signature: Hashable | None) -> Change | None:

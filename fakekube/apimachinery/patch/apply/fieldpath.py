@@ -59,7 +59,7 @@ def _string_value(item: str) -> str:
 def key(*names_and_values: Any) -> str:
     """Returns the path element of an item of an associative list; `names` (sorted) and values alternate in the arguments."""
     try:
-        return _known_key(*names_and_values)
+        return known_key(*names_and_values)
     except TypeError:
         return _key(*names_and_values)
 
@@ -70,7 +70,7 @@ def _key(*names_and_values: Any) -> str:
 
 
 # `typed` distinguishes 1 from True and 1.0; unhashable values raise a TypeError.
-_known_key = lru_cache(maxsize=8192, typed=True)(_key)
+known_key = lru_cache(maxsize=8192, typed=True)(_key)
 
 
 def _json(item: Any) -> str:

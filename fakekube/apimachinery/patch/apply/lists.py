@@ -133,8 +133,18 @@ class ItemList(Atom):
 
     def _by_element(self, value: Any) -> dict[str, Any]:
         """Returns the items by path element in their order; duplicates are in a `_Repeated`."""
-        found: dict[str, Any] = {}
-        for index, item in enumerate(value if value.__class__ is list else ()):
+        if value.__class__ is not list:
+            return {}
+        only = self._only_key
+        if only is not None:
+            try:
+                found = {fieldpath.known_key(only, item[only]): item for item in value}
+            except (KeyError, TypeError):  # the key is missing or is no scalar, or an item is no object
+                found = {}
+            if len(found) == len(value):
+                return found
+        found = {}
+        for index, item in enumerate(value):
             try:
                 element = self.element(item)
             except TypingError as error:

@@ -25,12 +25,13 @@ from fakekube.apimachinery.patch.apply.changes import Change, Changes
 from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, printed_path
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
-from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
+from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.patch.errors import uninterpreted
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
+from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
@@ -59,6 +60,9 @@ _NEVER_OWNED: Final = FieldSet.of(
         )
     ),
 )
+
+#: The maximum number of configurations whose field sets are cached.
+_MAX_APPLIED: Final = 500
 
 #: The manager of the current change until it is known whether anything changed.
 _CURRENT: Final = Manager("current-operation", UPDATE)
@@ -120,6 +124,8 @@ class FieldManager:
         self._empty = {} if custom else zero(type)
         self._updater = Updater(self._convert, filters or {})
         self._changes = Changes(self._api_version)
+        self._applied: BoundedCache[bytes | None, FieldSet] = BoundedCache(_MAX_APPLIED)
+        """The field sets of valid configurations, by their text."""
 
     # ------------------------------------------------------------ update
 
@@ -136,6 +142,9 @@ class FieldManager:
         if not isinstance(metadata, dict):
             return
         requested = metadata.pop("managedFields", None)
+        if live is None and not requested and not self._custom:
+            self._track_creation(new, metadata, manager, now)
+            return
         before = _entries_of(live)
         managed = self._managers_before(requested, before)
         try:
@@ -145,6 +154,16 @@ class FieldManager:
                 self._set_metadata(metadata, before)
             return
         self._set_entries(metadata, managed, before)
+
+    def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime) -> None:
+        """Sets the managedFields of a new object: its maker owns all its fields."""
+        try:
+            change = self._change(self._as_typed(self._empty), self._as_typed(new), {}, manager)
+        except TypingError:
+            return
+        if change.maker is not None:
+            times = {change.maker: entries.format_time(now)}
+            metadata["managedFields"] = entries.encode(Managed(change.owners, times))
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
         """Returns the managers before a change: the request's own if it may set them and they are valid, else the live
@@ -174,18 +193,23 @@ class FieldManager:
         if self._custom:
             current.check(duplicates=True)
             old.check(duplicates=True)
-        difference = old.compare(current)  # the reset fields included: the outcome of a known change needs no filter
-        signature = self._changes.signature(difference, managed.owners, manager)
-        change = self._changes.find(signature)
-        if change is None:
-            comparison = self._updater.without_reset_fields(difference, self._api_version)
-            owners = self._updater.update(old, current, managed.owners, _CURRENT, comparison)
-            change = self._with_final_manager(owners, manager)
-            self._changes.keep(signature, managed.owners, change)
+        change = self._change(old, current, managed.owners, manager)
         times = managed.times
         if change.maker is not None:
             times = {**times, change.maker: entries.format_time(now)}
         return Managed(change.owners, times)
+
+    def _change(self, old: Typed, new: Typed, owners: Owners, manager: str) -> Change:
+        """Returns the outcome of a change of an object with these owners, which is known if a like change was made before."""
+        difference = old.compare(new)  # the reset fields included: the outcome of a known change needs no filter
+        signature = self._changes.signature(difference, owners, manager)
+        change = self._changes.find(signature)
+        if change is None:
+            comparison = self._updater.without_reset_fields(difference, self._api_version)
+            made = self._updater.update(old, new, owners, _CURRENT, comparison)
+            change = self._with_final_manager(made, manager)
+            self._changes.keep(signature, owners, change)
+        return change
 
     def _with_final_manager(self, owners: dict[Manager, Owned], manager: str) -> Change:
         """Gives the fields of the current operation to the manager."""
@@ -215,7 +239,8 @@ class FieldManager:
             StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does not conform
                 to the type.
         """
-        if self._gvk_of(applied) != self._gvk:
+        as_expected = applied.get("kind") == self._kind and applied.get("apiVersion") == self._api_version
+        if not as_expected and self._gvk_of(applied) != self._gvk:
             raise bad_request(f"invalid object type: {self._gvk_of(applied)}")
         before = _entries_of(live)
         try:
@@ -246,13 +271,13 @@ class FieldManager:
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
     ) -> tuple[Object, Managed]:
         """Returns the object with the configuration applied, or itself, and the managers after that."""
-        configuration = self._configuration(applied)
+        configuration, fields = self._configuration(applied)
         old = self._as_typed(live)
         if self._custom:
             self._check_live(old)
         who = Manager.of(manager, APPLY, self._api_version, self._subresource)
         try:
-            new, owners = self._merge(old, configuration, managed, who, force)
+            new, owners = self._merge(old, configuration, managed, who, fields=fields, force=force)
         except TypingError as error:
             self._check_live(old)
             raise uninterpreted(str(error)) from None
@@ -267,16 +292,24 @@ class FieldManager:
         times[who] = entries.format_time(now)
         return self._decode(new.value, applied, live), Managed(owners, times)
 
-    def _configuration(self, applied: Object) -> Typed:
-        """Validates the applied configuration. Raises StatusError."""
+    def _configuration(self, applied: Object) -> tuple[Typed, FieldSet]:
+        """Validates the applied configuration; returns it with its field set. Raises StatusError.
+
+        Clients apply the same configuration again and again, so the sets of valid ones are cached by their text.
+        """
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and entries.are_readable(metadata.get("managedFields")):
             raise bad_request("metadata.managedFields must be nil")
         value = applied
         if not self._custom:
             value = {name: item for name, item in applied.items() if name not in ("kind", "apiVersion")}
+        configuration, text = self._as_typed(value), changes.text_of_configuration(value)
+        known = self._applied.get(text)
+        if known is not None:
+            return configuration, known
         try:
-            return self._as_typed(value).check()
+            fields = configuration.check().field_set()
+            return configuration, fields if text is None else self._applied.add(text, entries.shared(fields))
         except TypingError as error:
             what = self._describe(applied)
             raise uninterpreted(f"failed to create typed patch object ({what}): {error}") from None
@@ -289,11 +322,11 @@ class FieldManager:
             raise uninterpreted(f"failed to create typed live object ({what}): {error}") from None
 
     def _merge(
-        self, live: Typed, applied: Typed, managed: Managed, who: Manager, force: bool
+        self, live: Typed, applied: Typed, managed: Managed, who: Manager, *, fields: FieldSet, force: bool
     ) -> tuple[Typed, dict[Manager, Owned]]:
         """Returns the merged object and its managers; kubectl takes over the fields of its client-side apply."""
         try:
-            return self._updater.apply(live, applied, managed.owners, who, force=force)
+            return self._updater.apply(live, applied, managed.owners, who, fields=fields, force=force)
         except Conflicts as conflicts:
             allowed = None
             if who.name == changes.KUBECTL:
@@ -301,7 +334,7 @@ class FieldManager:
             left = conflicts if allowed is None else conflicts.without(allowed)
             if left.paths:
                 raise conflict_error(left) from None
-        return self._updater.apply(live, applied, managed.owners, who, force=True)
+        return self._updater.apply(live, applied, managed.owners, who, fields=fields, force=True)
 
     def _decode(self, new: Object, applied: Object, live: Object) -> Object:
         """Decodes the merged object."""

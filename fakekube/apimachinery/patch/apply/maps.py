@@ -52,7 +52,9 @@ class _Plan(NamedTuple):
     inexact: tuple[bool, ...]
     """Of each entry whether equal values may differ (`Atom.exact`)."""
     leaves: Tree
-    """All entries as leaves."""
+    """All entries as leaves; shared."""
+    member: Tree
+    """The same of a value that is a member itself; shared."""
     parts: tuple[_Step, ...]
     """The entries that may have parts."""
 
@@ -66,6 +68,16 @@ class _Entries(dict[str, tuple[str, Atom]]):
 
     def __missing__(self, name: str) -> tuple[str, Atom]:
         return field(name), self._other
+
+
+def _with_parts(leaves: Tree, parts: tuple[_Step, ...], value: Mapping[str, Any]) -> Tree:
+    """Returns the set of a value of which `leaves` are all entries, with what is below them."""
+    tree = dict(leaves)
+    for name, element, atom, _ in parts:
+        item = value[name]
+        if item and item.__class__ in CONTAINERS:
+            tree[element] = atom.presence(item)
+    return tree
 
 
 def _entries(value: Any) -> dict[str, Any]:
@@ -127,7 +139,7 @@ class Map(Atom):
         leaves: Tree = {element: LEAF for _, element, _, _ in steps}
         names, inexact = tuple(sorted(layout)), tuple(not atom.exact for _, _, atom, _ in steps)
         parts = tuple(step for step in steps if not step[2].is_leaf)
-        return self._plans.add(layout, _Plan(steps, names, inexact, leaves, parts))
+        return self._plans.add(layout, _Plan(steps, names, inexact, leaves, {SELF: LEAF, **leaves}, parts))
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)
@@ -169,17 +181,9 @@ class Map(Atom):
     def presence(self, value: Any) -> Tree:
         if self._atomic or not value or value.__class__ is not dict:
             return LEAF
-        return {SELF: LEAF, **self._entries_present(value)}
-
-    def _entries_present(self, value: dict[str, Any]) -> Tree:
         layout = tuple(value)
         plan = self._plans.get(layout) or self._new_plan(layout)
-        tree = dict(plan.leaves)
-        for name, element, atom, _ in plan.parts:
-            item = value[name]
-            if item.__class__ in CONTAINERS:
-                tree[element] = atom.presence(item)
-        return tree
+        return _with_parts(plan.member, plan.parts, value) if plan.parts else plan.member
 
     def compare(self, old: Any, new: Any) -> Difference:
         if old is new or (self.exact and old == new):
@@ -189,12 +193,13 @@ class Map(Atom):
         if self._atomic or (not before and not after):
             return self.compare_leaf(old, new)
         if not before:
-            return Difference(None, None, self._entries_present(after))
+            plan = self._plan(after)
+            return Difference(None, None, _with_parts(plan.leaves, plan.parts, after))
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
         layout = tuple(after)
-        steps, names, inexact, _, _ = self._plans.get(layout) or self._new_plan(layout)
+        steps, names, inexact, *_ = self._plans.get(layout) or self._new_plan(layout)
         differ = map(ne, map(after.get, names), map(before.get, names, repeat(_ABSENT)))
         for name, element, atom, _ in compress(steps, map(or_, inexact, differ)):
             item, known = after[name], before.get(name, _ABSENT)

@@ -192,9 +192,11 @@ class Updater:
         return result
 
     def apply(
-        self, live: Typed, applied: Typed, owners: Owners, manager: Manager, *, force: bool
+        self, live: Typed, applied: Typed, owners: Owners, manager: Manager, *, force: bool, fields: FieldSet | None = None
     ) -> tuple[Typed, dict[Manager, Owned]]:
         """Applies a configuration. Returns the object (`live` itself if nothing changes) and its owners.
+
+        `fields` are those of the configuration, if known.
 
         Raises:
             Conflicts: other managers own fields that would change, and `force` is not set.
@@ -202,7 +204,7 @@ class Updater:
         owners = self._reconcile(live, owners)
         merged = live.merge(applied)
         last = owners.get(manager)
-        fields = self._filter(applied.field_set(), applied.api_version)
+        fields = self._filter(applied.field_set() if fields is None else fields, applied.api_version)
         owners = {**owners, manager: Owned(fields, applied.api_version)}
         try:
             new = self._prune(merged, owners, manager, last)
