@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.options import OptionError
+    from fakekube.apiserver.auth.options import OptionError
     from fakekube.base.clock import Clock
     from fakekube.checker import Report, check
     from fakekube.cluster import Cluster
@@ -98,7 +98,7 @@ _HOMES = {
     "Nodes": "fakekube.nodes.fleet",
     "Object": "fakekube.cluster_options",
     "ObjectClient": "fakekube.cluster.testing.object_client",
-    "OptionError": "fakekube.apiserver.options",
+    "OptionError": "fakekube.apiserver.auth.options",
     "Past": "fakekube.powers.history",
     "PluginOptions": "fakekube.cluster_options",
     "Pods": "fakekube.nodes.rules",

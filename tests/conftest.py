@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from fakekube.apimachinery.data import descriptions
+from fakekube.apimachinery import data
 
 # `pytest --hypothesis-profile=thorough` searches longer.
 settings.register_profile("suite", max_examples=50, deadline=None)
@@ -49,7 +49,7 @@ def pytest_collection_finish() -> None:
 def _no_descriptions() -> Iterator[None]:
     """The tests tell the same whether kubernetes-validate is installed or not."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(descriptions, "find_spec", lambda _: None)
+        patch.setattr(data, "find_spec", lambda _: None)
         yield
 
 

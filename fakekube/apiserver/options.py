@@ -1,10 +1,12 @@
-"""The kube-apiserver flags that a cluster supports, as dataclasses by topic.
+"""The kube-apiserver flags that a cluster supports, as dataclasses by topic, and the admission control configuration file.
 
 Flags have the names of kube-apiserver, with underscores in Python (`token_auth_file=…`) and dashes on the command
 line (`--token-auth-file=…`); a few are of fakekube alone, which their docstrings say. Each dataclass has a field for each of its
-flags; the command line, `Cluster` and the pytest plugin use these fields.
+flags; the command line, `Cluster` and the pytest plugin use these fields. Those about authentication and authorization are in
+`auth.options`.
 
-Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options and k8s.io/apiserver/pkg/server/options.
+Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options, pkg/controlplane/apiserver/options (ProxyClientCertFile);
+k8s.io/apiserver/pkg/server/options (admission.go, audit.go), k8s.io/apiserver/pkg/admission/config.go.
 """
 
 from __future__ import annotations
@@ -16,15 +18,107 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.apimachinery import data
+from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apis.rest.cluster_access import ServiceRanges, parse_networks, parse_ports
-from fakekube.apiserver.admission.options import AdmissionOptions
-from fakekube.apiserver.aggregator.options import AggregatorOptions
-from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, RuntimeConfigError, parse_runtime_config
 from fakekube.base.golang.strconv import go_quote
 
-__all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags", "ineffective_flags"]
+# --- Admission ---------------------------------------------------------------------------------------------------------
+#
+# A configuration file is an AdmissionConfiguration, whose plugins have their configuration inline or in another file; or, in the
+# legacy format, the configuration of ImagePolicyWebhook or PodNodeSelector itself.
+
+
+@dataclass(slots=True, frozen=True)
+class AdmissionOptions:
+    """The flags that select and configure admission plugins."""
+
+    enable_admission_plugins: Sequence[str] = ()
+    """Plugins that run although they are off by default."""
+    disable_admission_plugins: Sequence[str] = ()
+    """Plugins that do not run although they are on by default."""
+    admission_control_config_file: str = ""
+    """The path of an AdmissionConfiguration, which has the configurations of plugins."""
+
+
+_GROUP, _KIND = "apiserver.config.k8s.io", "AdmissionConfiguration"
+_VERSIONS = ("v1", "v1alpha1")
+#: Field that identifies a configuration without kind → its plugin.
+_LEGACY = {"imagePolicy": "ImagePolicyWebhook", "podNodeSelectorPluginConfig": "PodNodeSelector"}
+
+
+class ConfigurationError(ValueError):
+    """The file, or the configuration of a plugin, is invalid; the text is the reason."""
+
+
+def read_configuration(path: str) -> Mapping[str, Any]:
+    """Returns the configurations in a file, by plugin name. Raises ConfigurationError."""
+    value = _document(Path(path))
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{path} is no {_KIND}")
+    group, _, version = str(value.get("apiVersion", "")).rpartition("/")
+    if (group, value.get("kind")) != (_GROUP, _KIND) or version not in _VERSIONS:
+        found = {name: value for member, name in _LEGACY.items() if member in value}
+        if not found:
+            kind = f"no kind {go_quote(str(value.get('kind', '')))} is registered"
+            raise ConfigurationError(f"{kind} for version {go_quote(str(value.get('apiVersion', '')))}")
+        return found
+    return {str(entry.get("name")): _configuration(entry, Path(path).parent) for entry in value.get("plugins") or ()}
+
+
+def _configuration(entry: Mapping[str, Any], folder: Path) -> Any:
+    if entry.get("configuration") is not None:
+        return entry["configuration"]
+    return _document(folder / entry["path"]) if entry.get("path") else None
+
+
+def _document(path: Path) -> Any:
+    """Raises ConfigurationError."""
+    try:
+        return yaml.loads(path.read_bytes())[0]
+    except OSError as error:
+        problem = f"{go_quote(str(path))} [open {path}: {(error.strerror or 'unreadable').lower()}]"
+        raise ConfigurationError(f"unable to read admission control configuration from {problem}") from None
+    except DecodeError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+# --- Aggregated APIs ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class AggregatorOptions:
+    """The flags of the proxy client certificate: paths, or "". Both must be set, or none."""
+
+    proxy_client_cert_file: str = ""
+    """The client certificate with which this server authenticates as a front proxy."""
+    proxy_client_key_file: str = ""
+
+
+# --- Audit -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class AuditOptions:
+    """Flags about audit. Files are paths; "" means that a flag is not set."""
+
+    audit_policy_file: str = ""
+    """A file with an audit Policy; required for audit."""
+    audit_log_path: str = ""
+    """The log file, with a line for each event; "-" is standard output."""
+    audit_log_format: str = "json"
+    """json or legacy."""
+    audit_webhook_config_file: str = ""
+    """A kubeconfig with the address and the credentials of the webhook."""
+    audit_webhook_mode: str = "batch"
+    """batch sends events in batches; blocking and blocking-strict send each event before the response."""
+    audit_webhook_batch_max_size: int = 400
+    """The maximum number of events in a batch."""
+    audit_webhook_batch_max_wait: float = 30.0
+    """Real seconds after which a batch is sent although it is not full."""
+    audit_webhook_batch_buffer_size: int = 10_000
+    """The maximum number of queued events; more are dropped."""
 
 
 Fraction = float

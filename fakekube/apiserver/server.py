@@ -24,9 +24,7 @@ from fakekube.apis.rest.cluster_access import Call, ClusterAccess, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, init_plugin
-from fakekube.apiserver.admission.options import AdmissionOptions
 from fakekube.apiserver.aggregator.aggregator import Aggregator
-from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.options import AuthenticationOptions, OptionError, read_text
 from fakekube.apiserver.controlplane.controllers import (
@@ -34,11 +32,10 @@ from fakekube.apiserver.controlplane.controllers import (
     CustomResourceDefinitionController,
     DanglingConditionController,
 )
-from fakekube.apiserver.controlplane.default_objects import DefaultObjectsController
-from fakekube.apiserver.controlplane.default_services import as_created_now, with_service_ranges
+from fakekube.apiserver.controlplane.default_objects import DefaultObjectsController, as_created_now, with_service_ranges
 from fakekube.apiserver.controlplane.event_expiry import EventExpiry
 from fakekube.apiserver.http import Application
-from fakekube.apiserver.options import ServerOptions
+from fakekube.apiserver.options import AdmissionOptions, AuditOptions, ServerOptions
 from fakekube.apiserver.registry import api_services, builtin
 from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.apiserver.registry.scope import Backend, Settings
@@ -205,10 +202,7 @@ def _publish_authorities(
     proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
     if not clients and not proxies:
         return None
-    from fakekube.apiserver.controlplane.clusterauthenticationtrust import (
-        ClusterAuthenticationInfo,
-        ClusterAuthenticationTrustController,
-    )
+    from fakekube.apiserver.controlplane.controllers import ClusterAuthenticationInfo, ClusterAuthenticationTrustController
 
     info = ClusterAuthenticationInfo(
         clients,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.powers.actions import End, Refuse

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _cluster(options: Options) -> Iterator[Cluster]:
     """Starts a cluster, loads manifests and writes kubeconfigs; stops it at the end of the block. Raises UsageError."""
-    from fakekube.apiserver.options import OptionError
+    from fakekube.apiserver.auth.options import OptionError
     from fakekube.cli.logs import log_to_stderr, with_access_log
     from fakekube.cluster import Cluster
     from fakekube.cluster.testing.manifests import ManifestError

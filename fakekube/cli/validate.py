@@ -186,8 +186,7 @@ class _Unreadable(Exception):
 
 def _read_document(file: str, line: int, text: str) -> Iterable[Manifest]:
     """Returns the object of a document, or the items of a List. Raises _Unreadable."""
-    from fakekube.apimachinery.codecs import yaml
-    from fakekube.apimachinery.codecs.errors import DecodeError
+    from fakekube.apimachinery.codecs import DecodeError, yaml
 
     document = text.encode("utf-8", "surrogatepass")
     try:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.features import FeatureGateError, emulation
-from fakekube.apiserver.options import OptionError, ServerOptions, ineffective_flags
+from fakekube.apiserver.auth.options import OptionError
+from fakekube.apiserver.options import ServerOptions, ineffective_flags
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.apiserver.server import SEEDED_START
 from fakekube.base.chance import Chance

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apiserver.auth.options import read_text
-from fakekube.apiserver.options import OptionError, ServingOptions
+from fakekube.apiserver.auth.options import OptionError, read_text
+from fakekube.apiserver.options import ServingOptions
 from fakekube.base.clock import Clock
 from fakekube.cluster.control.members import PREFIX
 

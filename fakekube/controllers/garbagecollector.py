@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
-from fakekube.apimachinery.patch.errors import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.patch import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.base.objects import Object, StoredObject

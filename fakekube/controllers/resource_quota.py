@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from fakekube.apis.core.pods.resources import Amounts, amounts
 from fakekube.apis.rest.resource import Resource
-from fakekube.apiserver.quota import NONE, Evaluator, evaluator_for, matches
+from fakekube.apiserver.admission.resource_quota import NONE, Evaluator, evaluator_for, matches
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.reconciler import Key, Reconciler

@@ -1,20 +1,15 @@
 """The part of SPDY/3.1 that Kubernetes uses: streams with headers, data, half-close and reset; pings; no flow control.
 
-Parses and encodes the frames of SPDY/3.
+A `FrameReader` parses frames. On top of it is the server side of a connection: `receive` processes received bytes and calls the
+methods of a `Handler`; `outgoing` has the frames to send. A stream is half-closed when one side has finished, and is removed when
+both have finished or one has reset it.
 
 Invariants: the frames of a `FrameReader` depend on the bytes and not on the sizes of the pieces, except that the data of a
-DATA frame is returned in pieces as it arrives; the size of decompressed headers is bounded.
+DATA frame is returned in pieces as it arrives; the size of decompressed headers is bounded. No data of a client raises an
+exception; invalid data closes the connection.
 
-The server side of a SPDY connection, and its streams.
-
-`receive` processes received bytes and calls the methods of a `Handler`; `outgoing` has the frames to send. A stream is
-half-closed when one side has finished, and is removed when both have finished or one has reset it.
-
-Invariant: no data of a client raises an exception; invalid data closes the connection.
-
-Specified by: the SPDY protocol, draft 3, section 2.6.10.1; the SPDY protocol, draft 3, section 2;
-github.com/moby/spdystream/spdy (read.go, write.go); github.com/moby/spdystream (connection.go, stream.go);
-k8s.io/streaming/pkg/httpstream/spdy/connection.go.
+Specified by: the SPDY protocol, draft 3, section 2; github.com/moby/spdystream (spdy/read.go, spdy/write.go, connection.go,
+stream.go); k8s.io/streaming/pkg/httpstream/spdy/connection.go.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apimachinery.patch.errors import STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.patch import STRATEGIC_MERGE_PATCH
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.nodes.pod_state import Container, Kind, PodState, State, Termination

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError, json
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.base.golang.strconv import go_quote

@@ -19,9 +19,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
+from fakekube.apimachinery.codecs import DecodeError
 from fakekube.apimachinery.codecs import json as deep_json
-from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.base.clock import monotonic_of, time_of
 from fakekube.base.golang.timestamps import print_time

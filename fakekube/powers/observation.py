@@ -16,7 +16,7 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.controllers.client import Client

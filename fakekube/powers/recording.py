@@ -22,8 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
-from fakekube.apimachinery.codecs import yaml
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.patch import strategic
 from fakekube.powers.state import check_depth
 

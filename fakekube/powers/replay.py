@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.patch import merge_patch, strategic
+from fakekube.apimachinery.patch import json_patch, strategic
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apiserver.registry.generic import versions
@@ -193,7 +193,9 @@ class _StoreWrites:
                 "kind": resource.kind,
                 **versions.to_version(resource, record.value).object,
             }
-            new = merge_patch.apply(old, template) if resource.custom else strategic.merge(resource.type, old, template)
+            new = (
+                json_patch.apply_merge_patch(old, template) if resource.custom else strategic.merge(resource.type, old, template)
+            )
             self._store(resource, {**new, "metadata": {**new["metadata"], "uid": old["metadata"].get("uid", "")}}, linked=True)
 
     def _store(self, resource: Resource, obj: Object, *, linked: bool = False) -> None:

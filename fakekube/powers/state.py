@@ -32,9 +32,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery.codecs import json, yaml
+from fakekube.apimachinery.codecs import DecodeError, json, yaml
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:

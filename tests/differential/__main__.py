@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fakekube.apimachinery.data import descriptions
+from fakekube.apimachinery import data
 from tests.differential import recordings, scores
 from tests.differential.life import recordings as lives
 from tests.differential.life.cluster import RemoteCluster
@@ -135,7 +135,7 @@ def main() -> int:
     if options.command in ("run", "record") and not options.reference:
         parser.error(f"{options.command} needs --reference")
     if not options.descriptions:
-        descriptions.find_spec = lambda *_: None
+        data.find_spec = lambda *_: None
     wrong = 0
     table = scores.read()
     for name, recording in chosen(options.names).items():

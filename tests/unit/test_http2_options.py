@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.apiserver.options import OptionError
+from fakekube.apiserver.auth.options import OptionError
 from fakekube.cli.arguments import parse
 from fakekube.cli.envtest.command_line import read
 

@@ -12,8 +12,7 @@ from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.evaluation import program
 from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.types import STRING
-from fakekube.apimachinery.codecs import json, yaml
-from fakekube.apimachinery.codecs.errors import EncodeError
+from fakekube.apimachinery.codecs import EncodeError, json, yaml
 from fakekube.apimachinery.schema import quantity
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.base.depth import call_with_deep_stack

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fakekube import Cluster
-from fakekube.apiserver.options import OptionError
+from fakekube.apiserver.auth.options import OptionError
 from fakekube.cli.arguments import UsageError, parse
 from fakekube.cluster.testing.object_client import ObjectClient
 from fakekube.controllers.client import ApiError

@@ -17,8 +17,7 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError, Issue
 from fakekube.apimachinery.cel.frames import is_deep, room
-from fakekube.apimachinery.cel.libraries.regex import compiled
-from fakekube.apimachinery.cel.libraries.strings import MISFITS, filled
+from fakekube.apimachinery.cel.libraries.strings import MISFITS, compiled, filled
 from fakekube.apimachinery.cel.parser import expanded
 from fakekube.apimachinery.cel.syntax import (
     Call,

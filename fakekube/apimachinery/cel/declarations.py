@@ -14,19 +14,7 @@ from itertools import product
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
-from fakekube.apimachinery.cel.libraries import (
-    addresses,
-    authorization,
-    formats,
-    lists,
-    optionals,
-    quantities,
-    regex,
-    semver,
-    standard,
-    strings,
-    urls,
-)
+from fakekube.apimachinery.cel.libraries import addresses, authorization, lists, quantities, semver, standard, strings
 from fakekube.apimachinery.cel.syntax import escape, unescape
 from fakekube.apimachinery.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
 from fakekube.apimachinery.cel.values import RECEIVERS, kind_of, type_of
@@ -43,8 +31,20 @@ Function = Callable[..., Any]
 
 FUNCTIONS: Final[dict[tuple[Any, ...], Function]] = {
     key: function
-    for library in (standard, strings, lists, regex, optionals, urls, addresses, quantities, semver, formats, authorization)
-    for key, function in library.FUNCTIONS.items()
+    for table in (
+        standard.FUNCTIONS,
+        strings.FUNCTIONS,
+        strings.REGEX_FUNCTIONS,
+        strings.FORMAT_FUNCTIONS,
+        lists.FUNCTIONS,
+        lists.OPTIONAL_FUNCTIONS,
+        addresses.FUNCTIONS,
+        addresses.URL_FUNCTIONS,
+        quantities.FUNCTIONS,
+        semver.FUNCTIONS,
+        authorization.FUNCTIONS,
+    )
+    for key, function in table.items()
 }
 
 _found: dict[tuple[Any, ...], Function | None] = {}

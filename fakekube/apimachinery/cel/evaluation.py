@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.checker import Checked
 from fakekube.apimachinery.cel.cost.actual import equality_cost, rule_of
-from fakekube.apimachinery.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
+from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.apimachinery.cel.frames import Bindings, Evaluator, Frame, room
@@ -39,7 +39,7 @@ from fakekube.apimachinery.cel.interpretable import (
     truth,
     without_overload_details,
 )
-from fakekube.apimachinery.cel.libraries.regex import compiled
+from fakekube.apimachinery.cel.libraries.strings import compiled
 from fakekube.apimachinery.cel.mutation import maker_of
 from fakekube.apimachinery.cel.syntax import (
     Call,

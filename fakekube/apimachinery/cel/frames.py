@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
-from fakekube.apimachinery.cel.cost.ranges import MAXIMUM
+from fakekube.apimachinery.cel.cost.estimated_calls import MAXIMUM
 from fakekube.apimachinery.cel.errors import CostLimitExceeded
 from fakekube.base.depth import allowance
 

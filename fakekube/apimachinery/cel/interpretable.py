@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.cost.actual import Rule, comparison_cost
-from fakekube.apimachinery.cel.cost.ranges import LIST_COST
+from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, no_list, no_such_overload
 from fakekube.apimachinery.cel.frames import Evaluator, Frame

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -144,3 +144,70 @@ def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
         return made
 
     return encoded
+
+
+# --- Parts of large response bodies, which are joined while they are sent -----------------------------------------------
+#
+# A large body is never in memory as a whole, and the client receives the first piece while the next one is joined.
+# `Items` cache their pieces when they are sent for the second time, since they are then likely to be sent again.
+
+
+CHUNK_BYTES = 64 * 1024
+"""The approximate length of a piece in bytes; shorter bodies are not split."""
+
+
+class Items:
+    """Parts with a separator. Iteration yields pieces of about CHUNK_BYTES bytes."""
+
+    __slots__ = ("_between", "_pieces", "_was_sent", "count", "length")
+
+    def __init__(self, parts: Sequence[bytes], between: bytes = b"") -> None:
+        self.count = len(parts)
+        """The number of parts."""
+        self.length = sum(map(len, parts)) + len(between) * max(0, self.count - 1)
+        """The total number of bytes."""
+        self._between = between
+        step = max(1, self.count * CHUNK_BYTES // max(1, self.length))
+        self._pieces: list[bytes | Sequence[bytes]] = [parts[start : start + step] for start in range(0, self.count, step)]
+        """The pieces, each joined or still a sequence of parts."""
+        self._was_sent = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        keeps, self._was_sent = self._was_sent, True
+        pieces, last = self._pieces, len(self._pieces) - 1
+        for place, piece in enumerate(pieces):
+            if isinstance(piece, bytes):
+                yield piece
+                continue
+            joined = self._between.join(piece if place == last else [*piece, b""])
+            if keeps:
+                pieces[place] = joined
+            yield joined
+
+
+class Chunks:
+    """Items between an opening and a closing. Iteration yields pieces, `len` is the total number of bytes."""
+
+    __slots__ = ("_closing", "_items", "_length", "_opening")
+
+    def __init__(self, opening: bytes, items: Items, closing: bytes) -> None:
+        self._opening = opening
+        self._items = items
+        self._closing = closing
+        self._length = len(opening) + items.length + len(closing)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[bytes]:
+        piece = self._opening
+        for following in self._items:
+            yield piece
+            piece = following
+        yield piece + self._closing
+
+
+def enclose(opening: bytes, items: Items, closing: bytes) -> bytes | Chunks:
+    """Returns items between an opening and a closing: joined bytes, or Chunks for large bodies."""
+    pieces = Chunks(opening, items, closing)
+    return pieces if len(pieces) > CHUNK_BYTES else b"".join(pieces)

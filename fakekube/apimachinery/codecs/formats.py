@@ -17,19 +17,54 @@ meta/v1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from fakekube.apimachinery.codecs import cbor, framing, json, protobuf, yaml
-from fakekube.apimachinery.codecs.document import Document, encodings_of, json_of
-from fakekube.apimachinery.codecs.errors import EncodeError
-from fakekube.apimachinery.codecs.framing import Chunks, Items, enclose
+from fakekube.apimachinery.codecs import EncodeError, cbor, json, protobuf, yaml
+from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose, encodings_of, json_of
 from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
+
+
+# --- The frames of the events of a watch ------------------------------------------------------------------------------
+# A frame contains one event: JSON appends a newline; Protobuf prepends the length as four bytes, most significant
+# first; the items of a CBOR sequence (RFC 8742) delimit themselves. Watches do not support YAML, whose documents
+# begin with `---`.
+#
+# Specified by: the framers of k8s.io/apimachinery/pkg/runtime/serializer/{json,protobuf,cbor}.
+
+
+def json_frame(event: bytes) -> bytes:
+    """Frames an event as a line."""
+    return event + b"\n"
+
+
+def yaml_frame(document: bytes) -> bytes:
+    """Frames a document, which ends with a newline, for a stream of documents."""
+    return b"---\n" + document
+
+
+def protobuf_frame(event: bytes) -> bytes:
+    """Prepends the length of an event."""
+    return len(event).to_bytes(4, "big") + event
+
+
+def cbor_frame(event: bytes) -> bytes:
+    """Returns the event unchanged: items of a sequence delimit themselves."""
+    return event
+
+
+#: The framers by the name of the format (`MediaType.format`).
+FRAMES: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "json": json_frame,
+    "yaml": yaml_frame,
+    "protobuf": protobuf_frame,
+    "cbor": cbor_frame,
+}
 
 
 @dataclass(eq=False)
@@ -111,7 +146,7 @@ class JSON:
         return enclose(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), items, b"]}\n")
 
     def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
-        return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(item)))
+        return json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(item)))
 
 
 class _Written:
@@ -142,7 +177,7 @@ class PrettyJSON(_Written):
         return json.dumps_pretty(obj)
 
     def event(self, event_type: str, item: Object, kind: Kind) -> bytes:
-        return framing.json_frame(json.dumps({"type": event_type, "object": kind.whole(item)}))
+        return json_frame(json.dumps({"type": event_type, "object": kind.whole(item)}))
 
 
 class YAML(_Written):
@@ -159,7 +194,7 @@ class YAML(_Written):
         return yaml.dumps(obj)
 
     def event(self, event_type: str, item: Object, kind: Kind) -> bytes:
-        return framing.yaml_frame(self.dumps({"type": event_type, "object": kind.whole(item)}))
+        return yaml_frame(self.dumps({"type": event_type, "object": kind.whole(item)}))
 
 
 class CBOR:
@@ -181,7 +216,7 @@ class CBOR:
 
     def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
         opening = cbor.encode_item({"type": event_type, "object": None})[:-1]
-        return framing.cbor_frame(cbor.SELF_DESCRIBED + opening + self.object(item, kind))
+        return cbor_frame(cbor.SELF_DESCRIBED + opening + self.object(item, kind))
 
     def _whole(self, item: bytes, kind: Kind) -> bytes:
         return item if kind.custom else cbor.joined(item, kind.cbor_members, 2)
@@ -207,7 +242,7 @@ class Protobuf:
         return protobuf.list_document(kind.api_version, kind.kind, metadata, items)
 
     def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
-        return framing.protobuf_frame(protobuf.event(event_type, self.object(item, kind)))
+        return protobuf_frame(protobuf.event(event_type, self.object(item, kind)))
 
 
 _JSON: Final = JSON()

@@ -5,7 +5,7 @@ Decoding uses orjson. If orjson rejects a body, `base.golang.json_reader` parses
 the paths of duplicate members. A cheap check proves that there are none: the text names as many members as the value has.
 
 Encoding uses orjson's compact form, escapes the characters that Go escapes for HTML, and prints numbers like Go.
-Neither `dumps` nor `dumps_pretty` ends with a newline; `apimachinery.codecs.formats` and `apimachinery.codecs.framing` add it.
+Neither `dumps` nor `dumps_pretty` ends with a newline; `apimachinery.codecs.formats` and `apimachinery.codecs.formats` add it.
 
 Specified by: Go's encoding/json (scanner.go, decode.go, encode.go) and sigs.k8s.io/json.
 """
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
+from fakekube.apimachinery.codecs import DecodeError, EncodeError
 from fakekube.base.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
 from fakekube.base.golang.json_writer import RawObject, plain_form, written
 

@@ -4,3 +4,55 @@ The functions take plain objects and the schema of their type, and return plain 
 the store. Invariant: arguments are never changed; results share unchanged parts with them. Errors are the
 `StatusError`s that the client gets.
 """
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors.status import generic
+
+# --- Errors ------------------------------------------------------------------------------------------------------------
+# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's
+# encoding/json.
+
+
+def unprocessable() -> StatusError:
+    """Returns a 422 without causes: the patch is well-formed but cannot be applied to the object."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, {})
+
+
+def uninterpreted(message: str) -> StatusError:
+    """Returns a 500 without a reason: an error that is not an API status in the real server."""
+    return generic(500, "", message)
+
+
+def type_mismatch(value: Any, wanted: str) -> str:
+    """Returns Go's error for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
+    return f"json: cannot unmarshal {go_kind(value)} into {wanted}"
+
+
+def go_kind(value: Any) -> str:
+    """Returns the name of a value's JSON type in encoding/json."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "string"
+    return "number"
+
+
+# The media types of patches.
+#
+# Specified by: k8s.io/apimachinery/pkg/types/patch.go (PatchType).
+
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_YAML: Final = "application/apply-patch+yaml"
+APPLY_CBOR: Final = "application/apply-patch+cbor"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import orjson
+
+from fakekube.apimachinery.schema.model import Shape, Type, types_below
+from fakekube.base.golang.json_writer import RawObject
+from fakekube.base.golang.strings import json_text
 
 #: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
 _PARTS = frozenset({"spec", "status"})
@@ -89,3 +95,96 @@ def in_order(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: in_order(value[name]) for name in sorted(value)}
     return [in_order(item) for item in value] if isinstance(value, list) else value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Keeps the text of values of any form (runtime.RawExtension) in objects that came as JSON.
+#
+# Invariant: a value whose text is that which Go prints stays a plain dict, so that only the others cost anything.
+#
+# Specified by: k8s.io/apimachinery/pkg/runtime/extension.go.
+
+
+#: What Go may print in another form: fractions, exponents, escapes, and characters that it escapes.
+_AMBIGUOUS: Final = re.compile(r"\d[.eE]|-0|[\\<>&\u2028\u2029]")
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_decoder: Final = json.JSONDecoder(strict=False)
+
+
+def holds_raw_values(type_: Type) -> bool:
+    """Reports whether objects of a type may contain values of any form."""
+    known: bool | None = type_.compiled.get("raw values")
+    if known is None:
+        known = type_.compiled["raw values"] = any(inner.shape is Shape.RAW for inner in types_below(type_))
+    return known
+
+
+def keep_texts(type_: Type, tree: Any, source: bytes) -> Any:
+    """Returns a tree whose values of any form are RawObjects, where their text in the source is not that of Go.
+
+    Args:
+        type_: the type of the tree; see `holds_raw_values`.
+        tree: what was decoded from the source; changed in place.
+        source: valid JSON.
+    """
+    try:
+        text = source.decode()
+        return _with_text(type_, tree, text, _after_space(text, 0))
+    except (UnicodeDecodeError, RecursionError, ValueError):  # not read again: the values are shown as Go prints them
+        return tree
+
+
+def compact(type_: Type, tree: Any) -> Any:
+    """Returns the tree, changed in place, with texts without spaces: a patch of the JSON of an object leaves no others."""
+    if type_.shape is Shape.RAW:
+        return _raw(tree, tree.compact.decode()) if isinstance(tree, RawObject) else tree
+    if isinstance(tree, dict) and type_.shape is Shape.STRUCT:
+        for name, field in type_.fields.items():
+            if name in tree and holds_raw_values(field.type):
+                tree[name] = compact(field.type, tree[name])
+    elif isinstance(tree, list) and type_.items is not None:
+        tree[:] = [compact(type_.items, item) for item in tree]
+    return tree
+
+
+def _with_text(type_: Type, tree: Any, text: str, at: int) -> Any:
+    """`at`: where the value begins in the text."""
+    if type_.shape is Shape.RAW:
+        if not isinstance(tree, dict):
+            return tree
+        return _raw(tree, text[at : _decoder.raw_decode(text, at)[1]])
+    if isinstance(tree, dict) and type_.shape is Shape.STRUCT and text[at] == "{":
+        for name, start in _parts(text, at):
+            field = type_.fields.get(name)
+            if field is not None and name in tree and holds_raw_values(field.type):
+                tree[name] = _with_text(field.type, tree[name], text, start)
+    elif isinstance(tree, list) and type_.items is not None and text[at] == "[":
+        for index, (_, start) in enumerate(_parts(text, at)):
+            tree[index] = _with_text(type_.items, tree[index], text, start)
+    return tree
+
+
+def _raw(value: dict[str, Any], text: str) -> dict[str, Any]:
+    if text == json_text(value) and _AMBIGUOUS.search(text) is None:
+        return dict(value)
+    return RawObject(value, text.encode())
+
+
+def _parts(text: str, at: int) -> Iterator[tuple[str, int]]:
+    """Yields the members of an object, or the items of a list (without names), and where their values begin."""
+    has_names = text[at] == "{"
+    at = _after_space(text, at + 1)
+    while text[at] not in "}]":
+        name = ""
+        if has_names:
+            name, at = _decoder.raw_decode(text, at)
+            at = _after_space(text, _after_space(text, at) + 1)
+        yield name, at
+        at = _after_space(text, _decoder.raw_decode(text, at)[1])
+        if text[at] == ",":
+            at = _after_space(text, at + 1)
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at

@@ -1,17 +1,11 @@
-"""Admission plugins that are off by default.
+"""Admission plugins that are off by default, except those about namespaces, and ImagePolicyWebhook.
 
-EventRateLimit: limits the rate of events of the server, or of each namespace, user, or source and object. Off by default.
+AlwaysPullImages, LimitPodHardAntiAffinityTopology, ExtendedResourceToleration, EventRateLimit, AlwaysDeny,
+DenyServiceExternalIPs, OwnerReferencesPermissionEnforcement, PodNodeSelector, PodTolerationRestriction.
 
-There is a token bucket for each key: it holds `burst` tokens, refills with `qps` tokens a second of the cluster's clock, and
-an event takes one. The least recently used keys are dropped.
-
-The plugins AlwaysDeny, DenyServiceExternalIPs and OwnerReferencesPermissionEnforcement. Off by default.
-
-The plugins PodNodeSelector and PodTolerationRestriction, which use annotations of namespaces. Off by default.
-
-Specified by: plugin/pkg/admission/{alwayspullimages,antiaffinity,extendedresourcetoleration};
-plugin/pkg/admission/eventratelimit; plugin/pkg/admission/{deny,gc,network/denyserviceexternalips};
-plugin/pkg/admission/{podnodeselector,podtolerationrestriction}, pkg/util/tolerations.
+Specified by: plugin/pkg/admission/{alwayspullimages,antiaffinity,extendedresourcetoleration,eventratelimit,deny,gc},
+plugin/pkg/admission/network/denyserviceexternalips, plugin/pkg/admission/{podnodeselector,podtolerationrestriction};
+pkg/util/tolerations.
 """
 
 from __future__ import annotations
@@ -24,7 +18,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid, not_supported
-from fakekube.apimachinery.patch.errors import type_mismatch
+from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apimachinery.selectors.labels import label_key, label_value
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.resources import qos_class
@@ -32,7 +26,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.well_known import LABEL_HOSTNAME
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
-from fakekube.apiserver.admission.options import ConfigurationError
+from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import go_quote
 

@@ -14,12 +14,19 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from fakekube.apiserver.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
 from fakekube.apiserver.admission.chain import Plugin
+from fakekube.apiserver.admission.default_plugins import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    DefaultIngressClass,
+    DefaultStorageClass,
+    NamespaceLifecycle,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
 from fakekube.apiserver.admission.limit_ranger import LimitRanger
-from fakekube.apiserver.admission.namespaces import NamespaceLifecycle
 from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, NodeRestriction, TaintNodesByCondition
-from fakekube.apiserver.admission.options import AdmissionOptions, ConfigurationError, read_configuration
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
     DefaultTolerationSeconds,
@@ -31,12 +38,7 @@ from fakekube.apiserver.admission.pods import (
 )
 from fakekube.apiserver.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from fakekube.apiserver.admission.resource_quota import ResourceQuota
-from fakekube.apiserver.admission.storage import (
-    DefaultIngressClass,
-    DefaultStorageClass,
-    PersistentVolumeClaimResize,
-    StorageObjectInUseProtection,
-)
+from fakekube.apiserver.options import AdmissionOptions, ConfigurationError, read_configuration
 from fakekube.base.golang.strconv import go_quote
 
 #: All plugins of the real server, in the order in which they run.
@@ -155,8 +157,8 @@ _OPTIONAL: Mapping[str, str] = {
     "EventRateLimit": "fakekube.apiserver.admission.optional_plugins",
     "ExtendedResourceToleration": "fakekube.apiserver.admission.optional_plugins",
     "LimitPodHardAntiAffinityTopology": "fakekube.apiserver.admission.optional_plugins",
-    "NamespaceAutoProvision": "fakekube.apiserver.admission.namespaces",
-    "NamespaceExists": "fakekube.apiserver.admission.namespaces",
+    "NamespaceAutoProvision": "fakekube.apiserver.admission.default_plugins",
+    "NamespaceExists": "fakekube.apiserver.admission.default_plugins",
     "OwnerReferencesPermissionEnforcement": "fakekube.apiserver.admission.optional_plugins",
     "PodNodeSelector": "fakekube.apiserver.admission.optional_plugins",
     "PodTolerationRestriction": "fakekube.apiserver.admission.optional_plugins",

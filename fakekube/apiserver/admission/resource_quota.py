@@ -9,16 +9,272 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/resourcequota (CheckRequest)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
 
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.core.pods.resources import Amounts, amounts
+from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests, qos_class, with_allocated_resources
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.validation.resource_lists import is_extended, is_native, quantity
+from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.apiserver.admission.chain import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
-from fakekube.apiserver.quota import Evaluator, evaluator_for, matches
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Evaluators of resource quotas.
+#
+# An `Evaluator` handles the objects of one resource. It knows which resource names of a quota match them (`pods`,
+# `requests.cpu`, `count/widgets.example.com`), which scopes they match, and how much they use. A resource without an
+# evaluator of its own has its objects counted.
+#
+# Specified by: pkg/quota/v1/evaluator/core, k8s.io/apiserver/pkg/quota/v1/generic.
+
+
+#: Resources that no quota counts.
+IGNORED = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})
+
+#: Resources that are also counted under their plain name.
+_ALSO_BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
+
+ONE = quantity("1")
 NONE = quantity("0")
+
+REQUESTS = "requests."
+HUGE_PAGES = "hugepages-"
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+PER_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
+PER_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
+MAX_DEVICES = 32
+
+
+class Evaluator:
+    """Counts objects; the base class of the other evaluators."""
+
+    updates: frozenset[str] = frozenset()
+    """The subresources ("" for the object itself) through which an update may change the usage."""
+
+    def __init__(self, group: str, plural: str) -> None:
+        self.count = f"count/{plural}.{group}" if group else f"count/{plural}"
+        self.names = frozenset({self.count, plural} if not group and plural in _ALSO_BARE else {self.count})
+
+    def matches_resource(self, name: str) -> bool:
+        """Whether this resource name of a quota matches the objects."""
+        return name in self.names
+
+    def matches_scope(self, scope: Object, obj: Object) -> bool:
+        """Whether the object matches a scope of a quota (MatchesScope)."""
+        return False
+
+    def constraints(self, limited: Iterable[str], obj: Object) -> str:
+        """Returns an error text if the object does not specify limited resources that it must specify (Constraints);
+        "" if it is fine.
+        """
+        return ""
+
+    def handles_update(self, obj: Object, old: Object) -> bool:
+        """Whether this update of the object itself can change its usage."""
+        return True
+
+    def usage(self, obj: Object, now: datetime) -> Amounts:
+        """Returns the usage of the object."""
+        return dict.fromkeys(self.names, ONE)
+
+
+class _Pods(Evaluator):
+    updates = frozenset({"", "resize"})
+
+    #: If a quota limits one of these, every container must specify it. Kubernetes does not extend this rule, which it regards
+    #: as a mistake, to other resources.
+    REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+    NAMES = REQUIRED | {
+        "pods", "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage",
+    }  # fmt: skip
+
+    def matches_resource(self, name: str) -> bool:
+        if name == self.count or name in self.NAMES or name.startswith((HUGE_PAGES, REQUESTS + HUGE_PAGES)):
+            return True
+        return name.startswith(REQUESTS) and (not is_native(name) or name.startswith(REQUESTS + DEVICE_CLASS))
+
+    def matches_scope(self, scope: Object, obj: Object) -> bool:
+        name, spec = str(scope.get("scopeName")), obj["spec"]
+        if name in ("Terminating", "NotTerminating"):
+            return _has_deadline(obj) == (name == "Terminating")
+        if name in ("BestEffort", "NotBestEffort"):
+            return (qos_class(spec) == "BestEffort") == (name == "BestEffort")
+        if name == "PriorityClass":
+            return _matches_class(scope, spec.get("priorityClassName", ""))
+        return name == "CrossNamespacePodAffinity" and _has_cross_namespace_affinity(spec)
+
+    def constraints(self, limited: Iterable[str], obj: Object) -> str:
+        spec = obj["spec"]
+        if any(pod_level for pod_level in (spec.get("resources") or {}).values()):
+            return ""
+        required = self.REQUIRED.intersection(limited)
+        missing: dict[str, set[str]] = {}
+        for field in ("containers", "initContainers"):
+            for container in spec.get(field) or ():
+                resources = container.get("resources") or {}
+                specified = _compute(amounts(resources.get("requests")), amounts(resources.get("limits")))
+                for name in required - specified.keys():
+                    missing.setdefault(name, set()).add(container["name"])
+        listed = [f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)]
+        return f"must specify {'; '.join(listed)}" if listed else ""
+
+    def handles_update(self, obj: Object, old: Object) -> bool:
+        return _has_deadline(obj) != _has_deadline(old)
+
+    def usage(self, obj: Object, now: datetime) -> Amounts:
+        if _is_over(obj, now):
+            return {self.count: ONE}
+        pod = with_allocated_resources(obj)
+        used = _compute(pod_requests(pod, overhead=True), pod_limits(pod, overhead=True))
+        return {self.count: ONE, "pods": ONE, **used}
+
+
+def _compute(requests: Amounts, limits: Amounts) -> Amounts:
+    used: Amounts = {}
+    for name, amount in requests.items():
+        if name in ("cpu", "memory", "ephemeral-storage") or name.startswith(HUGE_PAGES):
+            used[name] = used[REQUESTS + name] = amount
+        elif is_extended(name) or name.startswith(DEVICE_CLASS):
+            used[REQUESTS + name] = amount
+    for name in ("cpu", "memory", "ephemeral-storage"):
+        if name in limits:
+            used[f"limits.{name}"] = limits[name]
+    return used
+
+
+def _has_deadline(pod: Object) -> bool:
+    return bool(pod["spec"].get("activeDeadlineSeconds", -1) >= 0)
+
+
+def _is_over(pod: Object, now: datetime) -> bool:
+    """Whether the pod has terminated, or its deletion grace period has passed (QuotaV1Pod)."""
+    if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+        return True
+    meta = pod["metadata"]
+    if "deletionTimestamp" not in meta or "deletionGracePeriodSeconds" not in meta:
+        return False
+    deleted = datetime.fromisoformat(meta["deletionTimestamp"])
+    return now > deleted + timedelta(seconds=meta["deletionGracePeriodSeconds"])
+
+
+def _has_cross_namespace_affinity(spec: Object) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = (spec.get("affinity") or {}).get(kind) or {}
+        affinity_terms = [
+            *(terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()),
+            *(term.get("podAffinityTerm") or {} for term in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()),
+        ]
+        if any(term.get("namespaces") or "namespaceSelector" in term for term in affinity_terms):
+            return True
+    return False
+
+
+class _Services(Evaluator):
+    updates = frozenset({""})
+
+    def __init__(self, group: str, plural: str) -> None:
+        super().__init__(group, plural)
+        self.names |= {"services", "services.nodeports", "services.loadbalancers"}
+
+    def usage(self, obj: Object, now: datetime) -> Amounts:
+        spec = obj["spec"]
+        ports, balanced = spec.get("ports") or (), spec.get("type") == "LoadBalancer"
+        node_ports = len(ports) if balanced or spec.get("type") == "NodePort" else 0
+        if balanced and spec.get("allocateLoadBalancerNodePorts") is False:
+            node_ports = sum(1 for port in ports if port.get("nodePort"))
+        return {
+            self.count: ONE, "services": ONE, "services.nodeports": quantity(str(node_ports)),
+            "services.loadbalancers": ONE if balanced else NONE,
+        }  # fmt: skip
+
+
+class _PersistentVolumeClaims(Evaluator):
+    updates = frozenset({"", "status"})
+
+    BARE = ("persistentvolumeclaims", "requests.storage")
+
+    def matches_resource(self, name: str) -> bool:
+        return name == self.count or name in self.BARE or name.endswith(tuple(PER_STORAGE_CLASS + n for n in self.BARE))
+
+    def matches_scope(self, scope: Object, obj: Object) -> bool:
+        if scope.get("scopeName") != "VolumeAttributesClass":
+            return False
+        status = obj.get("status") or {}
+        classes = {
+            obj["spec"].get("volumeAttributesClassName", ""),
+            status.get("currentVolumeAttributesClassName", ""),
+            (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName", ""),
+        } - {""}
+        return any(_matches_class(scope, name) for name in classes or {""})
+
+    def usage(self, obj: Object, now: datetime) -> Amounts:
+        spec = obj["spec"]
+        annotations = obj["metadata"].get("annotations") or {}
+        storage_class = annotations.get(BETA_STORAGE_CLASS_ANNOTATION) or spec.get("storageClassName", "")
+        used = {"persistentvolumeclaims": ONE}
+        requested = amounts((spec.get("resources") or {}).get("requests")).get("storage")
+        if requested is not None:
+            allocated = amounts((obj.get("status") or {}).get("allocatedResources")).get("storage", NONE)
+            used["requests.storage"] = max(requested.rounded_up(0), allocated.rounded_up(0))
+        if storage_class:
+            used |= {f"{storage_class}{PER_STORAGE_CLASS}{name}": amount for name, amount in used.items()}
+        return {self.count: ONE, **used}
+
+
+class _ResourceClaims(Evaluator):
+    updates = frozenset({""})
+
+    def matches_resource(self, name: str) -> bool:
+        return name == self.count or name.endswith(PER_DEVICE_CLASS)
+
+    def usage(self, obj: Object, now: datetime) -> Amounts:
+        used: Amounts = {self.count: ONE}
+        for request in (obj["spec"].get("devices") or {}).get("requests") or ():
+            worst: Amounts = {}
+            for option in request.get("firstAvailable") or [request.get("exactly") or {}]:
+                name, count = option.get("deviceClassName", "") + PER_DEVICE_CLASS, option.get("count", 0)
+                devices = quantity(str(MAX_DEVICES if option.get("allocationMode") == "All" else count))
+                worst[name] = max(worst.get(name, NONE), devices)
+            for name, amount in worst.items():
+                used[name] = used.get(name, NONE) + amount
+        return used
+
+
+_EVALUATORS: Mapping[tuple[str, str], type[Evaluator]] = {
+    ("", "pods"): _Pods,
+    ("", "services"): _Services,
+    ("", "persistentvolumeclaims"): _PersistentVolumeClaims,
+    ("resource.k8s.io", "resourceclaims"): _ResourceClaims,
+}
+
+
+@cache
+def evaluator_for(group: str, plural: str) -> Evaluator | None:
+    """Returns the evaluator of a resource; None for resources that no quota counts."""
+    if (group, plural) in IGNORED:
+        return None
+    return _EVALUATORS.get((group, plural), Evaluator)(group, plural)
+
+
+def matches(quota: Object, evaluator: Evaluator, obj: Object) -> bool:
+    """Whether the object matches all scopes of a quota."""
+    return all(evaluator.matches_scope(scope, obj) for scope in _scopes(quota))
+
+
+def _scopes(quota: Object) -> Sequence[Object]:
+    spec = quota.get("spec") or {}
+    plain = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    return [*plain, *((spec.get("scopeSelector") or {}).get("matchExpressions") or ())]
+
+
+def _matches_class(scope: Object, name: str) -> bool:
+    """Whether the expression of a scope matches a class name ("" for none)."""
+    operator, values = str(scope.get("operator")), scope.get("values") or ()
+    if operator in ("Exists", "DoesNotExist"):
+        return bool(name) == (operator == "Exists")
+    return (name in list(values)) == (operator == "In") if name else operator == "NotIn"
 
 
 class ResourceQuota(Plugin):

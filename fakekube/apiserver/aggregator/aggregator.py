@@ -17,9 +17,9 @@ from fakekube.apiserver.aggregator.controller import AvailableConditionControlle
 from fakekube.apiserver.aggregator.discovery import DiscoveryFetcher, facts_of, version_discovery
 from fakekube.apiserver.aggregator.locations import Locations
 from fakekube.apiserver.aggregator.openapi import OpenAPIFetcher, download_documents, facts_without_documents
-from fakekube.apiserver.aggregator.options import AggregatorOptions
 from fakekube.apiserver.aggregator.proxy import Origin, Proxy
 from fakekube.apiserver.endpoints.request import Request, Response
+from fakekube.apiserver.options import AggregatorOptions
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
 from fakekube.store import Store

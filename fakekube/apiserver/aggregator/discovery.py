@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError, json
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.strategy import Object

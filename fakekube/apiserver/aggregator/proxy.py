@@ -1,17 +1,14 @@
-"""The proxy of group versions of other servers, and that of pods/proxy, services/proxy and nodes/proxy.
+"""The proxies of the API server: of group versions of other servers, and of pods/proxy, services/proxy and nodes/proxy.
 
 availability → transport → location → headers → upgrade or request → redirects and links → response
 
-An error before the response is plain text with 503; a later one aborts the response.
-
-The proxy of pods/proxy, services/proxy and nodes/proxy.
-
-The request keeps the Host of the client and has no headers about the user. Redirects and links in the response are rewritten
-to lead through the API server. An error before the response is a Status.
+Aggregated APIs: an error before the response is plain text with 503; a later one aborts the response. The proxy subresources
+keep the Host of the client and send no headers about the user; redirects and links in the response are rewritten to lead through
+the API server, and an error before the response is a Status.
 
 Specified by: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go,
-transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/httputil (ReverseProxy);
-k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go); pkg/registry/core/{pod,service,node} (ProxyREST).
+transport.go: rewriteURL, rewriteHTML); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); pkg/registry/core/{pod,service,node}
+(ProxyREST); net/http/httputil (ReverseProxy); golang.org/x/net/html (Tokenizer).
 """
 
 from __future__ import annotations
@@ -23,11 +20,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition
-from fakekube.apiserver.aggregator import proxy_rewriting
 from fakekube.apiserver.aggregator.backends import (
     BackendBody,
     BackendError,
@@ -37,10 +34,16 @@ from fakekube.apiserver.aggregator.backends import (
     ForwardedBody,
     MountedBackend,
     MountedBody,
+    encoded_path,
+    encoded_query,
+    forwarded_uri,
     header,
+    identity,
+    is_upgrade,
+    request_headers,
+    response_headers,
 )
 from fakekube.apiserver.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
-from fakekube.apiserver.aggregator.proxy_rewriting import Front, rewrite_html, rewrite_url
 from fakekube.apiserver.endpoints.request import Request, Response, User
 from fakekube.base.golang.timestamps import parse_duration
 from fakekube.net.streaming.kubelet_api import Destination
@@ -48,6 +51,90 @@ from fakekube.net.streams import BrokenStreamError
 
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.remote import RemoteBackend
+
+
+# --- Links in responses ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class Front:
+    """The address of a proxied server for clients of the API server."""
+
+    own: tuple[str, ...]
+    """The hosts of the proxied server and of the API server: links to them are rewritten."""
+    scheme: str = ""
+    host: str = ""
+    """The host of rewritten links; "" to keep the host of a link, or its absence."""
+    prefix: str = ""
+    """The prefix of its paths."""
+
+
+#: The attributes with URLs, by tag (atomsToAttrs).
+_LINKS = {
+    "a": ("href",), "applet": ("codebase",), "area": ("href",), "audio": ("src",), "base": ("href",), "blockquote": ("cite",),
+    "body": ("background",), "button": ("formaction",), "command": ("icon",), "del": ("cite",), "embed": ("src",),
+    "form": ("action",), "frame": ("longdesc", "src"), "head": ("profile",), "html": ("manifest",),
+    "iframe": ("longdesc", "src"), "img": ("longdesc", "src", "usemap"), "input": ("src", "usemap", "formaction"),
+    "ins": ("cite",), "link": ("href",), "object": ("classid", "codebase", "data", "usemap"), "q": ("cite",),
+    "script": ("src",), "source": ("src",), "video": ("poster", "src"),
+}  # fmt: skip
+
+#: A comment or a start tag.
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|<(?P<tag>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    re.DOTALL,
+)
+#: Elements whose content is raw text up to their end tag.
+_RAW_TEXT = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")
+_ATTRIBUTE = re.compile(r"([^\s=/>\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
+_ESCAPES = {"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;", '"': "&#34;"}
+
+
+def rewrite_url(url: str, front: Front) -> str:
+    """Rewrites a URL to the proxied server (with its host, or with an absolute path) to one through the API server."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    if (parts.netloc and parts.netloc not in front.own) or not parts.path.startswith("/"):
+        return url
+    scheme, host, path = front.scheme, front.host, parts.path
+    if not (scheme or host) and parts.netloc == front.own[0]:
+        scheme, host = parts.scheme, parts.netloc
+    if not path.startswith(front.prefix):
+        path = posixpath.normpath(front.prefix + path) + ("/" if path.endswith("/") else "")
+    return urlunsplit((scheme, host, path, parts.query, parts.fragment))
+
+
+def rewrite_html(page: bytes, front: Front) -> bytes:
+    """Rewrites the links of an HTML page. Tags are printed like Go's tokenizer, everything else is unchanged."""
+    text, out, place = page.decode("latin-1"), [], 0
+    while (found := _TOKEN.search(text, place)) is not None:
+        out.append(text[place : found.start()])
+        place = found.end()
+        tag = (found["tag"] or "").lower()
+        out.append(_tag(tag, found["attributes"], front) if tag else found[0])
+        if tag in _RAW_TEXT:
+            end = re.compile(rf"</{tag}[\s/>]", re.IGNORECASE).search(text, place)
+            stop = end.start() if end else len(text)
+            out.append(text[place:stop])
+            place = stop
+    out.append(text[place:])
+    return "".join(out).encode("latin-1")
+
+
+def _tag(tag: str, attributes: str, front: Front) -> str:
+    from html import unescape  # many entities, which most clusters do not need
+
+    closes = attributes.endswith("/")
+    shown = []
+    for name, *values in _ATTRIBUTE.findall(attributes.removesuffix("/") if closes else attributes):
+        value = unescape("".join(values))
+        if name.lower() in _LINKS.get(tag, ()):
+            value = rewrite_url(value, front)
+        shown.append(f' {name.lower()}="{"".join(_ESCAPES.get(character, character) for character in value)}"')
+    return f"<{tag}{''.join(shown)}{'/' if closes else ''}>"
 
 
 class UpgradeAwareHandler:
@@ -81,7 +168,7 @@ class UpgradeAwareHandler:
             StatusError: there is no response.
         """
         path = _join_paths("", subpath)
-        upgrade = proxy_rewriting.is_upgrade(request.headers)
+        upgrade = is_upgrade(request.headers)
         if not path and not upgrade and request.method in ("GET", "HEAD"):
             query = f"?{request.query.raw}" if request.query.raw else ""
             body: Any = () if request.method == "HEAD" else b""
@@ -101,8 +188,8 @@ class UpgradeAwareHandler:
 
 def _new_upgrade_aware_request(request: Request, path: str, prefix: str, *, upgrade: bool) -> BackendRequest:
     """Returns the request to forward."""
-    written = proxy_rewriting.encoded_path(path)
-    found = [("Host", request.headers.get("host", "")), *proxy_rewriting.request_headers(request.headers, upgrade=upgrade)]
+    written = encoded_path(path)
+    found = [("Host", request.headers.get("host", "")), *request_headers(request.headers, upgrade=upgrade)]
     before = [value for name, value in found if name == "X-Forwarded-For"]
     found = [entry for entry in found if entry[0] not in ("X-Forwarded-For", "X-Forwarded-Uri")]
     if request.address:
@@ -188,7 +275,7 @@ class Proxy:
             return text_error(503, "service unavailable")
         if location.problem:
             return text_error(500, location.problem)
-        upgrade = proxy_rewriting.is_upgrade(request.headers)
+        upgrade = is_upgrade(request.headers)
         sent = _new_proxy_request(request, origin, location, upgrade=upgrade)
         if upgrade and not isinstance(location.backend, MountedBackend):
             return _upgrade(location.backend, sent)
@@ -213,14 +300,14 @@ def text_error(code: int, text: str) -> Response:
 
 def new_request(path: str, location: Location, user: User, accept: str) -> BackendRequest:
     """Makes a request of the aggregator itself."""
-    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *proxy_rewriting.identity(user)]
+    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *identity(user)]
     return BackendRequest("GET", path, "", [*found, ("Accept", accept)] if accept else found)
 
 
 def _new_proxy_request(request: Request, origin: Origin, location: Location, *, upgrade: bool) -> BackendRequest:
     """Returns the request to forward (NewRequestForProxy)."""
-    path = proxy_rewriting.encoded_path(request.path)
-    found = [("Host", location.host), *proxy_rewriting.request_headers(request.headers, upgrade=upgrade)]
+    path = encoded_path(request.path)
+    found = [("Host", location.host), *request_headers(request.headers, upgrade=upgrade)]
     before = [value for name, value in found if name == "X-Forwarded-For"]
     found = [entry for entry in found if not entry[0].startswith("X-Forwarded-") or entry[0] == "X-Forwarded-Port"]
     if origin.address:
@@ -228,11 +315,11 @@ def _new_proxy_request(request: Request, origin: Origin, location: Location, *, 
     if upgrade and not any(name == "User-Agent" for name, _ in found):
         found.append(("User-Agent", "Go-http-client/1.1"))
     if not upgrade:
-        forwarded = {"Uri": proxy_rewriting.forwarded_uri(path), "Host": location.host, "Proto": "https"}
+        forwarded = {"Uri": forwarded_uri(path), "Host": location.host, "Proto": "https"}
         found += [(f"X-Forwarded-{name}", value) for name, value in forwarded.items()]
-    found += [("Audit-Id", origin.audit_id), *proxy_rewriting.identity(request.user)]
+    found += [("Audit-Id", origin.audit_id), *identity(request.user)]
     body, length = _body(origin.environ)
-    return BackendRequest(request.method, path, proxy_rewriting.encoded_query(request.query), found, body, length)
+    return BackendRequest(request.method, path, encoded_query(request.query), found, body, length)
 
 
 def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
@@ -295,7 +382,7 @@ def proxy_response(response: BackendResponse, request: Request, front: Front, *,
         front: how links of the response are rewritten.
         long_running: whether a thread reads the body, as for a watch.
     """
-    found = proxy_rewriting.response_headers(response.headers)
+    found = response_headers(response.headers)
     if header(found, "location"):
         found = [(name, rewrite_url(value, front) if name == "Location" else value) for name, value in found]
     if any(name == "Cache-Control" for name, _ in found):  # both are sent

@@ -24,11 +24,11 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 from fakekube.apimachinery.codecs import json
 from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.audit.context import AuditContext, Event
-from fakekube.apiserver.audit.options import AuditOptions
 from fakekube.apiserver.audit.policy import Level, Policy, read_policy
 from fakekube.apiserver.auth.authorization import attributes_of
 from fakekube.apiserver.auth.options import OptionError
 from fakekube.apiserver.endpoints.request import RequestInfo, User
+from fakekube.apiserver.options import AuditOptions
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.private_files import open_private

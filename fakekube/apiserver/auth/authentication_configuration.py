@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 from fakekube.apimachinery.cel.compilation import Environment, ExpressionError, token_claims, token_user
 from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.syntax import Identifier, Select, descendants
-from fakekube.apimachinery.codecs import yaml
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, duplicate, invalid, required, too_many
 from fakekube.apis.validation.checks import domain_prefixed_path

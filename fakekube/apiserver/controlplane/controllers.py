@@ -1,39 +1,30 @@
-"""The control loops that run inside kube-apiserver: APIServices, definitions, and the condition of FlowSchemas.
+"""The control loops that run inside kube-apiserver.
 
+A loop writes what the API server itself maintains: the APIServices of served versions, the conditions and the resources of
+CustomResourceDefinitions, the condition `Dangling` of FlowSchemas, the ConfigMap kube-system/extension-apiserver-authentication.
 The real server has asynchronous controllers; here a loop runs in the thread that wrote one of its sources, right after the
 write, so that the client sees its result as soon as it has the response.
 
-Invariant: one thread at a time runs a loop; changes caused by its own writes are processed in the same run.
+Invariant: one thread at a time runs a loop; changes caused by its own writes are processed in the same run. After a write of a
+definition, or of an object of a terminating one, the registry serves exactly the versions of the definitions in the store.
 
-Registers an APIService for every version that a definition serves.
-
-An APIService is restored if a client changes or deletes it. It has the label `automanaged`; an APIService whose label is
-removed is no longer managed.
-
-Serves the resources of CustomResourceDefinitions and updates the status of the definitions.
-
-The real server has asynchronous controllers for that; here the loop runs in the thread that wrote a definition, right after
-the write, so that a client can use the resource once it has the response. The conditions go through the same steps, each a
-write of its own: NamesAccepted, then Established. A definition that is being deleted becomes Terminating, its objects are
-deleted, and its finalizer is removed after the last one.
-
-Invariant: after a write of a definition, or of an object of a terminating one, the registry serves exactly the versions of the
-definitions in the store. One thread at a time runs the loop.
-
-Maintains the condition `Dangling` of FlowSchemas: whether the priority level that they reference is missing.
-
-Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregator/pkg/controllers/autoregister
-(checkAPIService); k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
-pkg/apiserver/customresource_handler.go; k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go (presyncFlowSchemaStatus).
+Specified by: pkg/controlplane/controller/{crdregistration,clusterauthenticationtrust};
+k8s.io/kube-aggregator/pkg/controllers/autoregister (checkAPIService);
+k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer}, pkg/apiserver/customresource_handler.go;
+k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go (presyncFlowSchemaStatus).
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from fakekube.apiextensions.definition import conditions
 from fakekube.apimachinery import features
@@ -374,7 +365,7 @@ def _with_resource_version(obj: Mapping[str, Any], revision: int) -> Document:
 
 
 _FLOW_CONTROL, SCHEMAS, LEVELS = "flowcontrol.apiserver.k8s.io", "flowschemas", "prioritylevelconfigurations"
-MANAGER = "api-priority-and-fairness-config-consumer-v1"
+CONFIG_CONSUMER = "api-priority-and-fairness-config-consumer-v1"
 
 _MEMBERS = ("lastTransitionTime", "message", "reason", "status", "type")
 _DANGLING_FIELDS: Mapping[str, Any] = {
@@ -418,7 +409,7 @@ class DanglingConditionController(ControlLoop):
 def _with_dangling_applied(entries: list[Object], now: str) -> list[Object]:
     """Returns the managedFields after this apply."""
     ours = {
-        "manager": MANAGER,
+        "manager": CONFIG_CONSUMER,
         "operation": "Apply",
         "apiVersion": f"{_FLOW_CONTROL}/v1",
         "time": now,
@@ -426,5 +417,118 @@ def _with_dangling_applied(entries: list[Object], now: str) -> list[Object]:
         "fieldsV1": _DANGLING_FIELDS,
         "subresource": "status",
     }
-    others = [one for one in entries if one["manager"] != MANAGER]
+    others = [one for one in entries if one["manager"] != CONFIG_CONSUMER]
     return sorted([*others, ours], key=lambda one: (one["operation"], one.get("time", ""), one["manager"]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Publishes the ConfigMap kube-system/extension-apiserver-authentication for extension API servers.
+#
+# It has the CA bundles of clients and of front proxies, and the names of the headers in which front proxies pass the user.
+# Existing content is kept and merged with that of this server; a deleted ConfigMap is created again.
+#
+# Specified by: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
+
+
+NAMESPACE: Final = "kube-system"
+NAME: Final = "extension-apiserver-authentication"
+MANAGER: Final = "kube-apiserver"
+
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
+
+
+@dataclass(slots=True, frozen=True)
+class ClusterAuthenticationInfo:
+    """The authentication settings for extension API servers. Certificates are PEM, "" if there are none."""
+
+    client_ca: str
+    request_header_ca: str
+    allowed_names: Sequence[str] = ()
+    username_headers: Sequence[str] = ()
+    uid_headers: Sequence[str] = ()
+    group_headers: Sequence[str] = ()
+    extra_prefixes: Sequence[str] = ()
+
+    def data(self, existing: Mapping[str, str]) -> dict[str, str]:
+        """Returns the data of the ConfigMap, merged with the existing data."""
+        data = {"client-ca-file": _certificates(existing.get("client-ca-file", ""), self.client_ca)}
+        authorities = _certificates(existing.get("requestheader-client-ca-file", ""), self.request_header_ca)
+        if authorities:
+            data["requestheader-client-ca-file"] = authorities
+            for key, values in (
+                ("allowed-names", self.allowed_names),
+                ("username-headers", self.username_headers),
+                ("uid-headers", self.uid_headers),
+                ("group-headers", self.group_headers),
+                ("extra-headers-prefix", self.extra_prefixes),
+            ):
+                name = f"requestheader-{key}"
+                merged = list(dict.fromkeys((*_decode_list(existing.get(name, "")), *values)))
+                if merged or key != "uid-headers":
+                    data[name] = orjson.dumps(merged).decode()
+        return {key: text for key, text in data.items() if text}
+
+
+class ClusterAuthenticationTrustController(ControlLoop):
+    """Creates and updates the ConfigMap."""
+
+    def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock, info: ClusterAuthenticationInfo) -> None:
+        self._services, self._clock, self._info = services, clock, info
+        self._config_maps = store.bucket("configmaps")
+        super().__init__((self._config_maps,))
+        self.refresh()
+
+    def step(self) -> bool:
+        existing = self._services.get("", "configmaps", NAMESPACE, NAME)
+        if existing is None:
+            return self._create()
+        if self._info.data(existing.get("data") or {}) == existing.get("data"):
+            return False
+        try:
+            self._services.update("", "configmaps", NAMESPACE, NAME, self._with_data)
+        except StatusError:  # it has been deleted in the meantime
+            return True
+        return False
+
+    def _create(self) -> bool:
+        data, now = self._info.data({}), print_time(self._clock.now())
+        metadata = {
+            "name": NAME,
+            "namespace": NAMESPACE,
+            "uid": random_uuid(),
+            "creationTimestamp": now,
+            "managedFields": [_managed_fields(data, now)],
+        }
+        try:
+            self._services.create("", "configmaps", NAMESPACE, {"metadata": metadata, "data": data})
+        except StatusError:  # another client has created it
+            return True
+        return False
+
+    def _with_data(self, old: Object) -> Object:
+        return {**old, "data": self._info.data(old.get("data") or {})}
+
+
+def _managed_fields(data: Mapping[str, str], now: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {".": {}, **{f"f:{key}": {} for key in sorted(data)}}
+    return {
+        "manager": MANAGER,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": fields},
+    }
+
+
+def _certificates(present: str, own: str) -> str:
+    """Returns all certificates of both texts, each once."""
+    return "".join(dict.fromkeys(f"{text.strip()}\n" for text in _CERTIFICATE.findall(present + "\n" + own)))
+
+
+def _decode_list(encoded: str) -> list[str]:
+    try:
+        value = orjson.loads(encoded)
+    except ValueError:
+        return []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

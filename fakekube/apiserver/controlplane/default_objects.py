@@ -17,22 +17,27 @@ k8s.io/component-helpers/apimachinery/lease, k8s.io/apiserver/pkg/util/flowcontr
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import floor
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.patch.apply.schema import OBJECT_META
+from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.flowcontrol import MANDATORY
-from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
+from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded, ServiceRanges
 from fakekube.apis.rest.resource import Registry
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.controlplane.default_services import as_created_now, with_service_ranges
+from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
+from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import StoredObject
 from fakekube.net.streams import subscribe_weakly
 from fakekube.store import Store
 
@@ -225,3 +230,50 @@ def _run_loop(reference: weakref.ref[DefaultObjectsController], period: float) -
     controller = reference()
     if controller is not None:
         controller.run_loop(period)
+
+
+# --- The objects of a fresh server that depend on its service ranges ---------------------------------------------------
+#
+# Invariant: the Service `kubernetes` has the first address of the first network.
+#
+# Specified by: pkg/controlplane/controller/kubernetesservice and …/defaultservicecidr.
+
+
+def with_service_ranges(path: str, obj: StoredObject, ranges: ServiceRanges) -> StoredObject:
+    """Returns a recorded object of a collection, by its path, as a server with these ranges has it."""
+    change = _CHANGES.get(path)
+    return obj if change is None else change(obj, ranges)
+
+
+def _service_cidr(obj: StoredObject, ranges: ServiceRanges) -> StoredObject:
+    return {**obj, "spec": {"cidrs": list(ranges.networks)}}
+
+
+def _ip_address(obj: StoredObject, ranges: ServiceRanges) -> StoredObject:
+    labels = {**obj["metadata"]["labels"], LABEL_IP_ADDRESS_FAMILY: ranges.families[0]}
+    return {**obj, "metadata": {**obj["metadata"], "name": ranges.first_address, "labels": labels}}
+
+
+def _service(obj: StoredObject, ranges: ServiceRanges) -> StoredObject:
+    address = ranges.first_address
+    changed = {"clusterIP": address, "clusterIPs": [address], "ipFamilies": [ranges.families[0]]}
+    return {**obj, "spec": {**obj["spec"], **changed}}
+
+
+_CHANGES: Mapping[str, Callable[[StoredObject, ServiceRanges], StoredObject]] = {
+    "/api/v1/services": _service,
+    "/apis/networking.k8s.io/v1/ipaddresses": _ip_address,
+    "/apis/networking.k8s.io/v1/servicecidrs": _service_cidr,
+}
+
+
+def as_created_now(obj: StoredObject, now: str) -> dict[str, Any]:
+    """Returns a recorded object in storage form with the current time as its creation time."""
+    meta = {**obj["metadata"], "uid": random_uuid(), "creationTimestamp": now, "resourceVersion": "0"}
+    if "managedFields" in meta:
+        meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
+    status = dict(obj.get("status") or {})
+    if "conditions" in status:
+        status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
+    meta = printing.normalise(type_of(OBJECT_META), meta)  # sorts the fields
+    return {**obj, "metadata": meta, **({"status": status} if status else {})}

@@ -17,15 +17,14 @@ from typing import Any
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apimachinery import features
-from fakekube.apimachinery.codecs import cbor, json, protobuf, yaml
-from fakekube.apimachinery.codecs.errors import ContentError
-from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
+from fakekube.apimachinery.codecs import ContentError, cbor, json, protobuf, yaml
+from fakekube.apimachinery.codecs import DecodeError as CodecError
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import decode as schema_decode
-from fakekube.apimachinery.schema import printing, raw_values
+from fakekube.apimachinery.schema import printing, trees
 from fakekube.apimachinery.schema.builtin import Builtins
-from fakekube.apimachinery.schema.strict import keep_before_null
 from fakekube.apimachinery.schema.trees import copied, unchanged_parts
+from fakekube.apimachinery.schema.walk import keep_before_null
 from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints import negotiation
@@ -322,13 +321,13 @@ def _to_typed(
         if parsed.duplicates and found is not None:
             schema_decode.decode(found, parsed.first or {}, None)
             keep_before_null(found, parsed.value, parsed.first)
-        has_raw_values = found is not None and raw_values.holds_raw_values(found)
+        has_raw_values = found is not None and trees.holds_raw_values(found)
         shares = live is not None and kind is expected and parsed.is_plain and not has_raw_values
         kept = unchanged_parts(parsed.value, live) if live is not None and shares else {}
         changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
         if found is not None and has_raw_values:
-            raw_values.keep_texts(found, obj, parsed.source) if parsed.source is not None else raw_values.compact(found, obj)
+            trees.keep_texts(found, obj, parsed.source) if parsed.source is not None else trees.compact(found, obj)
     except schema_decode.DecodeError as error:
         explained = cbor.type_errors(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None

@@ -28,7 +28,7 @@ from fakekube.apimachinery.errors import StatusError, status
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Scope
 
-from fakekube.apimachinery.patch.errors import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.patch import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"

@@ -17,7 +17,7 @@ from math import inf
 from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
-from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.base.golang.strings import text_of
 from fakekube.net.streams import Stream

@@ -19,11 +19,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.document import Document, json_of
+from fakekube.apimachinery.codecs.document import Chunks, Document, json_of
 from fakekube.apimachinery.codecs.formats import Kind
-from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apimachinery.printers import custom, partial, table
+from fakekube.apimachinery.printers import custom, table
 from fakekube.apimachinery.printers.table import Row, TableConvertor
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
@@ -60,7 +59,7 @@ def transform_object(scope: Scope, chosen: MediaType, code: int, stored: Documen
         if scope.resource.custom:
             raise StatusError(500, "", "content is not a list")
         raise _not_acceptable(scope, "the requested object is not a list")
-    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), partial.kind(chosen.target.api_version)
+    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), table.kind(chosen.target.api_version)
     document = _metadata_of(scope, chosen.target.api_version)(shown if scope.resource.custom else stored)
     return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
 
@@ -76,7 +75,7 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
         raise _not_acceptable(scope, "the requested object is a list", "List")
     if not listing.records and chosen.format != "protobuf":
         return _empty_list(chosen, Kind(api_version, "PartialObjectMetadataList", custom=True), metadata)
-    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), partial.kind(api_version)
+    form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), table.kind(api_version)
 
     def items() -> Any:
         documents = listing.documents
@@ -85,13 +84,13 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
         return form.items(map(_metadata_of(scope, api_version), documents), kind)
 
     kept = listing.encoded((form, kind, scope.resource), items)
-    return _response(chosen, 200, form.list(kept, partial.list_kind(api_version), metadata))
+    return _response(chosen, 200, form.list(kept, table.list_kind(api_version), metadata))
 
 
 def _metadata_of(scope: Scope, api_version: str) -> Callable[[Document], Document]:
     """Returns the function that reduces an object to its metadata: of custom resources the converted object, else the stored."""
     resource = scope.resource
-    return partial.reader(api_version, (resource.group, resource.plural), custom=resource.custom)
+    return table.reader(api_version, (resource.group, resource.plural), custom=resource.custom)
 
 
 def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
@@ -227,7 +226,7 @@ class EventTransform:
         assert chosen.target is not None
         self._api_version = chosen.target.api_version
         self._is_table = chosen.target.kind == "Table"
-        self.kind = _table_kind(self._api_version) if self._is_table else partial.kind(self._api_version)
+        self.kind = _table_kind(self._api_version) if self._is_table else table.kind(self._api_version)
         self.shares = not self._is_table
         """The encoded events are the same for all watchers."""
         self._scope = scope

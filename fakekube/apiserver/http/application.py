@@ -24,7 +24,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
@@ -40,8 +40,7 @@ from fakekube.apiserver.http.metrics import Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
-from fakekube.apiserver.http.routing import ResourceRouter
-from fakekube.apiserver.http.site import Site
+from fakekube.apiserver.http.routing import ResourceRouter, Site
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote

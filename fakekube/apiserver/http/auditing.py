@@ -13,9 +13,8 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apimachinery.codecs import cbor, json, yaml
-from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.codecs.framing import Chunks
+from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
+from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import Query, RequestInfo, Response
 from fakekube.apiserver.http.request_info import is_long_running
 from fakekube.net.wsgi import Environment, request_uri

@@ -23,11 +23,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from fakekube.apimachinery.codecs import formats, json
-from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.codecs.errors import EncodeError
+from fakekube.apimachinery.codecs import EncodeError, formats, json
+from fakekube.apimachinery.codecs.document import Chunks, Document
 from fakekube.apimachinery.codecs.formats import Kind
-from fakekube.apimachinery.codecs.framing import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import generic
 from fakekube.apimachinery.schema.builtin import type_of

@@ -17,8 +17,8 @@ from math import ceil
 from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
+from fakekube.apimachinery.codecs import DecodeError as CodecError
 from fakekube.apimachinery.codecs import json, yaml
-from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins

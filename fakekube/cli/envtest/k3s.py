@@ -86,7 +86,7 @@ def _last_value(given: Mapping[str, Sequence[str]], name: str, default: str) -> 
 
 def main(arguments: Sequence[str]) -> int:
     """Serves until a signal arrives, and returns the exit code."""
-    from fakekube.apiserver.options import OptionError
+    from fakekube.apiserver.auth.options import OptionError
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
 

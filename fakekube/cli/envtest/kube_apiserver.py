@@ -56,7 +56,7 @@ def main(
         minor: the minor of Kubernetes to emulate; "" for the default.
     """
     from fakekube.apimachinery.data import DEFAULT
-    from fakekube.apiserver.options import OptionError
+    from fakekube.apiserver.auth.options import OptionError
     from fakekube.cli.envtest.command_line import read
     from fakekube.cli.envtest.flags import FlagError
     from fakekube.cli.envtest.storage import data_folder, save
@@ -117,7 +117,8 @@ def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] |
 
     Raises OptionError, also if the port is taken, StateError for a damaged state, and OSError.
     """
-    from fakekube.apiserver.options import OptionError, ineffective_flags
+    from fakekube.apiserver.auth.options import OptionError
+    from fakekube.apiserver.options import ineffective_flags
     from fakekube.cli.envtest.command_line import PROFILE_FLAG, PROFILE_VARIABLE
     from fakekube.cli.envtest.flags import FlagError
     from fakekube.cli.envtest.serving_certificates import serving_files

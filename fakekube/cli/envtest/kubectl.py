@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from fakekube.apimachinery.patch.errors import APPLY_YAML
+from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.cli.envtest import kubectl_config
 from fakekube.cli.envtest.flags import FlagError, seconds, split
 from fakekube.cluster.testing.manifests import ManifestError, objects

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fakekube.apiserver.options import OptionError
+from fakekube.apiserver.auth.options import OptionError
 
 CERTIFICATE, KEY = "apiserver.crt", "apiserver.key"
 

@@ -27,9 +27,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apimachinery.codecs import yaml
-from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.patch.errors import APPLY_YAML
+from fakekube.apimachinery.codecs import DecodeError, yaml
+from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.cluster.control.members import BadMembers
 from fakekube.cluster.control.powers import Raw
 from fakekube.controllers.client import ApiError, UnknownResource

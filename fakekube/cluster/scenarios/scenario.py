@@ -127,8 +127,7 @@ def read_scenario(text: bytes, origin: str, folder: Path = Path()) -> Scenario:
 
     Raises ScenarioError.
     """
-    from fakekube.apimachinery.codecs import yaml
-    from fakekube.apimachinery.codecs.errors import DecodeError
+    from fakekube.apimachinery.codecs import DecodeError, yaml
 
     try:
         found, _ = yaml.loads(text)

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote, urlencode
 
-from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import DecodeError
-from fakekube.apimachinery.patch.errors import APPLY_YAML, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.codecs import DecodeError, json
+from fakekube.apimachinery.patch import APPLY_YAML, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.auth.authentication import IN_PROCESS_USER
 from fakekube.apiserver.endpoints.negotiation import JSON

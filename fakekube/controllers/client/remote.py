@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from fakekube.apimachinery.codecs import yaml
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.base.objects import Object
 from fakekube.controllers.client.client import (

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from fakekube.apimachinery.patch.errors import APPLY_YAML
+from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apiserver.http.documents import git_version
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource

@@ -22,7 +22,7 @@ from fakekube.apimachinery.cel.compilation import Environment, ExpressionError
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.types import DYN
 from fakekube.apimachinery.cel.views import untyped
-from fakekube.apimachinery.patch.errors import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.patch import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.plans import PlanError, seconds
 from fakekube.nodes.stages import StageError, go_templates, jq

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from fakekube.apimachinery.cel.cost.ranges import LIST_COST, PATTERN_FACTOR, STRUCT_COST, TRAVERSAL_FACTOR
+from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, PATTERN_FACTOR, STRUCT_COST, TRAVERSAL_FACTOR
 from fakekube.apimachinery.cel.types import Signature
 from fakekube.apimachinery.cel.values import Mapping, Opaque, Optional, kind_of
 

@@ -13,8 +13,21 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.checker import Checked
-from fakekube.apimachinery.cel.cost.estimated_calls import CallEstimate, EstimatedCall, Operand, estimate_call
-from fakekube.apimachinery.cel.cost.ranges import FREE, LIST_COST, MAP_COST, NOTHING, ONE, STRUCT_COST, UNKNOWN, Range, fixed
+from fakekube.apimachinery.cel.cost.estimated_calls import (
+    FREE,
+    LIST_COST,
+    MAP_COST,
+    NOTHING,
+    ONE,
+    STRUCT_COST,
+    UNKNOWN,
+    CallEstimate,
+    EstimatedCall,
+    Operand,
+    Range,
+    estimate_call,
+    fixed,
+)
 from fakekube.apimachinery.cel.declarations import Declaration
 from fakekube.apimachinery.cel.frames import room
 from fakekube.apimachinery.cel.parser import ACCUMULATOR

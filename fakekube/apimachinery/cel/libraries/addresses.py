@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
-from fakekube.apimachinery.cel.values import Opaque
+from fakekube.apimachinery.cel.values import Map, Opaque
+from fakekube.base.golang import urls
 from fakekube.base.golang.net import Address, parse_address
 from fakekube.base.golang.strconv import go_quote
 
@@ -163,4 +164,49 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("prefixLength", True, Cidr): lambda cidr: cidr.length,
     ("masked", True, Cidr): lambda cidr: Cidr(cidr.network.network_address, cidr.length),
     ("string", False, Cidr): str,
+}
+
+
+# --- URLs --------------------------------------------------------------------------------------------------------------
+# Specified by: k8s.io/apiserver/pkg/cel/library/urls.go.
+
+
+@dataclass(frozen=True, slots=True)
+class Url(Opaque):
+    """A value of the type URL."""
+
+    type_name = "kubernetes.URL"
+    go_type = "*url.URL"
+    parts: urls.Url
+
+    def __str__(self) -> str:
+        return self.parts.text
+
+
+def _url(text: str) -> Url:
+    """Parses twice: ParseRequestURI, which requires an absolute URL, treats a fragment as a part of the path or query."""
+    try:
+        urls.parse_request_uri(text)
+        return Url(urls.parse_url(text))
+    except ValueError as problem:
+        raise EvaluationError(f"URL parse error during conversion from string: {problem}") from None
+
+
+def _is_url(text: str) -> bool:
+    try:
+        urls.parse_request_uri(text)
+    except ValueError:
+        return False
+    return True
+
+
+URL_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    ("url", False, str): _url,
+    ("isURL", False, str): _is_url,
+    ("getScheme", True, Url): lambda url: url.parts.scheme,
+    ("getHost", True, Url): lambda url: url.parts.host,
+    ("getHostname", True, Url): lambda url: url.parts.hostname,
+    ("getPort", True, Url): lambda url: url.parts.port,
+    ("getEscapedPath", True, Url): lambda url: url.parts.escaped_path,
+    ("getQuery", True, Url): lambda url: Map.of(urls.query_values(url.parts.query).items()),
 }

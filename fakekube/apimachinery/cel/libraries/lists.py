@@ -10,8 +10,19 @@ from functools import cmp_to_key, reduce
 from itertools import pairwise
 from typing import Any, Final
 
-from fakekube.apimachinery.cel.errors import EvaluationError
-from fakekube.apimachinery.cel.values import OPERATORS, ORDERED, Optional, compare, equal, kind_of
+from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
+from fakekube.apimachinery.cel.values import (
+    ABSENT,
+    OPERATORS,
+    ORDERED,
+    Duration,
+    Mapping,
+    Optional,
+    UInt,
+    compare,
+    equal,
+    kind_of,
+)
 
 
 def _sum(items: list[Any]) -> Any:
@@ -100,4 +111,43 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("sets.contains", False, list, list): _contains,
     ("sets.equivalent", False, list, list): lambda one, other: _contains(one, other) and _contains(other, one),
     ("sets.intersects", False, list, list): lambda one, other: any(_index(one, item) >= 0 for item in other),
+}
+
+
+# --- Optional values ---------------------------------------------------------------------------------------------------
+# Specified by: cel-go/cel/library.go (OptionalTypes).
+
+
+def _is_zero(value: Any) -> bool:
+    kind = kind_of(value)
+    if value is None or value is False:
+        return True
+    if kind in (str, bytes, list, Mapping):
+        return len(value) == 0
+    return value == Duration(0) if kind is Duration else kind in (int, UInt, float) and value == 0
+
+
+def _value(optional: Optional) -> Any:
+    if optional.content is ABSENT:
+        raise EvaluationError("optional.none() dereference")
+    return optional.content
+
+
+def _unwrap(name: str) -> Callable[[list[Any]], list[Any]]:
+    def unwrap(items: list[Any]) -> list[Any]:
+        if not all(item.__class__ is Optional for item in items):
+            raise no_such_overload(f"{name}(list)")
+        return [item.content for item in items if item.present]
+
+    return unwrap
+
+
+OPTIONAL_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    ("optional.of", False, object): Optional,
+    ("optional.none", False): Optional,
+    ("optional.ofNonZeroValue", False, object): lambda value: Optional() if _is_zero(value) else Optional(value),
+    ("hasValue", True, Optional): lambda optional: optional.present,
+    ("value", True, Optional): _value,
+    ("optional.unwrap", False, list): _unwrap("optional.unwrap"),
+    ("unwrapOpt", True, list): _unwrap("unwrapOpt"),
 }

@@ -5,14 +5,33 @@ Positions count characters. Specified by: cel-go/ext/strings.go, cel-go/ext/form
 
 from __future__ import annotations
 
+import binascii
 import math
 import re
-from collections.abc import Callable
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from operator import itemgetter
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
-from fakekube.apimachinery.cel.values import CelType, Duration, Mapping, Timestamp, UInt, double_text, kind_of, type_of
+from fakekube.apimachinery.cel.libraries.standard import parse_timestamp
+from fakekube.apimachinery.cel.values import (
+    CelType,
+    Duration,
+    Mapping,
+    Opaque,
+    Optional,
+    Timestamp,
+    UInt,
+    double_text,
+    kind_of,
+    type_of,
+)
+from fakekube.apimachinery.schema.dns import dns_1035_label, dns_label, dns_subdomain
+from fakekube.apimachinery.selectors.labels import label_key, label_value
+from fakekube.base.golang import regexp, urls
 from fakekube.base.golang.strconv import go_quote, parse_int
 
 # The function `format`: `'…%s…'.format([…])`.
@@ -319,4 +338,146 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("jsonpatch.escapeKey", False, str): lambda text: text.replace("~", "~0").replace("/", "~1"),
     ("strings.quote", False, str): lambda text: f'"{text.translate(_QUOTED)}"',
     ("format", True, str, list): formatted,
+}
+
+
+# --- Regular expressions -----------------------------------------------------------------------------------------------
+# Specified by: cel-go/common/stdlib (matches), k8s.io/apiserver/pkg/cel/library/regex.go.
+
+
+def compiled(pattern: str) -> Any:
+    """Compiles a pattern. Raises EvaluationError with Go's error message."""
+    try:
+        return regexp.compile_pattern(pattern)
+    except regexp.PatternError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def _legal(pattern: str) -> Any:
+    try:
+        return compiled(pattern)
+    except EvaluationError as error:
+        raise EvaluationError(f"Illegal regex: {error}") from None
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return compiled(pattern).search(text) is not None
+
+
+def _find(text: str, pattern: str) -> str:
+    match = _legal(pattern).search(text)
+    return match.group() if match else ""
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    """Finds all matches like Go, which skips an empty match directly after another match."""
+    found, end = [], -1
+    for match in _legal(pattern).finditer(text):
+        if match.end() > match.start() or match.start() != end:
+            found.append(match.group())
+        end = match.end()
+    return found[:limit] if limit >= 0 else found
+
+
+REGEX_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    ("matches", True, str, str): _matches,
+    ("matches", False, str, str): _matches,
+    ("find", True, str, str): _find,
+    ("findAll", True, str, str): _find_all,
+    ("findAll", True, str, str, int): _find_all,
+}
+
+
+# --- Named formats -----------------------------------------------------------------------------------------------------
+# Specified by: k8s.io/apiserver/pkg/cel/library/format.go.
+
+
+Check = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format(Opaque):
+    """A named format; equality is that of the names."""
+
+    type_name = "kubernetes.NamedFormat"
+    name: str
+    check: Check = field(compare=False)
+    pattern_size: int = field(default=0, compare=False)
+    """The length of its pattern, for the cost of a validation."""
+
+
+def _prefix(check: Callable[[str, bool], Sequence[str]]) -> Check:
+    """Returns the validator of a prefix of a name."""
+    return lambda text: check(text, True)
+
+
+def _reads(read: Callable[[str], object], problem: str) -> Check:
+    def check(text: str) -> Sequence[str]:
+        try:
+            read(text)
+        except (ValueError, binascii.Error, EvaluationError):
+            return [problem]
+        return ()
+
+    return check
+
+
+def _date(text: str) -> date:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        raise ValueError(text)
+    return date.fromisoformat(text)
+
+
+def _uuid(text: str) -> None:
+    if not re.fullmatch(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", text, re.IGNORECASE):
+        raise ValueError(text)
+
+
+def _base64(text: str) -> None:
+    if not text or b64decode(text, validate=True) is None:
+        raise ValueError(text)
+
+
+def _uri(text: str) -> Sequence[str]:
+    try:
+        urls.parse_request_uri(text)
+    except ValueError as problem:
+        return [str(problem)]
+    return ()
+
+
+_FORMATS: Final = {
+    "dns1123Label": Format("DNS1123Label", dns_label, 30),
+    "dns1123Subdomain": Format("DNS1123Subdomain", dns_subdomain, 60),
+    "dns1035Label": Format("DNS1035Label", dns_1035_label, 30),
+    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix(dns_label), 30),
+    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix(dns_subdomain), 60),
+    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix(dns_1035_label), 30),
+    "qualifiedName": Format("QualifiedName", label_key, 60),
+    "labelValue": Format("LabelValue", label_value, 40),
+    "uri": Format("URI", _uri, 1103),
+    "uuid": Format("uuid", _reads(_uuid, "does not match the UUID format"), 70),
+    "byte": Format("byte", _reads(_base64, "invalid base64"), 84),
+    "date": Format("date", _reads(_date, "invalid date"), 71),
+    "datetime": Format("datetime", _reads(parse_timestamp, "invalid datetime"), 71),
+}
+
+
+def _validate(named: Format, text: str) -> Optional:
+    problems = list(named.check(text))
+    return Optional(problems) if problems else Optional()
+
+
+def _named(name: str) -> Optional:
+    return Optional(_FORMATS[name]) if name in _FORMATS else Optional()
+
+
+def _constant(named: Format) -> Callable[[], Format]:
+    return lambda: named
+
+
+FORMAT_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    **{(f"format.{name}", False): _constant(named) for name, named in _FORMATS.items()},
+    ("format.named", False, str): _named,
+    ("validate", True, Format, str): _validate,
 }

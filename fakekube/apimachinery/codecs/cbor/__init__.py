@@ -9,11 +9,11 @@ import struct
 from contextlib import suppress
 from typing import Any
 
+from fakekube.apimachinery.codecs import ContentError, DecodeError
 from fakekube.apimachinery.codecs.cbor.decoder import Reader, diagnosis, quick
 from fakekube.apimachinery.codecs.cbor.encoder import encoded, holds_bytes, with_bytes
 from fakekube.apimachinery.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, head
 from fakekube.apimachinery.codecs.cbor.type_errors import type_errors, type_meta
-from fakekube.apimachinery.codecs.errors import ContentError, DecodeError
 from fakekube.apimachinery.schema.model import Type
 
 __all__ = [

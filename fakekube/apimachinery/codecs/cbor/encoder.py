@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from fakekube.apimachinery.codecs import EncodeError
 from fakekube.apimachinery.codecs.cbor.items import INT64_MAXIMUM, head
 from fakekube.apimachinery.codecs.document import cached_encoder
-from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.base.golang.strings import bytes_of
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from fakekube.apimachinery.codecs.errors import ContentError, DecodeError
-from fakekube.apimachinery.codecs.framing import Chunks, Items, enclose
+from fakekube.apimachinery.codecs import ContentError, DecodeError
+from fakekube.apimachinery.codecs.document import Chunks, Items, enclose
 from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
 from fakekube.apimachinery.codecs.protobuf.encoder import content_of
 from fakekube.apimachinery.codecs.protobuf.wire import Member, Table, encode_varint, scan

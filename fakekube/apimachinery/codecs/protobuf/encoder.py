@@ -21,9 +21,8 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.codecs import EncodeError, json
 from fakekube.apimachinery.codecs.document import cached_encoder
-from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.codecs.protobuf.wire import Layout, encode_varint, is_wrapped, layout
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.caches import BoundedCache

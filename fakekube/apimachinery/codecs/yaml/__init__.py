@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
+from fakekube.apimachinery.codecs import DecodeError, EncodeError, json
 
 #: The prefix of a strict decoding error; the messages follow, one per line.
 STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "

@@ -17,8 +17,7 @@ from enum import Enum
 from functools import cmp_to_key, lru_cache
 from typing import Any, Final
 
-from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import EncodeError
+from fakekube.apimachinery.codecs import EncodeError, json
 from fakekube.apimachinery.codecs.yaml import reader
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.json_writer import LONGEST

@@ -40,7 +40,7 @@ from yaml.events import (
 from yaml.reader import ReaderError
 from yaml.scanner import ScannerError
 
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError
 from fakekube.base.golang.strconv import go_float, go_quote, json_number
 
 if TYPE_CHECKING:

@@ -19,14 +19,13 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import bad_request
-from fakekube.apimachinery.patch.apply import changes, entries
+from fakekube.apimachinery.patch import uninterpreted
+from fakekube.apimachinery.patch.apply import entries, updater
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
-from fakekube.apimachinery.patch.apply.changes import Change, Changes
 from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, printed_path
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
-from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
-from fakekube.apimachinery.patch.errors import uninterpreted
+from fakekube.apimachinery.patch.apply.updater import Change, Changes, Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.unstructured import from_unstructured
@@ -251,8 +250,8 @@ class FieldManager:
         if live is not None and not managed.owners:
             managed = self._before_first_apply(live, managed, now)
         result, managed = self._apply(base, applied, managed, manager=manager, force=force, now=now)
-        if manager == changes.KUBECTL:
-            result = changes.with_annotation(result, applied)
+        if manager == updater.KUBECTL:
+            result = updater.with_annotation(result, applied)
         return self._with_entries(result, managed, before)
 
     def _before_first_apply(self, live: Object, managed: Managed, now: datetime) -> Managed:
@@ -303,7 +302,7 @@ class FieldManager:
         value = applied
         if not self._custom:
             value = {name: item for name, item in applied.items() if name not in ("kind", "apiVersion")}
-        configuration, text = self._as_typed(value), changes.text_of_configuration(value)
+        configuration, text = self._as_typed(value), updater.text_of_configuration(value)
         known = self._applied.get(text)
         if known is not None:
             return configuration, known
@@ -329,8 +328,8 @@ class FieldManager:
             return self._updater.apply(live, applied, managed.owners, who, fields=fields, force=force)
         except Conflicts as conflicts:
             allowed = None
-            if who.name == changes.KUBECTL:
-                allowed = changes.fields_taken_over(live, self._kind)
+            if who.name == updater.KUBECTL:
+                allowed = updater.fields_taken_over(live, self._kind)
             left = conflicts if allowed is None else conflicts.without(allowed)
             if left.paths:
                 raise conflict_error(left) from None

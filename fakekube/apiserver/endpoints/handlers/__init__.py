@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from fakekube.apimachinery.codecs.errors import EncodeError
+from fakekube.apimachinery.codecs import EncodeError
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.endpoints.handlers import connect, create, delete, get, patch, update
 from fakekube.apiserver.endpoints.request import Request, Response

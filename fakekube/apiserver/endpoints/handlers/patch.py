@@ -21,12 +21,18 @@ from functools import partial
 from typing import Any
 
 from fakekube.apiextensions.instances import objects
-from fakekube.apimachinery.codecs import cbor, json, yaml
+from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.codecs.errors import DecodeError
 from fakekube.apimachinery.errors import field, status
-from fakekube.apimachinery.patch import json_patch, merge_patch, strategic
-from fakekube.apimachinery.patch.errors import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.apimachinery.patch import (
+    APPLY_CBOR,
+    APPLY_YAML,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    json_patch,
+    strategic,
+)
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.schema.trees import copy_with_texts
 from fakekube.apis.rest.strategy import Object
@@ -131,18 +137,18 @@ def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change
 
 def _read_merge_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parse(body, "error decoding patch: {}" if strict else merge_patch.INVALID)
-    document = merge_patch.decode(value, strict=strict)
+    value, duplicates = _parse(body, "error decoding patch: {}" if strict else json_patch.INVALID)
+    document = json_patch.decode_merge_patch(value, strict=strict)
 
     def text(whole: Object) -> str:
-        return as_written(merge_patch.apply(whole, loads_with_literals(body.raw)))
+        return as_written(json_patch.apply_merge_patch(whole, loads_with_literals(body.raw)))
 
     edit = partial(_merge, document)
     return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body.raw) else None)
 
 
 def _merge(document: Any, whole: Object) -> Any:
-    return merge_patch.apply(whole, document)
+    return json_patch.apply_merge_patch(whole, document)
 
 
 def _json_patch(

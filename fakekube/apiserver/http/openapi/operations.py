@@ -3,7 +3,7 @@
 A resource has few kinds of paths, and each verb has the same parameters wherever it is served, so templates derive the
 operations of a group version from its resources. `v2` and `v3` render them.
 
-Adds descriptions to schemas and operations, if a package with them is installed (`apimachinery.data.descriptions`).
+Adds descriptions to schemas and operations, if a package with them is installed (`apimachinery.data`).
 
 The descriptions of operations, made of the verb and the kind.
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from fakekube.apimachinery.data.descriptions import published
+from fakekube.apimachinery.data import published
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.endpoints import negotiation

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube.apimachinery import data
-from fakekube.apimachinery.data.descriptions import field_text
+from fakekube.apimachinery.data import field_text
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Resource

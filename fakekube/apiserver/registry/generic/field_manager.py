@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from fakekube.apimachinery.patch.apply import FieldManager, excluding
-from fakekube.apimachinery.patch.apply.changes import ScaleMapping
+from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts

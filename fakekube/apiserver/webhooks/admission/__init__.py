@@ -8,7 +8,6 @@ No webhook is called under a lock. Without configurations, a write only reads th
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook.
 """
 
-from fakekube.apiserver.webhooks.admission.mutating import MutatingAdmissionWebhook
-from fakekube.apiserver.webhooks.admission.validating import ValidatingAdmissionWebhook
+from fakekube.apiserver.webhooks.admission.plugins import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 
 __all__ = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"]

@@ -15,7 +15,7 @@ import orjson
 from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
-from fakekube.apiserver.admission.options import ConfigurationError
+from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.timestamps import print_duration
 

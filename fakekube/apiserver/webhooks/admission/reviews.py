@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.patch.errors import type_mismatch
+from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes

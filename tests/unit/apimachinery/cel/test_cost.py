@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.apimachinery.cel import compile_rules
 from fakekube.apimachinery.cel.compilation import compile_validation
-from fakekube.apimachinery.cel.cost.ranges import MAXIMUM, Range, fixed
+from fakekube.apimachinery.cel.cost.estimated_calls import MAXIMUM, Range, fixed
 from fakekube.apimachinery.cel.declarations import declaration
 
 STRING = {"type": "string"}

@@ -7,7 +7,7 @@ import gzip
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs.framing import CHUNK_BYTES, Chunks, Items, enclose
+from fakekube.apimachinery.codecs.document import CHUNK_BYTES, Chunks, Items, enclose
 from fakekube.apiserver.http.responses import gzip_body
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import cbor, json, protobuf, yaml
-from fakekube.apimachinery.codecs.errors import DecodeError
+from fakekube.apimachinery.codecs import DecodeError, cbor, json, protobuf, yaml
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.model import Type

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import cbor, protobuf, yaml
+from fakekube.apimachinery.codecs import EncodeError, cbor, protobuf, yaml
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.codecs.errors import EncodeError
 from fakekube.apimachinery.codecs.formats import Format, Kind, format_of
 from fakekube.apimachinery.schema.builtin import kind_type
 from tests.unit.apimachinery.schema.values import CHARACTERS, json_values

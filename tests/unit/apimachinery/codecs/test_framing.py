@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apimachinery.codecs.framing import FRAMES
+from fakekube.apimachinery.codecs.formats import FRAMES
 
 
 @pytest.mark.parametrize(

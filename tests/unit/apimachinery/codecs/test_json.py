@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
+from fakekube.apimachinery.codecs import DecodeError, EncodeError, json
 from tests.unit.apimachinery.codecs.values import OBJECTS, VALUES
 
 SYNTAX = [

@@ -1,39 +1,39 @@
 from __future__ import annotations
 
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.printers import partial
+from fakekube.apimachinery.printers import table
 
 V1 = "meta.k8s.io/v1"
 
 
 def test_partial_object_metadata() -> None:
     obj = {"spec": {}, "metadata": {"labels": {"a": "b"}, "name": "x", "creationTimestamp": None}}
-    made = partial.partial(obj, V1, custom=True)
+    made = table.partial_metadata(obj, V1, custom=True)
     assert made == {"kind": "PartialObjectMetadata", "apiVersion": V1, "metadata": {"name": "x", "labels": {"a": "b"}}}
     assert list(made["metadata"]) == ["name", "labels"]
-    assert partial.partial({}, "meta.k8s.io/v1beta1")["apiVersion"] == "meta.k8s.io/v1beta1"
+    assert table.partial_metadata({}, "meta.k8s.io/v1beta1")["apiVersion"] == "meta.k8s.io/v1beta1"
 
 
 def test_partial_object_is_cached() -> None:
     document = Document({"metadata": {"name": "x"}})
-    assert partial.reader(V1)(document) is partial.reader(V1)(document)
-    assert partial.reader("meta.k8s.io/v1beta1")(document).object["apiVersion"] == "meta.k8s.io/v1beta1"
+    assert table.reader(V1)(document) is table.reader(V1)(document)
+    assert table.reader("meta.k8s.io/v1beta1")(document).object["apiVersion"] == "meta.k8s.io/v1beta1"
 
 
 def test_partial_object_metadata_has_a_protobuf_type() -> None:
-    assert partial.kind(V1).type is not None
-    assert partial.kind(V1) is partial.kind(V1)
-    assert partial.list_kind(V1).kind == "PartialObjectMetadataList"
+    assert table.kind(V1).type is not None
+    assert table.kind(V1) is table.kind(V1)
+    assert table.list_kind(V1).kind == "PartialObjectMetadataList"
 
 
 def test_ordered_stored_metadata_is_shared() -> None:
     metadata = {"name": "x", "annotations": {"a": "b"}}
-    assert partial.partial({"metadata": metadata}, V1, ("apps", "deployments"))["metadata"] is metadata
+    assert table.partial_metadata({"metadata": metadata}, V1, ("apps", "deployments"))["metadata"] is metadata
 
 
 def test_conversion_annotations_are_omitted() -> None:
     field = "deprecated.deployment.rollback.to"
-    made = partial.partial({"metadata": {"name": "x", "annotations": {field: "1"}}}, V1, ("apps", "deployments"))
+    made = table.partial_metadata({"metadata": {"name": "x", "annotations": {field: "1"}}}, V1, ("apps", "deployments"))
     assert made["metadata"] == {"name": "x"}
-    kept = partial.partial({"metadata": {"annotations": {field: "1", "a": "b"}}}, V1, ("apps", "deployments"))
+    kept = table.partial_metadata({"metadata": {"annotations": {field: "1", "a": "b"}}}, V1, ("apps", "deployments"))
     assert kept["metadata"] == {"annotations": {"a": "b"}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.apiserver.options import OptionError
+from fakekube.apiserver.auth.options import OptionError
 from fakekube.controllers.client import ApiError
 
 

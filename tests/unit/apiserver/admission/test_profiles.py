@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fakekube.apiserver.admission.options import AdmissionOptions
 from fakekube.apiserver.admission.profiles import plugins
+from fakekube.apiserver.options import AdmissionOptions
 
 
 def test_clusters_share_stateless_plugins() -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.aggregator.proxy_rewriting import (
-    Front,
+from fakekube.apiserver.aggregator.backends import (
     encoded_path,
     encoded_query,
     forwarded_uri,
     identity,
     request_headers,
     response_headers,
-    rewrite_html,
-    rewrite_url,
 )
+from fakekube.apiserver.aggregator.proxy import Front, rewrite_html, rewrite_url
 from fakekube.apiserver.endpoints.request import Query, User
 
 HOST = "10.0.0.1:443"

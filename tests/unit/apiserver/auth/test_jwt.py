@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fakekube import Cluster
 from fakekube.apiserver.auth import jose
-from fakekube.apiserver.options import OptionError
+from fakekube.apiserver.auth.options import OptionError
 from fakekube.base.clock import Clock
 from fakekube.net import Server
 from fakekube.net.certificates import credentials

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery import data
-from fakekube.apimachinery.data import descriptions as source
 from fakekube.apimachinery.features import emulation
 from fakekube.apiserver.http.openapi import operations, sources, v2, v3
 from fakekube.apiserver.http.openapi.v3 import Definitions
@@ -43,13 +42,13 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package that describes 1.36."""
     found = EntryPoint("1.36", f"{__name__}:published", "fakekube.descriptions")
     monkeypatch.setattr(EntryPoint, "load", lambda _: published)
-    monkeypatch.setattr(source, "find_spec", lambda _: None)
+    monkeypatch.setattr(data, "find_spec", lambda _: None)
     monkeypatch.setattr(
         "importlib.metadata.entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else []
     )
-    source.published.cache_clear()
+    data.published.cache_clear()
     yield
-    source.published.cache_clear()
+    data.published.cache_clear()
 
 
 def test_kinds_and_fields_have_descriptions() -> None:
@@ -96,7 +95,7 @@ def test_kubernetes_validate_package_is_the_fallback(monkeypatch: pytest.MonkeyP
     (folder / "_definitions.json").write_text(json.dumps({"$defs": definitions}))
     package = ModuleSpec("kubernetes_validate", None, origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: [])
-    monkeypatch.setattr(source, "find_spec", lambda _: package)
-    source.published.cache_clear()
-    assert source.field_text("1.36", POD, "spec") == "A field."
-    assert source.field_text("1.36", POD, "status") == source.field_text("1.35", POD, "spec") == ""
+    monkeypatch.setattr(data, "find_spec", lambda _: package)
+    data.published.cache_clear()
+    assert data.field_text("1.36", POD, "spec") == "A field."
+    assert data.field_text("1.36", POD, "status") == data.field_text("1.35", POD, "spec") == ""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apiserver.quota import Evaluator, evaluator_for, matches
+from fakekube.apiserver.admission.resource_quota import Evaluator, evaluator_for, matches
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

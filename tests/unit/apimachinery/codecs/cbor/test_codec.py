@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import cbor
-from fakekube.apimachinery.codecs.errors import ContentError, DecodeError, EncodeError
+from fakekube.apimachinery.codecs import ContentError, DecodeError, EncodeError, cbor
 from fakekube.apimachinery.schema.builtin import kind_type
 from fakekube.apimachinery.schema.model import Type
 from tests.unit.apimachinery.codecs.values import OBJECTS, VALUES

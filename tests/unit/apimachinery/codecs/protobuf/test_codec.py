@@ -10,9 +10,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import protobuf
-from fakekube.apimachinery.codecs.errors import ContentError, DecodeError, EncodeError
-from fakekube.apimachinery.codecs.framing import Items
+from fakekube.apimachinery.codecs import ContentError, DecodeError, EncodeError, protobuf
+from fakekube.apimachinery.codecs.document import Items
 from fakekube.apimachinery.codecs.protobuf.decoder import go_name
 from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from fakekube.apimachinery.schema import decode

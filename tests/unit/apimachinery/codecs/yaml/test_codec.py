@@ -10,8 +10,7 @@ import yaml as pyyaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import json, yaml
-from fakekube.apimachinery.codecs.errors import DecodeError, EncodeError
+from fakekube.apimachinery.codecs import DecodeError, EncodeError, json, yaml
 from tests.unit.apimachinery.codecs.values import TEXTS, VALUES
 
 READ = [

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply import FieldManager
-from fakekube.apimachinery.patch.apply.changes import Change, Changes
 from fakekube.apimachinery.patch.apply.entries import UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, FieldSet, field
-from fakekube.apimachinery.patch.apply.updater import Comparison
+from fakekube.apimachinery.patch.apply.updater import Change, Changes, Comparison
 from fakekube.apimachinery.schema import builtin
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.patch.apply import changes
+from fakekube.apimachinery.patch.apply import updater
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Typed
@@ -19,7 +19,7 @@ def thing(last: str, **spec: Any) -> dict[str, Any]:
 
 
 def taken_over(obj: dict[str, Any]) -> FieldSet | None:
-    return changes.fields_taken_over(Typed(obj, "v1", atom_of(THING)), "Thing")
+    return updater.fields_taken_over(Typed(obj, "v1", atom_of(THING)), "Thing")
 
 
 def test_unchanged_last_applied_fields_are_taken_over() -> None:
@@ -49,25 +49,25 @@ def test_unusable_last_applied_annotations_are_ignored(last: str) -> None:
 def test_missing_annotation_is_not_added() -> None:
     assert taken_over({"metadata": {"name": "t"}}) is None
     obj = {"metadata": {"name": "t", "annotations": {ANNOTATION: ""}}}
-    assert changes.with_annotation(obj, {"kind": "Thing"}) is obj
+    assert updater.with_annotation(obj, {"kind": "Thing"}) is obj
 
 
 def test_last_applied_annotation_is_updated() -> None:
     applied = {"kind": "Thing", "apiVersion": "v1", "metadata": {"annotations": {"b": "<", "a": "1", ANNOTATION: "old"}}}
     obj = thing("old")
-    result = changes.with_annotation(obj, applied)
+    result = updater.with_annotation(obj, applied)
     assert result["metadata"]["annotations"][ANNOTATION] == (
         '{"apiVersion":"v1","kind":"Thing","metadata":{"annotations":{"a":"1","b":"\\u003c"}}}\n'
     )
     assert obj["metadata"]["annotations"][ANNOTATION] == "old"
-    assert changes.with_annotation(result, applied) is result
+    assert updater.with_annotation(result, applied) is result
 
 
 def test_null_annotations_are_omitted() -> None:
-    result = changes.with_annotation(thing("old"), {"kind": "Thing", "metadata": {"annotations": None}})
+    result = updater.with_annotation(thing("old"), {"kind": "Thing", "metadata": {"annotations": None}})
     assert result["metadata"]["annotations"][ANNOTATION] == '{"kind":"Thing","metadata":{}}\n'
 
 
 def test_too_large_last_applied_annotation_is_removed() -> None:
-    result = changes.with_annotation(thing("old"), {"kind": "Thing", "spec": {"text": "x" * 300_000}})
+    result = updater.with_annotation(thing("old"), {"kind": "Thing", "spec": {"text": "x" * 300_000}})
     assert ANNOTATION not in result["metadata"]["annotations"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.apimachinery.patch.apply import entries
-from fakekube.apimachinery.patch.apply.changes import ScaleMapping
+from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 
 MAPPING = ScaleMapping("apps/v1", {"apps/v1": ("spec", "replicas"), "apps/v1beta1": None})
 REPLICAS = {"f:spec": {"f:replicas": {}}}

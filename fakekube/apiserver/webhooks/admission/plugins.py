@@ -1,26 +1,24 @@
-"""MutatingAdmissionWebhook: calls the mutating webhooks one after the other; each gets the object as the previous one left it.
+"""MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 
-When a plugin has asked for reinvocation, the chain runs a second time. Then a webhook is called again if its
-reinvocationPolicy is IfNeeded, it was called in the first run, and the object has changed since.
+Mutating webhooks are called one after the other; each gets the object as the previous one left it. When a plugin has asked for
+reinvocation, the chain runs a second time: then a webhook is called again if its reinvocationPolicy is IfNeeded, it was called in
+the first run, and the object has changed since. A patch is applied to the object in the version that the webhook was sent; the
+result is decoded as the type of its own kind and apiVersion, and defaulted. Custom resources are not decoded, since they have no
+type here. Validating webhooks are called concurrently; the request is denied if one of them denies it.
 
-Applies the patch of a mutating webhook to the object of a request.
-
-The patch is applied to the object in the version that the webhook was sent. The result is decoded as the type of its own kind
-and apiVersion, and defaulted. Custom resources are not decoded, since they have no type here.
-
-Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating (dispatcher.go, reinvocationcontext.go);
-k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go (callAttrMutatingHook).
+Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating (dispatcher.go: callAttrMutatingHook,
+reinvocationcontext.go), k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fakekube.apiextensions.instances.objects import readable_metadata
+from fakekube.apimachinery.codecs import DecodeError as CodecError
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.errors import DecodeError as CodecError
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.patch import json_patch
 from fakekube.apimachinery.patch.json_patch import Operation as PatchOperation
@@ -30,11 +28,12 @@ from fakekube.apimachinery.schema import defaults, printing
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apis.rest.cluster_access import Call
+from fakekube.apis.rest.resource import Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, is_exempt
 from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
-from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
+from fakekube.apiserver.webhooks.admission.reviews import Response, TypeMetaError, not_registered, type_meta
 from fakekube.base.golang.strconv import go_json, go_quote
 
 
@@ -238,3 +237,69 @@ def _annotate_patch(attributes: Attributes, webhook: Webhook, operations: Sequen
         "patchType": "JSONPatch",
     }
     attributes.add_annotation(f"{_PATCH}{place}", go_json(annotation), "Request")
+
+
+# --- Validating webhooks -----------------------------------------------------------------------------------------------
+
+
+_FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
+
+
+class ValidatingAdmissionWebhook(Plugin):
+    """The admission plugin.
+
+    Args:
+        call: sends the requests.
+    """
+
+    name = "ValidatingAdmissionWebhook"
+    operations = frozenset(Operation)
+    subresources = None
+    acts_for = "webhooks_or_policies"
+    dynamic = True
+
+    def __init__(self, call: Call) -> None:
+        self._configurations = Configurations("validatingwebhookconfigurations")
+        self._calls = Calls(call, mutating=False)
+
+    def validate(self, attributes: Attributes) -> None:
+        webhooks = self._configurations.webhooks(attributes.context.services)
+        if not webhooks or is_exempt(attributes):
+            return
+        found = [(webhook, matching(webhook, attributes)) for webhook in webhooks]
+        relevant = [(webhook, match) for webhook, match in found if match is not None]
+        views: dict[Resource, VersionedAttributes] = {}
+        for _, match in relevant:
+            if match.resource not in views:
+                views[match.resource] = _convert_objects(attributes, match.resource)
+        begun = [(webhook, self._calls.begin(webhook, match, views[match.resource])) for webhook, match in relevant]
+        refusals = [_refusal(webhook, answer, attributes, index) for index, (webhook, answer) in enumerate(begun)]
+        for refusal in refusals:
+            if refusal is not None:
+                raise refusal
+
+
+def _refusal(webhook: Webhook, answer: Callable[[], Response], attributes: Attributes, index: int) -> StatusError | None:
+    """Waits for the response of a webhook. Returns the error if the request is denied, else None."""
+    try:
+        answer()
+    except CallFailedError as error:
+        if not webhook.fails_open:
+            return status.internal(str(error))
+        attributes.add_annotation(f"{_FAILED_OPEN}round_0_index_{index}", webhook.name)
+    except StatusError as error:
+        return error
+    return None
+
+
+def _convert_objects(attributes: Attributes, resource: Resource) -> VersionedAttributes:
+    """Converts the objects to a version before any webhook is called: an error denies the request whatever the failurePolicy.
+
+    Raises StatusError 500.
+    """
+    versioned = VersionedAttributes(attributes, resource)
+    try:
+        versioned.object, versioned.old  # noqa: B018
+    except StatusError as error:
+        raise status.internal(error.message) from None
+    return versioned
