@@ -51,6 +51,9 @@ OMITTED: Final = _Omitted()
 #: The detail of every error about an immutable field.
 IMMUTABLE = "field is immutable"
 
+#: The causes of a Status end when their texts have so many characters.
+_MAXIMUM_TEXT: Final = 8 << 20
+
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
 
 
@@ -154,6 +157,19 @@ def too_many(path: str, actual: int, maximum: int) -> FieldError:
 
 def internal(path: str, detail: str) -> FieldError:
     return FieldError(FieldErrorType.INTERNAL, path, OMITTED, detail)
+
+
+def limit_text(errors: Sequence[FieldError]) -> Sequence[FieldError]:
+    """Returns the first errors, as many as a Status has room for.
+
+    An error may show a whole list. With one such error for each item, the answer has the square of the size of the request.
+    """
+    size = 0
+    for number, error in enumerate(errors, 1):
+        size += len(error.body)
+        if size > _MAXIMUM_TEXT:
+            return errors[:number]
+    return errors
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:

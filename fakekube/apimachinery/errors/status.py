@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.errors.field import FieldError, aggregate
+from fakekube.apimachinery.errors.field import FieldError, aggregate, limit_text
 from fakekube.base.golang.strconv import go_quote
 
 #: The first minor whose messages show values as JSON; earlier ones show them in Go's syntax.
@@ -104,6 +104,7 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> S
 
         errors = with_go_values(features.current().facts, group, kind, errors)
     message = f"{qualified(group, kind)} {go_quote(name)} is invalid"
+    errors = limit_text(errors)
     if errors:
         message = f"{message}: {aggregate(errors)}"
     causes = [_cause(error) for error in errors]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.errors.field import limit_text
 from fakekube.apimachinery.features import DEFAULT, Emulation
 from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.model import Type
@@ -244,5 +245,5 @@ class Scope:
             return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
         stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
         if resource.emulation.minor >= DECLARED_RULES:
-            errors = list({(error.type, error.path, error.body): error for error in reversed(errors)}.values())[::-1]
+            errors = list({(error.type, error.path, error.body): error for error in reversed(limit_text(errors))}.values())[::-1]
         return status.invalid(stored_group, resource.kind, name, errors)

@@ -31,12 +31,22 @@ from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.behaviour import Behaviour, LogPlan
 from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
-from fakekube.nodes.runtime.environment import expand
+from fakekube.nodes.runtime.environment import expand_each, fits_a_process
 from fakekube.nodes.runtime.filesystem import File, FileSystem
 from fakekube.nodes.runtime.images import APPLET, PROGRAM, START_LINES, base_name, hostname_of
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
-from fakekube.nodes.runtime.scheduling import DEFAULT_MEMORY, SIGKILL, SIGTERM, Scheduler, Task, running, sleep, until
+from fakekube.nodes.runtime.scheduling import (
+    DEFAULT_MEMORY,
+    SIGKILL,
+    SIGTERM,
+    Scheduler,
+    Task,
+    code_of_failure,
+    running,
+    sleep,
+    until,
+)
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.state import ProgramNotFound, find_program, shebang
 
@@ -232,7 +242,7 @@ class Container:
         image = self.image
         if image is not None:
             words = image.argv(self.spec)
-        return [expand(word, self.environment) for word in words]
+        return expand_each(words, self.environment)
 
     def on_program_exit(self, code: int | None) -> None:
         """Called when the main program has ended, or with None if the shell does not have it."""
@@ -585,6 +595,8 @@ class MainProgram:
         code = 0
         try:
             code = await self._run()
+        except Exception as failure:
+            code = code_of_failure(failure, self.container.name)
         finally:
             self.exit = ExitStatus(code)
             for one in self.attachments:
@@ -615,6 +627,9 @@ class MainProgram:
                 assert self._task is not None
                 self.scheduler.start(terminal.pump(), "terminal", 0, self._task)
                 terminal.set_foreground(self._task)
+        if not fits_a_process(argv, self.container.environment):
+            await descriptors[2].write(f"exec {argv[0]}: argument list too long\n".encode())
+            return _NOT_STARTED
         program = self.container.program(argv, descriptors, tty=bool(self.container.spec.get("tty")))
         try:
             return await self.container.execute(argv, program)
@@ -628,6 +643,9 @@ class MainProgram:
         if self.container.is_running:
             self.container.on_program_exit(None)
 
+
+#: The exit code of a program that the kernel refuses to start, as runc reports it.
+_NOT_STARTED: Final = 255
 
 #: Images whose entry points are programs that the shell does not have.
 ENTRYPOINTS: Final = frozenset({"nginx", "postgres", "mysql", "redis", "httpd", "pause"})

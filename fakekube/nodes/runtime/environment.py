@@ -19,6 +19,10 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: What Linux passes to a new process: bytes of one argument or variable (MAX_ARG_STRLEN), and of all together (a quarter of the
+#: stack). A program with more does not start, so nothing longer is computed.
+MAXIMUM_STRING: Final = 32 * 4096
+MAXIMUM_STRINGS: Final = 2 << 20
 REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")
 _MASTER_SERVICE: Final = "kubernetes"
 _SUBSCRIPT: Final = re.compile(r"(metadata\.(?:labels|annotations))\['(.+)'\]")
@@ -41,7 +45,10 @@ def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAcce
     for source in container.get("envFrom") or ():
         made |= _env_from(source, namespace, cluster)
     told = dict(made)
+    size = 0
     for one in container.get("env") or ():
+        if size > MAXIMUM_STRINGS:
+            break
         if "valueFrom" in one:
             value = _value_from(one["valueFrom"], pod, container, cluster, node)
             if value is None:
@@ -49,12 +56,42 @@ def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAcce
         else:
             value = expand(one.get("value") or "", {**services, **told})
         told[one["name"]] = value
+        size += len(value)
     return {**told, **{name: value for name, value in services.items() if name not in told}, "HOME": told.get("HOME", "/root")}
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replaces `$(NAME)` by the value of a variable; `$$` is a dollar sign, and references to unknown variables are kept."""
-    return REFERENCE.sub(lambda found: "$" if found[1] == "$" else values.get(found[2], found[0]), text)
+    """Replaces `$(NAME)` by the value of a variable; `$$` is a dollar sign, and references to unknown variables are kept.
+
+    The result ends soon after MAXIMUM_STRING characters: variables that double one another would fill the memory.
+    """
+    parts: list[str] = []
+    length = end = 0
+    for found in REFERENCE.finditer(text):
+        value = "$" if found[1] == "$" else values.get(found[2], found[0])
+        parts += (text[end : found.start()], value)
+        length += len(value) + found.start() - end
+        end = found.end()
+        if length > MAXIMUM_STRING:
+            return "".join(parts)
+    return "".join((*parts, text[end:]))
+
+
+def expand_each(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Expands the command and arguments of a container; the list ends soon after MAXIMUM_STRINGS characters."""
+    expanded, size = [], 0
+    for word in words:
+        expanded.append(expand(word, values))
+        size += len(expanded[-1])
+        if size > MAXIMUM_STRINGS:
+            break
+    return expanded
+
+
+def fits_a_process(arguments: Iterable[str], variables: Mapping[str, str]) -> bool:
+    """Reports whether Linux starts a program with these arguments and variables (execve: E2BIG)."""
+    sizes = [len(one) for one in (*arguments, *variables.values())]
+    return sum(sizes) <= MAXIMUM_STRINGS and max(sizes, default=0) < MAXIMUM_STRING
 
 
 # ---------------------------------------------------------------- Services

@@ -201,13 +201,8 @@ class Task:
             self._set_exit_code(end.value)
         except Killed as killed:
             self._set_exit_code(128 + killed.signal)
-        except BrokenPipeError:
-            self._set_exit_code(128 + SIGPIPE)
-        except RecursionError:
-            self._set_exit_code(128 + SIGSEGV)
-        except Exception:
-            _log.exception("%s failed", self.name)
-            self._set_exit_code(1)
+        except Exception as failure:
+            self._set_exit_code(code_of_failure(failure, self.name))
         finally:
             _local.task = before
         return None
@@ -215,6 +210,17 @@ class Task:
     def _set_exit_code(self, code: int) -> None:
         self.exit_code = code
         self._notifier.notify()
+
+
+def code_of_failure(failure: Exception, name: str) -> int:
+    """Returns the exit code of a program that ended with an exception; a defect of the program is logged."""
+    match failure:
+        case BrokenPipeError():
+            return 128 + SIGPIPE
+        case RecursionError():
+            return 128 + SIGSEGV
+    _log.error("%s failed", name, exc_info=failure)
+    return 1
 
 
 class Scheduler:

@@ -305,18 +305,20 @@ NODE_POLICIES = ("Honor", "Ignore")
 def topology_spread(items: Sequence[Part], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates topology spread constraints (validateTopologySpreadConstraints)."""
     errors: list[FieldError] = []
-    for index, item in enumerate(items):
-        errors += _constraint(item, f"{path}[{index}]", items[index + 1 :], options)
+    pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in items]
+    last = {pair: index for index, pair in enumerate(pairs)}
+    for index, (item, pair) in enumerate(zip(items, pairs, strict=True)):
+        errors += _constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index)
     return errors
 
 
-def _constraint(item: Part, path: str, rest: Sequence[Part], options: ValidationOptions) -> list[FieldError]:
+def _constraint(item: Part, path: str, options: ValidationOptions, *, repeated: bool) -> list[FieldError]:
     key, action, domains = (item.get("topologyKey", ""), item.get("whenUnsatisfiable", ""), item.get("minDomains"))
     errors = positive(item.get("maxSkew", 0), f"{path}.maxSkew")
     if not key:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     errors += one_of(action, f"{path}.whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"))
-    if any((key, action) == (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) for other in rest):
+    if repeated:
         errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
     if domains is not None:
         errors += positive(domains, f"{path}.minDomains")

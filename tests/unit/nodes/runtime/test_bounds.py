@@ -96,3 +96,33 @@ def test_files_have_a_bounded_space(pod: PodInside) -> None:
     assert "No space left on device" in run(pod, "dd if=/dev/zero of=/tmp/a bs=1M").stderr
     assert run(pod, "echo x > /tmp/b; rm /tmp/a; echo y > /tmp/b; cat /tmp/b").stdout == "y\n"
     assert "No space left on device" in run(pod, "truncate -s 100G /tmp/c").stderr
+
+
+def ended(script: str, env: list[dict[str, str]]) -> tuple[int, str]:
+    """Returns the exit code and the log of a pod that runs a script with these variables."""
+    with Cluster() as cluster:
+        container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script], "env": env}
+        spec = {"restartPolicy": "Never", "containers": [container]}
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+        pod = cluster.wait_for("pods", "p", until=lambda pod: (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"))
+        assert pod is not None
+        return pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], cluster.pods.get("p").logs()
+
+
+DOUBLING = [{"name": "V0", "value": "x" * 10}, *({"name": f"V{n}", "value": f"$(V{n - 1})$(V{n - 1})"} for n in range(1, 61))]
+REPEATED = [{"name": "A", "value": "x" * 100_000}, *({"name": f"V{n}", "value": "$(A)"} for n in range(2_000))]
+
+
+@pytest.mark.parametrize("variables", [DOUBLING, REPEATED])
+def test_variables_that_refer_to_others_are_bounded(variables: list[dict[str, str]]) -> None:
+    assert ended("echo never", variables) == (255, "exec sh: argument list too long\n")
+
+
+def test_arguments_are_bounded() -> None:
+    assert ended("echo $(A)" + "$(A)" * 1_000, REPEATED[:1]) == (255, "exec sh: argument list too long\n")
+
+
+@pytest.mark.parametrize("script", ["f() { f; }; f", "(" * 5000 + "echo" + ")" * 5000])
+def test_a_program_that_recurses_without_end_is_killed(script: str) -> None:
+    """As busybox, whose stack is full: SIGSEGV."""
+    assert ended(script, [])[0] == 139
