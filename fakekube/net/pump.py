@@ -7,6 +7,8 @@ have more frames. It encodes the frames and sends as many bytes as the socket ac
 * A turn calls `take` once for every stream that is due, so that no stream delays the others. It is divided into rounds of at most
   `_ROUND_SECONDS` (and one `take`), between which the loop accepts connections and receives.
 * Frames that many streams return in one turn are encoded once.
+* If sources change during a turn, the next one begins after a pause as long as the turn, at most `_MAX_PAUSE_SECONDS`: writers
+  get the interpreter meanwhile, and a stream sends several events at once. A single change is sent without a pause.
 * The pump subscribes to a source once, while there is at least one stream with this source.
 * Every stream is closed exactly once.
 
@@ -164,6 +166,8 @@ _log = logging.getLogger(__name__)
 _MAX_REPLY_BYTES = 65536
 _ROUND_SECONDS = 0.002
 """The time after which a round ends, so that new connections and requests do not wait for the streams."""
+_MAX_PAUSE_SECONDS = 0.02
+"""The longest time that a turn waits because sources changed during the one before."""
 _CACHE_BYTES = 8 << 20
 _DEADLINES_BOUND = 1000
 
@@ -195,7 +199,11 @@ class FrameCache:
 
     def frame(self, framing: Framing, frames: list[bytes]) -> bytes:
         """Returns `framing.frame(frames)`, computed once for the same frames and key."""
-        identity = (framing.key, id(frames[0])) if len(frames) == 1 else (framing.key, *map(id, frames))
+        whole = (framing.key, id(frames))  # streams may share the list
+        found = self._framed.get(whole)
+        if found is not None:
+            return found[1]
+        identity = (framing.key, "", *map(id, frames))
         found = self._framed.get(identity)
         if found is not None:
             return found[1]
@@ -203,7 +211,7 @@ class FrameCache:
         self._size += len(payload)
         if self._size > _CACHE_BYTES:
             self.clear()
-        self._framed[identity] = (frames, payload)
+        self._framed[identity] = self._framed[whole] = (frames, payload)
         return payload
 
     def clear(self) -> None:
@@ -355,6 +363,8 @@ class Pump:
         self._queue: deque[Delivery] = deque()
         self._left = 0
         """The number of deliveries at the head of the queue that belong to the current turn."""
+        self._turn_began = 0.0
+        self._pause_until = 0.0
         self._cache = FrameCache()
         self._deadlines: list[tuple[float, int, Delivery]] = []
         self._order = itertools.count()
@@ -370,6 +380,20 @@ class Pump:
 
     def run(self) -> float | None:
         """Runs one round: a part of a turn. Returns the seconds until the next one is due; None if it is not before an event."""
+        if not self._left:
+            now = time.monotonic()
+            if self.changed and now < self._pause_until:
+                return self._pause_until - now
+            self._begin_turn(now)
+        if self._left:
+            self._run_round()
+        wait = self._enqueue_due()
+        if not self._left and self.changed:
+            return max(self._pause_until - time.monotonic(), 0.0)
+        return 0.0 if self._queue else wait
+
+    def _begin_turn(self, now: float) -> None:
+        """Makes the deliveries that are due now the next turn."""
         while self.changed:
             group = self.changed.popleft()
             group.changed = False
@@ -377,22 +401,24 @@ class Pump:
                 if delivery.progress is not _BLOCKED:
                     self._enqueue(delivery)
         self._enqueue_due()
-        queue = self._queue
-        self._left = self._left or len(queue)
-        if self._left:
-            end = time.monotonic() + _ROUND_SECONDS
-            while self._left:
-                self._left -= 1
-                delivery = queue.popleft()
-                if delivery.queued:
-                    delivery.queued = False
-                    self._advance(delivery)
-                    if time.monotonic() >= end:
-                        break
-            if not self._left:
-                self._cache.clear()
-        wait = self._enqueue_due()
-        return 0.0 if queue or self.changed else wait
+        self._left = len(self._queue)
+        self._turn_began = now
+
+    def _run_round(self) -> None:
+        """Advances deliveries of the turn until its end, or the end of the round."""
+        queue, end = self._queue, time.monotonic() + _ROUND_SECONDS
+        while self._left:
+            self._left -= 1
+            delivery = queue.popleft()
+            if delivery.queued:
+                delivery.queued = False
+                self._advance(delivery)
+                if time.monotonic() >= end:
+                    break
+        if not self._left:
+            self._cache.clear()
+            now = time.monotonic()
+            self._pause_until = now + min(now - self._turn_began, _MAX_PAUSE_SECONDS) if self.changed else 0.0
 
     def close_unused(self) -> bool:
         """Refuses all deliveries from now on; returns False if there was one before: then `close` must be called. Thread-safe."""

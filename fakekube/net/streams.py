@@ -96,7 +96,9 @@ class Stream(Protocol):
         """
 
     def take(self) -> list[bytes]:
-        """Returns the frames that are ready, possibly none; never blocks. Bytes may be shared with other streams."""
+        """Returns the frames that are ready, possibly none; never blocks. Other streams may return the same list, which must not
+        be changed.
+        """
 
     def close(self) -> None:
         """Called when the client disconnects or the server stops. May be called twice."""

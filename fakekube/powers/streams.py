@@ -153,7 +153,7 @@ class ObservedStream:
         if self._size is None and self._cut_after_bytes is None:
             self._count(frames)
             return [b"".join(frames)] if self._joins else frames
-        self._pieces = frames
+        self._pieces = list(frames)
         return [self._next_piece()]
 
     def _available_frames(self) -> list[bytes]:

@@ -346,7 +346,8 @@ class EventEncoder:
         self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
         self._encodes = chosen.target is None or self._transform is not None
         shares = self._transform is None or self._transform.shares
-        self._key = (scope.resource.api_version, chosen) if shares else None
+        self.key = (scope.resource.api_version, chosen) if shares else None
+        """Equal for encoders of one bucket that encode an event as the same bytes; None if no other one does."""
 
     @with_deep_stack
     def added(self, record: Record[Document]) -> bytes:
@@ -356,9 +357,9 @@ class EventEncoder:
     @with_deep_stack
     def event(self, event_type: str, event: Event[Document]) -> bytes:
         """Encodes a change for the watchers that get it with this type of event."""
-        if self._key is None:
+        if self.key is None:
             return self._write(event_type, *self._documents(event_type, event))
-        key = (event_type, self._key)
+        key = (event_type, self.key)
         frame: bytes | None = event.encodings.get(key)
         if frame is None:
             frame = event.encodings[key] = self._write(event_type, *self._documents(event_type, event))

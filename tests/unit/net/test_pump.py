@@ -113,7 +113,20 @@ def test_frame_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = [bytes([65 + number]) * 30 for number in range(9)]
     for frame in frames:
         assert cache.frame(framing, [frame]) == frame
-    assert len(cache._framed) <= 3
+    assert len({payload for _, payload in cache._framed.values()}) <= 3
+
+
+def test_a_list_that_streams_share_is_looked_up_as_one() -> None:
+    class Counting(Bare):
+        calls = 0
+
+        def frame(self, frames: list[bytes]) -> bytes:
+            self.calls += 1
+            return super().frame(frames)
+
+    cache, framing, shared = FrameCache(), Counting(RequestParser()), [b"one", b"two"]
+    payloads = {id(cache.frame(framing, frames)) for frames in (shared, shared, [*shared], shared)}
+    assert (len(payloads), framing.calls) == (1, 1)
 
 
 def test_source_is_subscribed_once_for_all_its_streams(rig: Rig, topic: Any, make_cursor: Any) -> None:
@@ -362,6 +375,52 @@ def test_round_ends_after_a_portion_and_the_turn_goes_on(
     assert [cursor.takes for cursor in cursors] == [1] * 10
     rig.settle()
     assert all(wire.got == b"123" for wire in wires)
+
+
+def test_changes_during_a_turn_are_sent_together_after_a_pause(
+    rig: Rig, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [10.0]
+    monkeypatch.setattr("fakekube.net.pump.time.monotonic", lambda: now[0])
+    cursor, wire = make_cursor(topic), Wire()
+    rig.deliver(cursor, wire)
+    rig.settle()
+
+    def change_meanwhile() -> None:
+        cursor.on_take = lambda: None
+        now[0] += 0.004
+        topic.publish(b"2")
+
+    cursor.on_take = change_meanwhile
+    topic.publish(b"1")
+    assert rig.settle() == pytest.approx(0.004)  # as long as the turn
+    sent = len(wire.got)
+    topic.publish(b"3")
+    assert rig.settle() == pytest.approx(0.004)
+    assert len(wire.got) == sent
+    now[0] += 0.005
+    assert rig.settle() is None
+    assert wire.got == b"123"
+    topic.publish(b"4")  # nothing changed during the last turn
+    assert rig.pump.run() == 0.0
+    assert wire.got == b"1234"
+
+
+def test_a_pause_is_bounded(rig: Rig, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [10.0]
+    monkeypatch.setattr("fakekube.net.pump.time.monotonic", lambda: now[0])
+    cursor, wire = make_cursor(topic), Wire()
+    rig.deliver(cursor, wire)
+    rig.settle()
+
+    def change_after_a_second() -> None:
+        cursor.on_take = lambda: None
+        now[0] += 1.0
+        topic.publish(b"2")
+
+    cursor.on_take = change_after_a_second
+    topic.publish(b"1")
+    assert rig.settle() == pytest.approx(0.02)
 
 
 def test_stream_whose_receiver_fails_is_removed(rig: Rig, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.apimachinery.errors import status
@@ -137,6 +137,9 @@ class WatchStream:
         self._interruptions = 0
         self._is_interrupted = False
         self._bucket = scope.bucket
+        shares = self._matches is None and encoder.key is not None and not scope.resource.converts_by_call
+        self._batch_key = ("batch", self._prefix, self._name_key, encoder.key) if shares else None
+        """What watches have in common that send the same frames for the same events."""
         self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
         self.source: Source = self._conversions or scope.bucket
         self.ended = False
@@ -254,12 +257,11 @@ class WatchStream:
                     break
                 self.ended = True
                 return [self._encoder.error(status.expired(TOO_OLD_WATCH))]
-            for event in events:
-                frame = self._frame(event)
-                if frame is not None:
-                    frames.append(frame)
-                    if self.delivered is not None:
-                        self.delivered.append(event.revision)
+            if events:
+                found, revisions = self._frames_of(events)
+                frames = frames + found if frames else found
+                if self.delivered is not None:
+                    self.delivered += revisions
             if len(events) < _BATCH:
                 break
             now = time.monotonic()
@@ -268,8 +270,23 @@ class WatchStream:
                 self._interrupt()
                 break
         if frames and self._bookmarks.often:
-            frames.append(self._encoder.bookmark(self._cursor.position))
+            frames = [*frames, self._encoder.bookmark(self._cursor.position)]
         return frames
+
+    def _frames_of(self, events: Sequence[Event[Document]]) -> tuple[list[bytes], list[int]]:
+        """Returns the frames for consecutive events, and the revisions of their events. Watches with the same frames share the
+        lists: they are kept with the first event once a second watch asks for them, and must not be changed.
+        """
+        kept, key = events[0].encodings, (self._batch_key, len(events))
+        known: tuple[list[bytes], list[int]] | None = kept.get(key)
+        if known is not None:
+            return known
+        has_other_readers = bool(kept)
+        framed = [(frame, event.revision) for event in events if (frame := self._frame(event)) is not None]
+        batch = [frame for frame, _ in framed], [revision for _, revision in framed]
+        if has_other_readers and self._batch_key is not None:
+            kept[key] = batch
+        return batch
 
     def _interrupt(self) -> None:
         """Makes the next `take` due at once."""

@@ -103,3 +103,33 @@ def test_take_stops_in_a_long_search_and_is_due_again_at_once(monkeypatch: pytes
         assert stream.take() == []
         assert stream.deadline is not None
         assert stream.deadline > cluster.clock.monotonic()
+
+
+def test_watches_that_send_the_same_frames_share_them() -> None:
+    with Cluster(profile="apiserver") as cluster:
+
+        def create(name: str, namespace: str = "default") -> int:
+            obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+            return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+        query = {"resourceVersion": str(create("begin"))}
+        path = "/api/v1/namespaces/default/configmaps"
+        first, second, third = (cluster.watch(path, query) for _ in range(3))
+        other = cluster.watch("/api/v1/namespaces/kube-system/configmaps", query)
+        everywhere = cluster.watch("/api/v1/configmaps", query)
+        selecting = cluster.watch(path, {**query, "labelSelector": "!a"})
+        create("one")
+        create("two", "kube-system")
+        create("three")
+
+        def names(frames: list[bytes]) -> list[str]:
+            return [orjson.loads(frame)["object"]["metadata"]["name"] for frame in frames]
+
+        taken = [stream.take() for stream in (first, second, third)]
+        assert [names(frames) for frames in taken] == [["one", "three"]] * 3
+        assert taken[2] is taken[1]
+        assert names(other.take()) == ["two"]
+        assert names(everywhere.take()) == ["one", "two", "three"]
+        assert names(selecting.take()) == ["one", "three"]
+        create("four")
+        assert [names(stream.take()) for stream in (first, second, third)] == [["four"]] * 3
