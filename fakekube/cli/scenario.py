@@ -74,6 +74,7 @@ def _play(name: str, options: Options) -> int:
         while not game.judge() and not ended.wait(_ROUND):
             _report_progress(game, shown)
         _report_progress(game, shown)
+        ended.wait(_ROUND)  # the page shows the last result
         print(json.dumps(game.data(), indent=2), flush=True)
         return 0 if game.data()["passed"] else 1
 

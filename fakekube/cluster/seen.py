@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import weakref
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +38,8 @@ class SeenCluster(ServedCluster):
     has_page: bool
     test: dict[str, Any] | None = None
     """The test that uses the cluster: `{"id", "outcome", "message"}`; set by the pytest plugin."""
+    describe_scenario: Callable[[], dict[str, Any]] | None = None
+    """Returns the scenario that is played in the cluster, with its tasks and how they stand; set by `cluster.scenarios`."""
 
     @cached_property
     def instance(self) -> str:
@@ -61,7 +64,8 @@ class SeenCluster(ServedCluster):
 
         me, observer = weakref.proxy(self), self._observe()
         clock, findings = partial(SeenCluster.describe_clock, me), partial(SeenCluster.count_findings, me)
-        return LiveSource(observer, self.rows, Shown(clock, partial(SeenCluster.describe_faults, me), findings))
+        faults, scenario = partial(SeenCluster.describe_faults, me), partial(SeenCluster.scenario, me)
+        return LiveSource(observer, self.rows, Shown(clock, faults, findings, scenario))
 
     def live(self, *, requests: int = -1, changes: int = 0, marks: int = 0) -> Live:
         """Returns what happens from now on as a stream of JSON lines, for the page.
@@ -168,6 +172,7 @@ class SeenCluster(ServedCluster):
         return {
             "name": (self.test or {}).get("id") or "fakekube",
             "test": self.test,
+            "scenario": self.scenario(),
             "version": __version__,
             "kubernetes": self._settings.version,
             "profile": self._profile,
@@ -183,6 +188,10 @@ class SeenCluster(ServedCluster):
             "limits": {"requests": self._keep_requests, "changes": KEPT_ROWS, "objects": KEPT_EVENTS},
             "resources": self.rows.resources(),
         }
+
+    def scenario(self) -> dict[str, Any] | None:
+        """Returns the scenario that is played in the cluster: its texts, its tasks, and how they stand. None without one."""
+        return None if self.describe_scenario is None else self.describe_scenario()
 
     def describe_clock(self) -> dict[str, Any]:
         """Returns the clock as the control API shows it."""

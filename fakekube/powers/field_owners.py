@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.powers.differences import item_names, member
+from fakekube.powers.differences import ABSENT, item_names, member
 
 Object = Mapping[str, Any]
 Owners = dict[str, list[dict[str, str]]]
@@ -67,7 +67,7 @@ def _place(element: str, value: Any) -> str | int | None:
 def _has_key(item: Any, key: Any) -> bool:
     if not isinstance(item, dict) or not isinstance(key, dict):
         return False
-    return all(_equals(item.get(name, _DEFAULTS.get(name)), value) for name, value in key.items())
+    return all(_equals(item.get(name, _DEFAULTS.get(name, ABSENT)), value) for name, value in key.items())
 
 
 def _equals(one: Any, other: Any) -> bool:

@@ -2,6 +2,7 @@
 
     {"requests": rows}   new requests, and known ones that have ended or got events
     {"changes": rows}    {"marks": rows}    {"faults": […]}    {"clock": {…}}    {"findings": 2}
+    {"scenario": {…}}    the scenario that is played, when a task has another result
     {"reset": REV}       the state was replaced: read it again
     {"gap": {"requests": [FIRST, LAST]}}    rows that were dropped before this reader got them
     {}                   nothing, every 15 seconds
@@ -48,6 +49,7 @@ class Shown(NamedTuple):
     faults: Callable[[], list[dict[str, Any]]]
     findings: Callable[[], int]
     """Returns their number."""
+    scenario: Callable[[], dict[str, Any] | None]
 
 
 class LiveSource(Notifier):
@@ -115,6 +117,7 @@ class LiveSource(Notifier):
             self.found,
             hits,
             observer.clock.reading,
+            self.shown.scenario(),
         )
 
 
@@ -174,6 +177,9 @@ class Live:
         yield from self._if_new("faults", [(one["id"], one["hits"], one["exhausted"]) for one in faults], lambda: faults)
         yield from self._if_new("clock", source.observer.clock.reading, source.shown.clock)
         yield from self._if_new("findings", source.found, lambda: source.found)
+        scenario = source.shown.scenario()
+        if scenario is not None:
+            yield from self._if_new("scenario", scenario, lambda: scenario)
 
     def _if_new(self, name: str, state: object, value: Callable[[], Any]) -> Iterator[dict[str, Any]]:
         if name not in self._told or self._told[name] != state:

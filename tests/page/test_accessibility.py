@@ -74,3 +74,42 @@ def test_there_is_no_keyboard_trap(cluster: Cluster, open_page: Open) -> None:
             )
         )
     assert {"top", "filter-bar", "cursor-bar", "panel", "divider"} <= seen
+
+
+PIXELS = """() => {
+  const canvas = document.querySelector('canvas.lanes');
+  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const found = {};
+  for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) found[data.subarray(at, at + 3).join()] = 1;
+  return Object.keys(found);
+}"""
+TOKENS = """() => {
+  const style = getComputedStyle(document.documentElement);
+  return [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.selectorText === ':root')
+    .flatMap((rule) => [...rule.style]).filter((name) => /^--(?!ui|mono)/.test(name)).map((name) => style.getPropertyValue(name).trim());
+}"""
+SYSTEM = {"Canvas", "CanvasText", "GrayText", "Highlight", "HighlightText"}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_forced_colours_are_those_of_the_system(cluster: Cluster, open_page: Open, theme: str) -> None:
+    """With forced colours all tokens are colours of the system, also in the drawing, and what is active or on has an outline."""
+    fight(cluster)
+    cluster.faults.on("get", "pods").status(503)
+    page = open_page(f"{cluster.page_url}#/timeline?sel=r0", color_scheme=theme, forced_colors="active")
+    page.wait_for_selector(".grid-row.active")
+    assert set(page.evaluate(TOKENS)) <= SYSTEM
+    background, text = ((255, 255, 255), (0, 0, 0)) if theme == "light" else ((0, 0, 0), (255, 255, 255))
+    pixels = [tuple(map(int, one.split(","))) for one in page.evaluate(PIXELS)]
+    assert text in pixels
+    grey = [one for one in pixels if len(set(one)) == 1]
+    assert len(grey) > len(pixels) / 2, (background, pixels[:20])  # marks have no hue; the selection has that of the system
+    outline = "(selector) => { const style = getComputedStyle(document.querySelector(selector)); return [style.outlineStyle, style.outlineWidth]; }"
+    assert page.evaluate(outline, ".grid-row.active") == ["solid", "2px"]
+    assert page.evaluate(outline, "nav a[aria-current=page]") == ["solid", "2px"]
+    page.evaluate("location.hash = '#/controls'")
+    page.wait_for_selector("[role=switch][aria-checked=true]")
+    shown = "(on) => getComputedStyle(document.querySelector(`[role=switch][aria-checked=${on}]`), '::before').backgroundColor"
+    assert page.evaluate(shown, "true") != page.evaluate(shown, "false")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

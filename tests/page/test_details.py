@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
+from fakekube.cluster.scenarios.runner import play, play_solution
+from fakekube.cluster.scenarios.scenario import find_scenario
 from fakekube.page import trace_document
-from tests.page.rows import wait
+from tests.page.rows import Person, wait
 from tests.unit.seen import config_map, deployment
 
 Open = Callable[..., Any]
@@ -68,6 +70,46 @@ def test_a_filter_by_path_finds_changes_of_a_living_cluster(cluster: Cluster, op
     cluster.update({**made, "data": {"x": "2"}})
     page = open_page(f"{cluster.page_url}#/timeline?q=path:data.x")
     wait(page, "document.querySelector('#filter-count')?.textContent.startsWith('1 of ')")
+
+
+ROW_IN_VIEW = """(text) => {
+  const grid = document.querySelector('.grid')?.getBoundingClientRect();
+  const row = [...document.querySelectorAll('.grid-body .grid-row.active')].find((one) => one.textContent.includes(text))?.getBoundingClientRect();
+  return !!row && row.top >= grid.top && row.bottom <= grid.bottom + 1;
+}"""
+
+
+def test_the_row_of_an_address_is_scrolled_into_view(cluster: Cluster, open_page: Open) -> None:
+    for number in range(120):
+        cluster.create(config_map(f"a-{number:03}"))
+    page = open_page(f"{cluster.page_url}#/requests/5?q=")
+    wait(page, ROW_IN_VIEW, "a-005")
+    page.evaluate("location.hash = '#/requests/77?q='")
+    wait(page, ROW_IN_VIEW, "a-077")
+    page.evaluate("location.hash = '#/timeline?q=name:a-*&sel=r3'")
+    wait(page, ROW_IN_VIEW, "a-003")
+    page.evaluate("location.hash = '#/objects/configmaps/default/a-100?by=flat&q=name:a-*'")
+    wait(page, ROW_IN_VIEW, "a-100")
+    cluster.create(config_map("a-120"))  # a row that comes does not move what is read
+    wait(page, "(last) => fakekube.newest === last", int(cluster.rows.revision))
+    assert page.evaluate(ROW_IN_VIEW, "a-100")
+
+
+def test_a_scenario_shows_its_tasks_until_they_have_passed(open_page: Open) -> None:
+    with play(find_scenario("crash-loop")) as game:
+        page = open_page(game.cluster.page_url)
+        page.wait_for_selector(".task .waiting")
+        assert "0 of 1 task passed" in page.inner_text(".scenario")
+        page.click("text=Hint 1")
+        assert "kubectl logs" in page.inner_text(".hint[open]")
+        play_solution(game)
+        page.wait_for_selector(".scenario > p .ok")
+        assert "1 of 1 task passed" in page.inner_text(".scenario")
+        Person(page).press("g t")
+        wait(page, "fakekube.route.view === 'timeline'")
+        Person(page).press("g s")
+        page.wait_for_selector(".scenario")
+        page.goto("about:blank")  # before the cluster ends
 
 
 #: Milliseconds on an idle machine (page.md, section 7), times three.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.server
 import threading
+import urllib.parse
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,9 @@ from tests.unit.seen import columns, config_map
 Open = Callable[..., Any]
 
 HOSTILE = "<img src=x onerror=globalThis.hacked=1></script><script>globalThis.hacked=1</script>\u202e\u200b\x1b[31m'\"`${1}"
+
+#: As far as headers, user names and field managers may go: ASCII.
+MARKUP = "<img/src=x/onerror=globalThis.hacked=1><script>globalThis.hacked=1</script>'\"&"
 
 
 def plant(cluster: Cluster) -> None:
@@ -51,6 +56,152 @@ def plant(cluster: Cluster) -> None:
     cluster.create(event)
     cluster.mark(HOSTILE)
     cluster.test = {"id": HOSTILE, "outcome": "failed", "message": HOSTILE}
+
+
+def plant_more(cluster: Cluster) -> None:
+    """Puts hostile strings into what only some requests have: members, managers, headers, users, patches, faults, snapshots, logs."""
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "evils.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "evils", "kind": "Evil"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                }
+            ],
+        },
+    }
+    cluster.create(definition)
+    members = {HOSTILE: HOSTILE, "__proto__": {"hacked": HOSTILE}, "constructor": {"prototype": 1}, "toString": "x"}
+    obj = {"apiVersion": "example.com/v1", "kind": "Evil", "metadata": {"name": "e", "namespace": "default"}, "spec": members}
+    path = "/apis/example.com/v1/namespaces/default/evils"
+    headers = {"Content-Type": "application/json", "X-Evil": MARKUP, "User-Agent": MARKUP, "Impersonate-User": MARKUP}
+    headers["Impersonate-Group"] = "system:masters"
+    manager = urllib.parse.quote(MARKUP)
+    cluster.request("POST", f"{path}?fieldManager={manager}&pretty={manager}", obj, headers=headers)
+    changed = [
+        {"op": "replace", "path": "/spec/toString", "value": HOSTILE},
+        {"op": "add", "path": f"/spec/{MARKUP.replace('/', '~1')}", "value": []},
+    ]
+    headers["Content-Type"] = "application/json-patch+json"
+    for body in (changed, [{"op": "test", "path": f"/{HOSTILE}", "value": HOSTILE}], HOSTILE):
+        cluster.request("PATCH", f"{path}/e?fieldManager={manager}", body, headers=headers)
+    cluster.faults.on("get", "evils").status(418, message=HOSTILE, reason=MARKUP, times=1)
+    cluster.request("GET", f"{path}/e", headers=headers)
+    cluster.faults.on("list", "pods").status(503, message=HOSTILE, label=HOSTILE)
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "x"}]},
+            "status": {
+                "phase": "Pending",
+                "conditions": [{"type": "Ready", "status": "False", "reason": MARKUP, "message": HOSTILE}],
+            },
+        }
+    )
+    status = {
+        "status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": HOSTILE}]}
+    }
+    cluster.request(
+        "PATCH", "/api/v1/namespaces/default/pods/p/status", status, headers={"Content-Type": "application/merge-patch+json"}
+    )
+
+
+MORE_VIEWS = (
+    "#/timeline?q=resource:evils.example.com",
+    "#/timeline?q=%3Cimg%20src=x%3E&range=1..999&axis=clock",
+    "#/timeline?q=&sel=c%d",
+    "#/requests?q=code:4xx",
+    "#/objects/evils.example.com/default/e?tab=fields",
+    "#/objects/evils.example.com/default/e?tab=history&path=spec.toString",
+    "#/objects/evils.example.com/default/e?tab=requests",
+    "#/objects/pods/default/p?tab=fields",
+    "#/objects/<img src=x onerror=globalThis.hacked=1>/\u202e/<script>",
+    "#/compare?from=1&to=%d&path=<img src=x>",
+    "#/controls?fault=<img src=x>",
+    "#/<img src=x onerror=globalThis.hacked=1>?q=<script>",
+)
+EXPOSED = r"""() => {
+  const bad = /[\u202e\u200b\u0000-\u0008\u001b]/;
+  const found = [];
+  for (const one of document.querySelectorAll('#app *')) {
+    for (const {name, value} of one.attributes) if (/^on/.test(name) || bad.test(value) || (/^(href|src|action)$/.test(name) && !/^(#|page\/terminal)/.test(value))) found.push(`${one.tagName} ${name}=${value}`);
+    if (/^(SCRIPT|IMG|OBJECT|EMBED|BASE|LINK|STYLE|META|SVG)$/i.test(one.tagName)) found.push(one.outerHTML);
+  }
+  if (bad.test(document.title) || bad.test(document.body.innerText)) found.push(document.title + document.body.innerText);
+  if (globalThis.hacked !== undefined || ({}).hacked !== undefined) found.push('hacked');
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_hostile_members_headers_patches_and_faults_stay_text(
+    cluster: Cluster, open_page: Open, trace: Callable[[], str], from_file: bool
+) -> None:
+    plant(cluster)
+    plant_more(cluster)
+    page = open_page(trace() if from_file else cluster.page_url)
+    refused = [
+        row["number"] for row in columns(cluster.rows.requests()) if row["code"] >= 400 or row["resource"].startswith("evils")
+    ]
+    newest = str(cluster.rows.revision)
+    for view in (*(view.replace("%d", newest) for view in MORE_VIEWS), *(f"#/requests/{number}?q=" for number in refused)):
+        page.evaluate("(hash) => { location.hash = hash; }", view)
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        wait(page, "!/Reading|Comparing/.test(document.querySelector('#app').innerText)")
+        assert page.evaluate(EXPOSED) == [], view
+        for tab in page.query_selector_all(".panel [role=tab]"):
+            tab.click()
+            assert page.evaluate(EXPOSED) == [], view
+            break
+    assert MARKUP in page.evaluate("fakekube.store.strings.list.join(' ')")
+
+
+def test_hostile_strings_of_a_report_stay_text(cluster: Cluster, open_page: Open, tmp_path: Path) -> None:
+    from fakekube.checker.report import Report
+    from fakekube.checker.report_data import ProvocationReport, RuleReport
+
+    plant(cluster)
+    provocation = ProvocationReport(f"W1/{MARKUP}", HOSTILE, "A", "fail", [HOSTILE], 1.0)
+    rule = RuleReport("W1", "fail", "A", [HOSTILE, MARKUP], HOSTILE, HOSTILE, HOSTILE, [provocation])
+    parts = cluster.trace_parts()
+    report = Report(HOSTILE, [rule], traces={provocation.key: parts, "baseline": parts})
+    report.write_html(tmp_path / "report.html")
+    page = open_page((tmp_path / "report.html").as_uri())
+    assert page.evaluate(EXPOSED) == []
+    page.click(".verdict .primary")
+    wait(page, "fakekube.route.view === 'timeline' && fakekube.store.requests.count > 0")
+    assert page.evaluate(EXPOSED) == []
+
+
+def test_hostile_strings_of_a_scenario_stay_text(cluster: Cluster, open_page: Open) -> None:
+    task = {
+        "title": HOSTILE,
+        "text": HOSTILE,
+        "hints": [HOSTILE],
+        "budget": {"seconds": None, "requests": None},
+        "passed": False,
+        "failed": [HOSTILE],
+    }
+    cluster.describe_scenario = lambda: {
+        "name": "s",
+        "title": HOSTILE,
+        "text": f"{HOSTILE}\n\n`{MARKUP}`",
+        "passed": False,
+        "tasks": [task],
+    }
+    page = open_page(cluster.page_url)
+    page.wait_for_selector(".scenario .missing")
+    assert page.evaluate(EXPOSED) == []
 
 
 VIEWS = (

@@ -76,8 +76,9 @@ def test_t3_a_rollout_is_played_with_a_sentence_for_each_change(open_page: Open)
         page.wait_for_selector(".sentence")
         before = page.inner_text(".sentence")
         wait(page, "(before) => document.querySelector('.sentence')?.innerText !== before", before)
-        page.keyboard.press(" ")
+        person.press("Space")
         assert "THEN" in page.inner_text(".cursor-bar")
+        same_after_reload(page, ".sentence")
 
 
 def test_t4_inject_410_gone(cluster: Cluster, open_page: Open) -> None:
@@ -93,6 +94,13 @@ def test_t4_inject_410_gone(cluster: Cluster, open_page: Open) -> None:
     while page.evaluate("document.activeElement.getAttribute('aria-checked')") != "true":
         person.press("Tab")
         assert person.actions < 60
+    page.reload()
+    page.wait_for_selector("[role=switch][aria-checked=true]")
+    assert page.eval_on_selector_all("[role=switch][aria-checked=true]", "(all) => all.length") == 1
+    person.press("g c")
+    page.wait_for_selector("[role=switch]:focus")
+    while page.evaluate("document.activeElement.getAttribute('aria-checked')") != "true":
+        person.press("Tab")
     person.press("Enter")
     wait(page, "fakekube.faults.length === 0")
     assert len(cluster.faults) == 0
@@ -106,6 +114,9 @@ def test_t5_the_clock_moves_by_an_hour(cluster: Cluster, open_page: Open) -> Non
     assert person.actions == 3
     wait(page, "fakekube.clock?.held && [...document.querySelectorAll('.fact')].some((one) => one.textContent.includes('held'))")
     assert 3600 <= (cluster.clock.now() - before).total_seconds() < 3700
+    person.press("g c")
+    page.wait_for_selector(".clock-now")
+    same_after_reload(page, ".clock-now")
 
 
 def test_t6_which_manager_owns_which_field(cluster: Cluster, open_page: Open) -> None:
@@ -143,11 +154,27 @@ def test_t7_compare_two_revisions(cluster: Cluster, open_page: Open) -> None:
 def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page: Open, tmp_path: Path) -> None:
     fight(cluster)
     path = cluster.trace(tmp_path / "trace.html")
+    expected = [version.revision for version in cluster.history("deployments", "web")]
     with Cluster(profile="apiserver", load=path) as other:
-        page = open_page(f"{other.page_url}#/objects/deployments.apps/default/web?tab=history")
-        page.wait_for_selector("table.versions tbody tr")
-        shown = page.eval_on_selector_all("table.versions tbody tr", "(all) => all.map((one) => one.cells[0].innerText)")
-        assert [int(text) for text in reversed(shown)] == [version.revision for version in cluster.history("deployments", "web")]
+        for address in (path.as_uri(), other.page_url):  # the file of the failed job, then the cluster that lives again
+            page = open_page(address)
+            person = Person(page)
+            person.press("g o")
+            wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
+            person.command("deployments web")
+            page.wait_for_selector(".field-line")
+            person.press("Enter")  # from the tree to the tabs of the object
+            page.wait_for_selector("[role=tab]:focus")
+            person.press("ArrowRight")
+            page.wait_for_selector("table.versions tbody tr")
+            assert person.actions == 6
+            shown = page.eval_on_selector_all("table.versions tbody tr", "(all) => all.map((one) => one.cells[0].innerText)")
+            assert [int(text) for text in reversed(shown)] == expected
+            same_after_reload(page, "table.versions tbody")
+        uid = cluster.get("deployments", "web")["metadata"]["uid"]
+        assert other.get("deployments", "web")["metadata"]["uid"] == uid
+        other.patch("deployments", "web", {"spec": {"replicas": 9}})
+        wait(page, "document.querySelector('table.versions tbody tr').innerText.includes('→ 9')")
 
 
 @pytest.fixture
@@ -179,3 +206,5 @@ def test_t9_why_a_client_was_judged(report: str, open_page: Open) -> None:
     assert person.actions == 2
     wait(page, "fakekube.route.view === 'timeline' && fakekube.store.requests.count > 0")
     assert "my-operator" in str(visible_rows(page))
+    assert "trial=W5-ends" in page.url
+    same_after_reload(page, ".grid-body")

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fakekube import Cluster
@@ -125,6 +125,40 @@ def what_python_knows(cluster: Cluster) -> Known:
     return columns(cluster.rows.requests()), columns(cluster.rows.changes()), findings
 
 
+COMPARED = """async (spans) => {
+  const found = [];
+  for (const [from, to] of spans) found.push(await fakekube.provider.compare(String(from), String(to)));
+  return found;
+}"""
+
+
+def as_text(value: Any) -> Any:
+    """Returns data with members in one order, and revisions as texts: a file has them as texts."""
+    if isinstance(value, dict):
+        return {name: str(one) if name in ("revision", "from", "to") else as_text(one) for name, one in sorted(value.items())}
+    return [as_text(one) for one in value] if isinstance(value, list) else value
+
+
+def ordered(comparison: dict[str, Any]) -> dict[str, Any]:
+    """Returns a comparison with its objects and paths in one order; members whose names are numbers have another one in JavaScript."""
+    found = as_text(comparison)
+    for name in ("added", "removed", "changed", "reverted"):
+        found[name].sort(key=lambda one: (one["resource"], one["namespace"], one["name"]))
+    for one in found["changed"]:
+        one["changed"].sort(key=lambda part: part["path"])
+    found.pop("more", None)
+    return found
+
+
+def compare_comparisons(cluster: Cluster, page: Any, start: int) -> None:
+    """Compares the differences of pairs of revisions, forwards and backwards."""
+    newest = int(cluster.rows.revision)
+    middle = (start + newest) // 2
+    spans = [(start, newest), (newest, start), (start, middle), (middle, newest), (newest - 1, newest), (middle, middle)]
+    expected = [ordered(json.loads(json.dumps(cluster.compare(one, other).data()))) for one, other in spans]
+    assert [ordered(one) for one in page.evaluate(COMPARED, spans)] == expected
+
+
 def compare_with_python(cluster: Cluster, page: Any, start: int, known: Known) -> None:
     """Compares all that a page has with what Python computes."""
     expected, changes, findings = known
@@ -139,6 +173,7 @@ def compare_with_python(cluster: Cluster, page: Any, start: int, known: Known) -
         objects += [("deployments.apps", one) for one in then.list("deployments", namespace="default")]
         listed.append(sorted([kind, one["metadata"]["name"], int(one["metadata"]["resourceVersion"])] for kind, one in objects))
     assert [sorted(rows) for rows in page.evaluate(LISTED, revisions)] == listed
+    compare_comparisons(cluster, page, start)
     pairs = []
     for kind, name in [(kind, name) for kind in ("configmaps", "deployments") for name in ("a-0", "a-1")]:
         with suppress(ApiError, LookupError):
@@ -152,7 +187,7 @@ def test_histories_are_shown_as_python_computes_them(open_page: Open, tmp_path: 
     page = open_page("about:blank", waits=False)
     numbers = itertools.count()
 
-    @settings(max_examples=30, derandomize=True, deadline=None, database=None)
+    @settings(max_examples=30, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(STEPS)
     def run(steps: list[Step]) -> None:
         number = next(numbers)

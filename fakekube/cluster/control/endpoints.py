@@ -181,6 +181,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
     Endpoint("POST", "trace", rows.make_trace, {"redact": any_value}),
     Endpoint("GET", "findings", rows.list_findings),
+    Endpoint("GET", "scenario", rows.get_scenario),
     Endpoint("GET", "compare", rows.compare, parameters=("from", "to", "resource", "namespace", "name")),
     Endpoint("GET", "live", rows.follow, parameters=("requests", "changes", "marks")),
     Endpoint("GET", "marks", rows.list_marks, parameters=("since",)),

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _TERMINAL: Final = f"{PREFIX}page/terminal"
-_COOKIE: Final = "fakekube"
 
 #: Headers of answers with data.
 DATA_HEADERS: Final = {
@@ -93,7 +92,7 @@ class Page:
 
     def _has_token(self, environ: dict[str, Any]) -> bool:
         try:
-            cookie = SimpleCookie(environ.get("HTTP_COOKIE", "")).get(_COOKIE)
+            cookie = SimpleCookie(environ.get("HTTP_COOKIE", "")).get(_cookie_name(environ))
         except CookieError:
             return False
         return cookie is not None and self._is_token(cookie.value)
@@ -146,9 +145,15 @@ class Page:
     def _with_cookie(self, environ: dict[str, Any]) -> Response:
         answer = redirect(PREFIX, 303)
         secure = environ.get("wsgi.url_scheme") == "https"
-        answer.set_cookie(_COOKIE, self._token, path=PREFIX, httponly=True, samesite="Strict", secure=secure)
+        answer.set_cookie(_cookie_name(environ), self._token, path=PREFIX, httponly=True, samesite="Strict", secure=secure)
         answer.headers.update(_DOCUMENT_HEADERS)
         return Response(answer.response, answer.status, answer.headers)
+
+
+def _cookie_name(environ: dict[str, Any]) -> str:
+    """Returns the name of the cookie, which has the port: browsers send the cookies of a host to all its ports."""
+    port = str(environ.get("HTTP_HOST", "")).rpartition(":")[2]
+    return f"fakekube-{port}" if port.isdecimal() and port.isascii() else "fakekube"
 
 
 def _is_navigation(environ: dict[str, Any], path: str) -> bool:

@@ -9,6 +9,7 @@
     GET changes/REV            the object before and after a change, and what differs
     GET compare                ?from=&to=&resource=&namespace=&name=
     GET findings
+    GET scenario               what is practised in the cluster: tasks, hints, and what is still missing
     POST trace                 {"redact": true}: a trace file
     GET live                   ?requests=&changes=&marks=: what happens, as JSON lines
     GET marks                  ?since=
@@ -152,6 +153,13 @@ def get_object(cluster: Cluster, members: Members) -> Answer:
 
 def list_findings(cluster: Cluster, _members: Members) -> Answer:
     return 200, {"items": [one.data() for one in cluster.findings()]}
+
+
+def get_scenario(cluster: Cluster, _members: Members) -> Answer:
+    found = cluster.scenario()
+    if found is None:
+        raise LookupError("no scenario is played in this cluster")
+    return 200, found
 
 
 def compare(cluster: Cluster, members: Members) -> Answer:

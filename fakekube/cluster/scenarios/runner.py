@@ -70,6 +70,7 @@ class Game:
         self._began = cluster.clock.monotonic()
         self._mark = cluster.requests.mark()
         self.results = [TaskResult(task) for task in scenario.tasks]
+        cluster.describe_scenario = self.describe
 
     def judge(self) -> bool:
         """Judges the tasks that have not passed, and reports whether all have."""
@@ -93,6 +94,27 @@ class Game:
             "passed": passed == len(self.results),
             "score": round(passed / len(self.results), 3),
             "tasks": [result.data() for result in self.results],
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the scenario for those who play it: its texts, the tasks with hints and budgets, and the latest judgement."""
+        scenario = self.scenario
+        return {
+            "name": scenario.name,
+            "title": scenario.title,
+            "text": scenario.text,
+            "passed": all(result.passed for result in self.results),
+            "tasks": [
+                {
+                    "title": result.task.title,
+                    "text": result.task.text,
+                    "hints": list(result.task.hints),
+                    "budget": {"seconds": result.task.seconds, "requests": result.task.most_requests},
+                    "passed": result.passed,
+                    "failed": list(result.failed),
+                }
+                for result in self.results
+            ],
         }
 
     def _unmet(self, task: Task, requests: Requests) -> list[str]:

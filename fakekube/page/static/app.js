@@ -5,6 +5,7 @@
 
 import { render } from "lit";
 import { copy } from "fk/dialog";
+import { visible } from "fk/escape";
 import { DEFAULT_FILTER, compileFilter, filteredRows, parseFilter } from "fk/filter";
 import { entryRevisions, mergedEntries, positionOf } from "fk/order";
 import { FileProvider } from "fk/provider_file";
@@ -22,6 +23,7 @@ import { controlsView } from "fk/view_controls";
 import { compareView } from "fk/view_compare";
 import { objectsView } from "fk/view_objects";
 import { reportView } from "fk/view_report";
+import { scenarioView } from "fk/view_scenario";
 import { requestsView } from "fk/view_requests";
 import { timelineView } from "fk/view_timeline";
 
@@ -36,7 +38,7 @@ import { timelineView } from "fk/view_timeline";
  */
 
 /** @type {Record<string, View>} */
-const VIEW_OF = { timeline: timelineView, objects: objectsView, requests: requestsView, controls: controlsView, compare: compareView, report: reportView };
+const VIEW_OF = { timeline: timelineView, objects: objectsView, requests: requestsView, controls: controlsView, compare: compareView, report: reportView, scenario: scenarioView };
 
 /** @typedef {{requests: Int32Array, changes: Int32Array, entries: Int32Array, revisions: Float64Array, total: number}} Rows */
 
@@ -56,6 +58,7 @@ export class App {
     /** @type {any[]} */ this.faults = [];
     /** @type {any} */ this.clock = null;
     /** @type {any[]} */ this.findings = [];
+    /** The incident that is practised in this cluster, with its tasks. @type {any} */ this.scenario = null;
     /** @type {{text: string, problem: boolean} | null} */ this.message = null;
     /** @type {import("fk/dialog").DialogState | null} */ this.dialog = null;
     this.commandOpen = false;
@@ -76,6 +79,7 @@ export class App {
     this.settings = {};
     this.play = createPlay(this);
     this.loaded = false;
+    /** The trial of the report whose rows are shown. @type {string | undefined} */ this.shownTrial = undefined;
     /** @type {any} */ this.failure = null;
     this.route = parseRoute(location.hash, this.home);
     addEventListener("hashchange", () => this.#routed());
@@ -84,7 +88,14 @@ export class App {
   }
 
   get home() {
-    return this.report ? "report" : "timeline";
+    if (this.report) return "report";
+    return this.scenario ? "scenario" : "timeline";
+  }
+
+  /** The trial of a report that the address names; else the run in which nothing was provoked. @returns {string | undefined} */
+  get trial() {
+    const named = this.route.params.trial ?? "";
+    return Object.hasOwn(this.report?.trials ?? {}, named) ? named : this.report?.baseline;
   }
 
   get view() {
@@ -104,13 +115,19 @@ export class App {
   }
 
   async start() {
+    if (this.report) {
+      this.shownTrial = this.trial;
+      this.provider = new FileProvider(this.report.trials?.[this.trial ?? ""] ?? EMPTY, sections(`-${this.trial}`));
+    }
     performance.mark("fk:start");
     this.preferences.apply();
     this.render();
     try {
       await this.provider.start(this.store, { connection: (state, text) => this.#connected(state, text), rows: () => this.#rowsCame(), event: (what, value) => this.#event(what, value) });
       this.loaded = true;
-      document.title = `${this.info.test?.id ?? this.info.name ?? "fakekube"} · fakekube`;
+      this.scenario = this.info.scenario ?? null;
+      this.route = parseRoute(location.hash, this.home);
+      document.title = `${visible(this.info.test?.id ?? this.info.name ?? "fakekube")} · fakekube`;
       await this.#loadState();
     } catch (error) {
       this.failure = error;
@@ -129,10 +146,9 @@ export class App {
     this.clock = clock;
   }
 
-  /** Replaces the provider: a trial of a report is shown like a trace. @param {FileProvider} provider */
-  async use(provider) {
-    this.provider = provider;
-    this.store.clear();
+  /** Shows the rows of the trial of the address, like those of a trace. */
+  async #showTrial() {
+    if (!this.report || this.trial === this.shownTrial) return;
     this.objects.reset();
     await this.start();
   }
@@ -165,6 +181,7 @@ export class App {
   #event(what, value) {
     if (what === "faults") this.faults = value.items ?? value;
     else if (what === "clock") this.clock = value;
+    else if (what === "scenario") this.scenario = value;
     else if (what === "findings") this.#refreshFindings();
     else if (what === "changes") this.objects.changed(value);
     else if (what === "reset" || what === "restarted") this.objects.reset();
@@ -187,6 +204,7 @@ export class App {
   #routed() {
     this.route = parseRoute(location.hash, this.home);
     if (this.route.unknown) this.notice(`There is no view ${this.route.unknown}.`, true);
+    this.#showTrial();
     this.render();
   }
 
@@ -216,6 +234,7 @@ export class App {
     url.hash = hash;
     history[replace ? "replaceState" : "pushState"](null, "", url);
     this.route = parseRoute(hash, this.home);
+    this.#showTrial();
     this.render();
   }
 
@@ -414,9 +433,9 @@ function json(id) {
   return text ? JSON.parse(text) : null;
 }
 
-/** @param {string} prefix @param {string} [suffix] @returns {(name: string) => string | undefined} */
-export function sections(prefix, suffix = "") {
-  return (name) => document.getElementById(`${prefix}${name}${suffix}`)?.textContent ?? undefined;
+/** @param {string} [suffix] @returns {(name: string) => string | undefined} */
+function sections(suffix = "") {
+  return (name) => document.getElementById(`${name}${suffix}`)?.textContent ?? undefined;
 }
 
 /** Starts the page in its document. */
@@ -425,7 +444,7 @@ export function main() {
   root.replaceChildren();
   const settings = json("fakekube") ?? { mode: "live", base: "/fakekube/v1/" };
   const report = json("report");
-  const provider = settings.mode === "live" ? new LiveProvider(settings.base) : new FileProvider(json("trace") ?? report?.trials?.[report.baseline] ?? EMPTY, sections("", report ? `-${report.baseline}` : ""));
+  const provider = settings.mode === "live" ? new LiveProvider(settings.base) : new FileProvider(json("trace") ?? EMPTY, sections());
   const app = new App(root, provider, report);
   app.settings = settings;
   Object.assign(globalThis, { fakekube: app });

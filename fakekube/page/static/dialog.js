@@ -1,6 +1,7 @@
 /** Dialogs, notices and copying. One dialog at a time; it is a <dialog>, so that focus stays inside and returns. */
 
 import { html, nothing } from "lit";
+import { visible, visibleLines } from "fk/escape";
 
 /**
  * @typedef {object} DialogState
@@ -32,9 +33,9 @@ function dialogBody(app, state) {
     app.confirmDialog();
   };
   return html`<form method="dialog" @submit=${submit}>
-    <h2 id="dialog-title">${state.title}</h2>
+    <h2 id="dialog-title">${visible(state.title)}</h2>
     <div class="dialog-body">${typeof state.body === "function" ? state.body() : state.body}</div>
-    ${state.error ? html`<p class="error" role="alert">${state.error}</p>` : nothing}
+    ${state.error ? html`<p class="error" role="alert">${visibleLines(state.error)}</p>` : nothing}
     <div class="buttons">
       ${state.confirm
         ? html`<button type=${state.danger ? "button" : "submit"} class=${state.danger ? "danger" : "primary"} @click=${state.danger ? () => app.confirmDialog() : nothing}>${state.confirm}</button>`

@@ -5,6 +5,7 @@ import { KEYS } from "fk/filter";
 
 const KEYBOARD = [
   ["g t, g o, g r, g c", "Timeline, Objects, Requests, Controls"],
+  ["g e, g s", "the report of a check, the tasks of a scenario"],
   ["g f", "the first finding"],
   ["/", "filter"],
   ["Ctrl+K or :", "command line"],

@@ -4,7 +4,7 @@ import { helpDialog } from "fk/help";
 import { moveCursor } from "fk/play";
 
 /** Keys after `g`. @type {Record<string, string>} */
-const VIEWS = { t: "timeline", o: "objects", r: "requests", c: "controls", e: "report" };
+const VIEWS = { t: "timeline", o: "objects", r: "requests", c: "controls", e: "report", s: "scenario" };
 
 let leader = 0;
 
@@ -55,7 +55,7 @@ ACTIONS.F = ACTIONS.f;
 
 /** @param {import("fk/app").App} app @param {string} view */
 function openView(app, view) {
-  if (view === "report" && !app.report) return;
+  if ((view === "report" && !app.report) || (view === "scenario" && !app.scenario)) return;
   app.open(view);
   requestAnimationFrame(() => requestAnimationFrame(() => app.view.focus?.(app)));
 }

@@ -87,7 +87,12 @@ const KEY_DEFAULTS = /** @type {Record<string, unknown>} */ ({ protocol: "TCP" }
 
 /** @param {any} item @param {any} key */
 function hasKey(item, key) {
-  return isObject(item) && isObject(key) && Object.entries(key).every(([name, value]) => equal(item[name] ?? KEY_DEFAULTS[name], value));
+  return isObject(item) && isObject(key) && Object.entries(key).every(([name, value]) => equal(memberOf(item, name), value));
+}
+
+/** @param {Record<string, unknown>} item @param {string} name */
+function memberOf(item, name) {
+  return [item, KEY_DEFAULTS].find((one) => Object.hasOwn(one, name))?.[name];
 }
 
 /** @param {unknown} one @param {unknown} other */

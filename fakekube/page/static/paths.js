@@ -41,7 +41,7 @@ function identifies(list, names) {
   const seen = new Set();
   for (const item of list) {
     if (!isObject(item) || !names.every((name) => isScalar(item[name]))) return false;
-    seen.add(JSON.stringify(names.map((name) => item[name])));
+    seen.add(itemName(names, item)); // true and "true" have one name
   }
   return seen.size === list.length;
 }

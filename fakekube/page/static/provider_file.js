@@ -3,7 +3,7 @@
  * they are first needed. Nothing is asked of a server.
  */
 
-import { diff } from "fk/diff";
+import { diff, withoutNoise } from "fk/diff";
 import { digits, revisionOf, setBase } from "fk/revisions";
 
 /**
@@ -220,18 +220,20 @@ export class FileProvider {
 
   /** @param {string} from @param {string} to */
   async compare(from, to) {
-    const [first, last] = [revisionOf(from), revisionOf(to)];
-    const result = { from, to, added: /** @type {any[]} */ ([]), removed: /** @type {any[]} */ ([]), changed: /** @type {any[]} */ ([]), actors: /** @type {Record<string, number>} */ ({}) };
+    const [one, other] = [revisionOf(from), revisionOf(to)];
+    const [first, last] = [Math.min(one, other), Math.max(one, other)];
+    const result = { from, to, added: /** @type {any[]} */ ([]), removed: /** @type {any[]} */ ([]), changed: /** @type {any[]} */ ([]), reverted: /** @type {any[]} */ ([]), actors: /** @type {Record<string, number>} */ ({}) };
     const changes = /** @type {import("fk/store").Store} */ (this.store).changes;
     const versions = await this.versions();
     const touched = new Map();
     for (let row = changes.lowerBound(first + 1); row < changes.count && changes.value("revision", row) <= last; row++) {
+      if (changes.value("heartbeat", row) === 1) continue;
       const key = `${changes.text("resource", row)}|${changes.text("namespace", row) ? `${changes.text("namespace", row)}/` : ""}${changes.text("name", row)}`;
       touched.set(key, [...(touched.get(key) ?? []), row]);
-      const actor = changes.text("actor", row);
+      const actor = changes.text("actor", row) || changes.text("reason", row);
       result.actors[actor] = (result.actors[actor] ?? 0) + 1;
     }
-    for (const [key, rows] of touched) compareOne(result, changes, rows, versions.get(key) ?? [], first, last);
+    for (const [key, rows] of touched) compareOne(result, changes, rows, versions.get(key) ?? [], one, other);
     return result;
   }
 
@@ -256,26 +258,32 @@ function withRevision(object, revision) {
 }
 
 /**
- * @param {any} result @param {import("fk/store").Table} changes @param {number[]} rows @param {Kept[]} versions
- * @param {number} first @param {number} last
+ * Adds what differs of one object, as `powers/comparison.py` does.
+ * @param {any} result @param {import("fk/store").Table} changes @param {number[]} rows its changes between the revisions
+ * @param {Kept[]} versions @param {number} from @param {number} to the earlier revision may be either
  */
-function compareOne(result, changes, rows, versions, first, last) {
-  const before = versions.filter((one) => one.revision <= first).at(-1)?.object ?? null;
-  const after = versions.filter((one) => one.revision <= last).at(-1)?.object ?? null;
+function compareOne(result, changes, rows, versions, from, to) {
+  const at = (/** @type {number} */ revision) => versions.filter((one) => one.revision <= revision).at(-1)?.object ?? null;
+  const [before, after] = [at(from), at(to)];
   const row = rows[rows.length - 1];
   const described = {
-    resource: changes.text("resource", row), kind: changes.text("kind", row), namespace: changes.text("namespace", row), name: changes.text("name", row),
-    revision: digits(changes.value("revision", row)), actor: changes.text("actor", row),
+    resource: changes.text("resource", row), kind: changes.text("kind", row), namespace: changes.text("namespace", row), name: changes.text("name", row), uid: changes.text("uid", row),
+    revision: digits(changes.value("revision", row)), actor: changes.text("actor", row), writes: rows.length,
   };
-  if (!before && after) {
-    const added = rows.find((one) => changes.text("type", one) === "ADDED") ?? row;
-    result.added.push({ ...described, revision: digits(changes.value("revision", added)), actor: changes.text("actor", added) });
-  } else if (before && !after) result.removed.push(described);
-  else if (before && after) {
-    const changed = diff(before, after).map((one) => {
-      const writers = rows.filter((other) => (changes.columns.paths[other] ?? []).some((/** @type {string} */ path) => path === one.path || one.path.startsWith(path)));
-      return { ...one, writes: writers.length || rows.length, actor: changes.text("actor", writers.at(-1) ?? row) };
-    });
-    if (changed.length) result.changed.push({ ...described, changed });
+  if (!before && !after) result.reverted.push(described);
+  else if (!before) {
+    const made = from > to ? row : (rows.findLast((one) => changes.text("type", one) === "ADDED") ?? row);
+    result.added.push({ ...described, revision: digits(changes.value("revision", made)), actor: changes.text("actor", made) });
+  } else if (!after) result.removed.push(described);
+  else {
+    const parts = withoutNoise(diff(before, after));
+    if (parts.length) result.changed.push({ ...described, changed: parts.map((one) => writtenBy(one, changes, rows)) });
+    else result.reverted.push(described);
   }
+}
+
+/** Who wrote a path last, and how often it was written. @param {import("fk/diff").Difference} part @param {import("fk/store").Table} changes @param {number[]} rows */
+function writtenBy(part, changes, rows) {
+  const writers = rows.filter((row) => (changes.columns.paths[row] ?? []).includes(part.path));
+  return { ...part, actor: writers.length ? changes.text("actor", /** @type {number} */ (writers.at(-1))) : "", writes: writers.length };
 }

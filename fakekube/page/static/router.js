@@ -3,9 +3,10 @@
  *
  *     #/timeline?at=512&range=400..600&q=actor:my-operator&sel=c512
  *     #/objects/deployments.apps/default/web?tab=history&versions=512..560&path=spec.replicas
+ *     #/timeline?trial=W5/ends in the report of a check
  */
 
-export const VIEWS = ["timeline", "objects", "requests", "controls", "compare", "report"];
+export const VIEWS = ["timeline", "objects", "requests", "controls", "compare", "report", "scenario"];
 
 /**
  * @typedef {object} Route
@@ -16,7 +17,7 @@ export const VIEWS = ["timeline", "objects", "requests", "controls", "compare", 
  */
 
 /** Members of a route that stay when another view is opened. */
-const KEPT = ["at", "range", "q"];
+const KEPT = ["at", "range", "q", "trial"];
 
 /**
  * @param {string} fragment with or without `#`

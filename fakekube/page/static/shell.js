@@ -14,7 +14,7 @@ import { formatRoute, toView } from "fk/router";
 
 /** @typedef {import("fk/app").App} App */
 
-const TITLES = /** @type {Record<string, string>} */ ({ timeline: "Timeline", objects: "Objects", requests: "Requests", controls: "Controls", compare: "Compare", report: "Report" });
+const TITLES = /** @type {Record<string, string>} */ ({ timeline: "Timeline", objects: "Objects", requests: "Requests", controls: "Controls", compare: "Compare", report: "Report", scenario: "Scenario" });
 
 /** @param {App} app */
 export function shell(app) {
@@ -61,6 +61,7 @@ function clockText(clock) {
 /** @param {App} app */
 function views(app) {
   const found = app.report ? ["report", "timeline", "objects", "requests"] : ["timeline", "objects", "requests", "controls"];
+  if (app.scenario) found.unshift("scenario");
   return app.route.view === "compare" ? [...found, "compare"] : found;
 }
 
@@ -90,7 +91,7 @@ function failure(app) {
 /** @param {App} app */
 function body(app) {
   const panel = guarded(app, () => app.view.panel?.(app) ?? nothing);
-  const filtered = !["controls", "report"].includes(app.route.view);
+  const filtered = !["controls", "report", "scenario"].includes(app.route.view);
   return html`${filtered ? filterBar(app) : nothing} ${filtered || app.at !== null ? cursorBar(app) : nothing} ${banner(app)}
     <div class=${classMap({ columns: true, "with-panel": panel !== nothing })} ${place({ "--panel": `${app.preferences.get("panel")}px` })}>
       <main id="main" tabindex="-1" aria-label=${TITLES[app.route.view]}>${guarded(app, () => app.view.render(app))}</main>

@@ -105,7 +105,7 @@ export class Table {
     for (let i = 0; i < size; i++) {
       if (keys && keys[i] <= last) {
         const found = this.find(keys[i]);
-        targets[i] = found >= 0 ? found : this.#insert(keys[i]);
+        targets[i] = found >= 0 ? found : this.#insert(keys[i], targets.subarray(0, i));
       } else {
         targets[i] = this.count++;
         if (keys) {
@@ -117,9 +117,12 @@ export class Table {
     return targets;
   }
 
-  /** Makes room for a key that comes late. Earlier targets of the same batch are after it only if it was out of order. @param {number} key */
-  #insert(key) {
+  /** Makes room for a key that comes late; earlier targets of the same batch that are after it move on. @param {number} key @param {Int32Array} earlier */
+  #insert(key, earlier) {
     const at = this.lowerBound(key);
+    earlier.forEach((target, index) => {
+      if (target >= at) earlier[index]++;
+    });
     for (const column of Object.values(this.columns)) {
       if (Array.isArray(column)) column.splice(at, 0, undefined);
       else column.copyWithin(at + 1, at, this.count);
@@ -282,7 +285,7 @@ export class Store {
     const initial = rows.strings.indexOf("initial");
     reason?.forEach((text, index) => {
       const row = text === initial ? this.changes.find(revisionOf(revision[index])) : -1;
-      if (row >= 0) this.changes.columns.heartbeat[row] = 2;
+      if (row >= 0) this.changes.columns.heartbeat[row] ||= 2;
     });
     heartbeat?.forEach((flag, index) => {
       const row = flag ? this.requests.find(request[index]) : -1;

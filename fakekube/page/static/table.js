@@ -33,6 +33,7 @@ import { place } from "fk/place";
  * @property {(index: number) => {level: number, expanded: boolean | undefined}} [tree]
  * @property {any} [empty] what is shown without rows
  * @property {boolean} [follow] whether the end is followed while it is in view
+ * @property {string} [address] what the address selects: the active row is scrolled into view when this changes
  */
 
 export const ROW_HEIGHT = 26;
@@ -49,6 +50,8 @@ export class Grid {
     this.width = 0;
     this.atEnd = true;
     this.unseen = 0;
+    /** @type {string | undefined} */
+    this.revealed = undefined;
     /** @type {GridOptions} */
     this.options = { label: "", count: 0, columns: [], active: -1, onActive: () => {} };
     this.attach = (/** @type {Element | undefined} */ element) => this.#attached(/** @type {HTMLElement | undefined} */ (element));
@@ -88,6 +91,7 @@ export class Grid {
     this.cleanup?.();
     this.virtualizer = undefined;
     this.element = element;
+    this.revealed = undefined;
     if (!element) return;
     this.virtualizer = new Virtualizer(this.#virtualOptions());
     this.cleanup = this.virtualizer._didMount();
@@ -118,8 +122,17 @@ export class Grid {
     this.virtualizer.setOptions(this.#virtualOptions());
     this.virtualizer._willUpdate();
     if (following) this.toEnd();
+    this.#revealAddress();
     this.#renderRows();
     if (wider) this.onResize?.();
+  }
+
+  /** Shows the active row once for each address: also of a link that was just opened, as soon as its row is there. */
+  #revealAddress() {
+    const { active, address } = this.options;
+    if (active < 0 || address === undefined || address === this.revealed) return;
+    this.revealed = address;
+    this.reveal(active);
   }
 
   /** Called when other columns fit. @type {(() => void) | undefined} */

@@ -43,6 +43,7 @@ export const objectsView = {
       onKey: (index, event) => treeKey(app, table, lines, index, event),
       rowClass: (index) => ({ group: lines[index].row < 0, deleting: lines[index].row >= 0 && table.value("deleting", lines[index].row) === 1 }),
       tree: mode(app) === "flat" ? undefined : (index) => ({ level: lines[index].level, expanded: lines[index].children ? lines[index].open : undefined }),
+      address: app.route.parts.length >= 3 ? app.route.parts.join("/") : undefined,
       empty: html`<p>No object matches <code>${visible(app.query)}</code>. ${count(table.count)} objects without it.</p><p><button type="button" @click=${() => app.setQuery("")}>Show all</button></p>`,
     })}`;
   },

@@ -1,10 +1,8 @@
 /** The report of `fakekube check`: a row for each rule, and the trial of those that failed or warned. */
 
 import { html, nothing } from "lit";
-import { sections } from "fk/app";
 import { copy } from "fk/dialog";
 import { visible, visibleLines } from "fk/escape";
-import { FileProvider } from "fk/provider_file";
 
 /** @typedef {import("fk/app").App} App */
 
@@ -36,13 +34,7 @@ function verdict(app, one) {
     <summary><strong class="rule">${visible(one.rule)}</strong> <span class="tag">${SIGNS[one.verdict]} ${one.verdict}</span> <span class="muted">${visible(one.class)}</span> ${visible(one.reason || one.text)}${one.accepted ? html` <span class="tag">accepted: ${visible(one.accepted)}</span>` : nothing}</summary>
     <dl class="facts-list"><div><dt>rule</dt><dd>${visible(one.text)}</dd></div>${one.fix ? html`<div><dt>fix</dt><dd>${visible(one.fix)}</dd></div>` : nothing}<div><dt>source</dt><dd>${visible(one.source)}</dd></div></dl>
     ${one.evidence.length ? html`<pre class="code" tabindex="0" aria-label="Evidence">${visibleLines(one.evidence.join("\n"))}</pre>` : nothing}
-    <p class="buttons">${one.trial ? html`<button type="button" class="primary" @click=${() => openTrial(app, one.trial)}>Open the trial</button>` : nothing}
+    <p class="buttons">${one.trial ? html`<button type="button" class="primary" @click=${() => app.open("timeline", [], { trial: one.trial })}>Open the trial</button>` : nothing}
       <button type="button" @click=${() => copy(app, [`${one.rule} ${one.verdict}: ${one.text}`, ...one.evidence].join("\n"), "Copied")}>Copy</button></p>
   </details></li>`;
-}
-
-/** Shows the rows of a trial in the other views. @param {App} app @param {string} trial */
-async function openTrial(app, trial) {
-  await app.use(new FileProvider(app.report.trials[trial], sections("", `-${trial}`)));
-  app.open("timeline");
 }

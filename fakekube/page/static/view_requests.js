@@ -37,6 +37,7 @@ export const requestsView = {
       onOpen: () => document.querySelector(".panel")?.querySelector(/** @type {any} */ ("[role=tab][aria-selected=true]"))?.focus(),
       rowClass: (index) => ({ refused: requests.value("code", rows[index]) >= 400 }),
       follow: true,
+      address: app.route.parts[0],
       empty: emptyRequests(app),
     });
   },

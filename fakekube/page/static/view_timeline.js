@@ -65,6 +65,7 @@ export const timelineView = {
         onClick: (index, event) => event.shiftKey && compareWith(app, model, index),
         rowClass: (index) => ({ refused: !isChange(model.entries[index]) && app.store.requests.value("code", model.entries[index]) >= 400, future: app.at !== null && model.revisions[index] > app.at }),
         follow: true,
+        address: app.route.params.sel,
         empty: emptyRequests(app),
       })}
     </div>`;

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -147,3 +149,42 @@ def test_compare_of_revisions_that_are_not_kept(cluster: Cluster) -> None:
     cluster.restore(cluster.snapshot())
     with pytest.raises(Compacted):
         cluster.compare(int(cluster.rows.revision) - 3, int(cluster.rows.revision))
+
+
+def calls_of(act: Callable[[], object]) -> int:
+    """Returns the number of Python functions that this thread enters for something."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_an_open_page_costs_a_write_next_to_nothing(cluster: Cluster) -> None:
+    """What a write does itself; the reader's thread asks ten times a second, however many writes there are."""
+
+    def write() -> None:
+        for number in range(100):
+            cluster.request("PATCH", path, {"data": {"x": str(number)}}, headers={"Content-Type": "application/merge-patch+json"})
+
+    cluster.create(config_map("a"))
+    path = "/api/v1/namespaces/default/configmaps/a"
+    write()
+    closed = calls_of(write)
+    live = begun(cluster)
+    woken = threading.Event()
+    live.source.subscribe(woken.set)
+    try:
+        opened = calls_of(write)
+        assert woken.wait(30)
+    finally:
+        live.source.unsubscribe(woken.set)
+        live.close()
+    assert closed <= opened <= closed * 1.05  # the budget of an open page; the time is in tests/benchmarks/page_bench.py

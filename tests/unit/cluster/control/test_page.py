@@ -167,12 +167,33 @@ def test_a_token_opens_the_page_where_credentials_are_needed(closed: Cluster) ->
     assert ask(closed, "GET", "/fakekube/v1/info", headers={**held, "Sec-Fetch-Site": "cross-site"})[0] == 403
 
 
+def test_servers_of_one_host_do_not_log_each_other_out(closed: Cluster) -> None:
+    """A browser has one store of cookies for all ports of a host."""
+    with Cluster(profile="apiserver", host="0.0.0.0", control=True) as other:
+        store: dict[str, str] = {}
+        for cluster in (closed, other):
+            _, headers, _ = ask(cluster, "GET", cluster.page_url.removeprefix(cluster.url))
+            name, _, value = headers["set-cookie"].partition(";")[0].partition("=")
+            store[name] = value
+        held = {"Cookie": "; ".join(f"{name}={value}" for name, value in store.items())}
+        for cluster in (closed, other):
+            assert ask(cluster, "GET", "/fakekube/v1/info", headers=held)[0] == 200
+        stolen = {"Cookie": "; ".join(f"{name}={value}" for name, value in zip(store, reversed(store.values()), strict=True))}
+        assert ask(closed, "GET", "/fakekube/v1/info", headers=stolen)[0] in (401, 403)
+
+
+@pytest.mark.parametrize("host", ["x:99999999", "[::1]", "127.0.0.1:é", ":", "127.0.0.1:٣"])
+def test_a_host_header_without_a_port_has_a_cookie_too(closed: Cluster, host: str) -> None:
+    cookie = {"Cookie": f"fakekube={closed.page_token}", "Host": host.encode().decode("latin-1")}
+    assert ask(closed, "GET", "/fakekube/v1/info", headers=cookie)[0] in (200, 400, 401, 403)
+
+
 @pytest.mark.parametrize("token", ["", "x", "é", "a" * 22])
 def test_a_wrong_token_opens_nothing(closed: Cluster, token: str) -> None:
     from urllib.parse import quote
 
     assert ask(closed, "GET", f"/fakekube/?token={quote(token)}")[0] in (401, 403)
-    assert ask(closed, "GET", "/fakekube/v1/info", headers={"Cookie": f"fakekube={quote(token)}"})[0] in (401, 403)
+    assert ask(closed, "GET", "/fakekube/v1/info", headers={"Cookie": f"fakekube-{closed.port}={quote(token)}"})[0] in (401, 403)
     assert ask(closed, "GET", "/fakekube/v1/info", headers={"Cookie": ";;=;"})[0] in (401, 403)
 
 
