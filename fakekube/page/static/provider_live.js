@@ -158,6 +158,7 @@ export class LiveProvider {
     if (line.marks) store.marks.add(line.marks);
     if (line.faults) this.listener?.event("faults", line.faults);
     if (line.clock) this.listener?.event("clock", line.clock);
+    if (line.scenario) this.listener?.event("scenario", line.scenario);
     if (line.findings !== undefined) this.listener?.event("findings", line.findings);
     if (line.reset !== undefined) this.listener?.event("reset", line.reset);
   }

@@ -130,9 +130,14 @@ export class Grid {
   /** Shows the active row once for each address: also of a link that was just opened, as soon as its row is there. */
   #revealAddress() {
     const { active, address } = this.options;
-    if (active < 0 || address === undefined || address === this.revealed) return;
+    if (!this.element?.clientHeight || active < 0 || address === undefined || address === this.revealed) return;
     this.revealed = address;
-    this.reveal(active);
+    const top = active * ROW_HEIGHT;
+    const height = this.element.clientHeight - HEADER_HEIGHT;
+    const { scrollTop } = this.element;
+    if (top >= scrollTop && top + ROW_HEIGHT <= scrollTop + height) return;
+    this.element.scrollTop = Math.max(0, top - height / 2);
+    this.atEnd = false;
   }
 
   /** Called when other columns fit. @type {(() => void) | undefined} */
