@@ -241,6 +241,10 @@ def emulation(version: str = data.DEFAULT, gates: Mapping[str, bool] | None = No
         if version not in data.RELEASES:
             raise LookupError(f"Kubernetes {version} is not known; known: {', '.join(data.RELEASES)}")
         made = Emulation(version, FeatureGates(version, emulated or version, gates or {}), emulated)
+        if gates:
+            from fakekube.apimachinery.data.gates_without_effect import warn_of_gates_without_effect
+
+            warn_of_gates_without_effect(gates)
         found = _emulations.setdefault(key, made)
     return found
 

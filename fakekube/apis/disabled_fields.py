@@ -139,6 +139,9 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
     ("", "nodes/status"): (
         _fields_of("KubeletInUserNamespace", "status.nodeInfo.runningInUserNamespace"),
     ),
+    ("apiextensions.k8s.io", "customresourcedefinitions/status"): (
+        _fields_of("CRDObservedGenerationTracking", "status.observedGeneration", "status.conditions[].observedGeneration"),
+    ),
     ("apps", "statefulsets"): (
         _fields_of("MaxUnavailableStatefulSet", "spec.updateStrategy.rollingUpdate.maxUnavailable"),
     ),
@@ -149,6 +152,7 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
     ),
     ("batch", "jobs"): (
         _fields_of("JobManagedBy", "spec.managedBy"),
+        _fields_of("JobPodReplacementPolicy", "spec.podReplacementPolicy"),
         _fields_of("WorkloadWithJob", "spec.scheduling"),
     ),
     ("batch", "cronjobs"): (

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
+from fakekube.apimachinery import features
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.identities import BadCredentialsError, with_authenticated
 from fakekube.apiserver.endpoints.request import User
@@ -179,7 +180,8 @@ def user_of_certificate(pem: str) -> User | None:
     subject = x509.load_der_x509_certificate(der).subject
     groups = tuple(str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
     extra = {identities.CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
-    return with_authenticated(User(name, _uid(subject), groups, extra))
+    uid = _uid(subject) if features.current().enabled("AllowParsingUserUIDFromCertAuth") else ""
+    return with_authenticated(User(name, uid, groups, extra))
 
 
 def _uid(subject: Any) -> str:

@@ -129,6 +129,7 @@ class Application:
 
     def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:
         cbor = backend.settings.enabled(_CBOR_GATE)
+        self._compresses = backend.settings.enabled("APIResponseCompression")
         self._backend = backend
         self._access = access
         self._aggregator = aggregator
@@ -202,7 +203,7 @@ class Application:
             auditing.write_event(exchange.audit, exchange.info, exchange.annotations, response)
         if exchange.observation is not None:
             exchange.observation.note_response(response)
-        body = _make_body(response, environ)
+        body = _make_body(response, environ, compresses=self._compresses)
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
@@ -362,12 +363,12 @@ class _Exchange:
         self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or random_uuid())]
 
 
-def _make_body(response: Response, environ: Environment) -> Iterable[bytes]:
+def _make_body(response: Response, environ: Environment, *, compresses: bool) -> Iterable[bytes]:
     """Returns the WSGI body, compressed if applicable; sets Content-Length for short bodies."""
     body = response.body
     if not isinstance(body, (bytes, Chunks)):  # a union costs more
         return body
-    if len(body) > THRESHOLD:
+    if len(body) > THRESHOLD and compresses:
         body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
     if len(body) <= _MEASURED and response.status not in _WITHOUT_BODY:
         response.headers.append(("Content-Length", str(len(body))))
