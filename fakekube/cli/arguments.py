@@ -422,7 +422,7 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
     )
     envtest.add_argument(
         "--kubernetes-version",
-        type=_release,
+        type=release_of,
         dest="releases",
         action="append",
         default=[],
@@ -641,7 +641,7 @@ def _minor(text: str) -> str:
     return minor
 
 
-def _release(text: str) -> tuple[str, str]:
+def release_of(text: str) -> tuple[str, str]:
     """Returns a release without `v`, such as 1.35.4, and the minor that is emulated for it: its own or the nearest one."""
     found = re.fullmatch(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", text)
     if found is None:

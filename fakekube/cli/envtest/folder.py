@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -81,6 +82,12 @@ def installed_folder(version: str) -> Path:
     else:
         store = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kubebuilder-envtest"
     return store / "k8s" / f"{version}-{platform.system().lower()}-{architecture}"
+
+
+def named_release(folder: Path) -> str | None:
+    """Returns the release that a folder is named after by setup-envtest: 1.34.1 of 1.34.1-linux-amd64; None if there is none."""
+    found = re.fullmatch(r"v?(\d+\.\d+\.\d+)(-\w+){2}", folder.name)
+    return found[1] if found else None
 
 
 def write_folder(

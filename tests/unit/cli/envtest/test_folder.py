@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fakekube.cli import main
-from fakekube.cli.envtest.folder import BINARIES, default_folder, installed_folder, write_folder
+from fakekube.cli.envtest.folder import BINARIES, default_folder, installed_folder, named_release, write_folder
 from fakekube.net.certificates import Authority
 from tests.benchmarks.sides import free_port
 
@@ -212,3 +212,10 @@ def test_sigterm_stops_with_open_watches_and_objects_survive_a_restart(pair: Pai
     assert not list(pair.certificates.glob("*fakekube*"))
     pair.etcd.send_signal(signal.SIGTERM)
     assert pair.etcd.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("name", "release"), [("1.34.1-linux-amd64", "1.34.1"), ("1.35.0-darwin-arm64", "1.35.0"), ("envtest", None), ("1.34", None)]
+)
+def test_named_release(name: str, release: str | None) -> None:
+    assert named_release(Path("k8s") / name) == release
