@@ -272,6 +272,16 @@ def validate_limit_response(response: Object | None, path: str) -> list[FieldErr
     return RESPONSES.get(response.get("type", ""), OTHER_RESPONSE).validate(response, path)
 
 
+def validate_declared_limit(limited: Object | None, path: str) -> list[FieldError]:
+    """Validates the union of the response, which is declared for a level of any type (LimitResponse)."""
+    if limited is None:
+        return []
+    response, where = limited.get("limitResponse") or {}, f"{path}.limitResponse"
+    kind = response.get("type", "")
+    check = set_() if kind == "Queue" else forbids()
+    return needed().run(kind, f"{where}.type") + check.run(response.get("queuing"), f"{where}.queuing")
+
+
 def validate_hand_size(queuing: Object, path: str) -> list[FieldError]:
     """Validates the size of hands against the number of queues (ValidatePriorityLevelQueuingConfiguration)."""
     queues, hand = (queuing.get(field, 0) for field in ("queues", "handSize"))
@@ -310,7 +320,12 @@ RESPONSES = {
         Rule("queuing", struct(QUEUING)),
     ),
 }
-OTHER_RESPONSE = rules("LimitResponse", "ValidateLimitResponse", Rule("type", one_of("Queue", "Reject", needs="")))
+OTHER_RESPONSE = rules(
+    "LimitResponse",
+    "ValidateLimitResponse",
+    Rule("type", one_of("Queue", "Reject", needs="")),
+    Rule("queuing", forbids(), since=37),
+)
 LIMITED = rules(
     "LimitedPriorityLevelConfiguration",
     "ValidateLimitedPriorityLevelConfiguration",
@@ -320,12 +335,14 @@ LIMITED = rules(
     Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE}", absent=None)),
 )
 EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", SHARES, LENDABLE)
+DECLARED_LIMITED = Rule("limited", calls(validate_declared_limit), since=37)
 LEVELS = {
     "Exempt": rules(
         "PriorityLevelConfigurationSpec (Exempt)",
         "ValidatePriorityLevelConfigurationSpec",
         *by_minor("limited", (forbids("must be nil if the type is not Limited"), 0, 37), (forbids(), 37, NEVER)),
         Rule("exempt", struct(EXEMPT_LEVEL)),
+        DECLARED_LIMITED,
     ),
     "Limited": rules(
         "PriorityLevelConfigurationSpec (Limited)",
@@ -339,7 +356,9 @@ OTHER_LEVEL = rules(
     "PriorityLevelConfigurationSpec",
     "ValidatePriorityLevelConfigurationSpec",
     Rule("type", one_of("Exempt", "Limited", needs="")),
+    Rule("exempt", forbids(), since=37),
     Rule("limited", forbids(), since=37),
+    DECLARED_LIMITED,
 )
 CONDITION = rules(
     "FlowSchemaCondition, PriorityLevelConfigurationCondition", "ValidateFlowSchemaCondition", Rule("type", needed())

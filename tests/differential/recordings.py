@@ -152,7 +152,7 @@ _COMPACTS: dict[str, Any] = {
 _CONTROLLED: dict[str, Any] = {"word": "controlled", "features": frozenset({"controllers"}), "profile": "cluster"}
 
 #: Modules of tables (`rule_tables`): `scenarios/rules_….py`.
-_RULES = ("batch", "pods", "core", "groups", "actions", "extensions")
+_RULES = ("batch", "pods", "core", "groups", "actions", "extensions", "edits")
 
 GATES = {
     "CoordinatedLeaderElection": True,
@@ -171,7 +171,7 @@ RECORDINGS = {
     for recording in (
         *map(Recording, (
             "lists", "watches", "writes", "deletion", "options", "patches", "apply", "validation", "custom_resources", "definitions",
-            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams",
+            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams", "quotas",
         )),
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
@@ -179,6 +179,7 @@ RECORDINGS = {
         Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
+        *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas",)),
         Recording("random-open", "random:open:250"),
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, field
+from fakekube.apimachinery.errors.field import IMMUTABLE as IMMUTABLE_FIELD
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.annotations import pod_annotations
@@ -26,8 +28,8 @@ from fakekube.apis.validation.checks import (
     number_of,
 )
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
-from fakekube.apis.validation.rules import Change, changes, from_minor, immutable
-from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
+from fakekube.apis.validation.rules import Change, calls_on_change, changes, from_minor, immutable
+from fakekube.apis.validation.to_internal import same_as, to_internal, without_empty_fields
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import json_text
 
@@ -52,6 +54,10 @@ IMMUTABLE = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
+
+
+Claims = Sequence[Mapping[str, Any]] | None
+_CLAIMS = "[]k8s.io/api/core/v1.PersistentVolumeClaim"
 
 
 class StatefulSetStrategy(Strategy):
@@ -97,7 +103,7 @@ class StatefulSetStrategy(Strategy):
         errors = _validate_spec(spec, options, skip_template=skip, recreates=self._recreates(old))
         stored = spec_as_stored(context, obj, old)
         if from_minor(37):
-            return errors + STATEFUL_SET_SPEC_CHANGES.validate(stored, before, "spec")
+            return errors + STATEFUL_SET_SPEC_CHANGES.validate(spec, before, "spec")
         if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
             errors.append(forbidden("spec", IMMUTABLE))
         return errors
@@ -242,8 +248,11 @@ class StatefulSetStatusStrategy(StatusStrategy):
         return errors + STATUS.validate_update(status, before)
 
 
-def _shown_claims(claims: Sequence[Mapping[str, Any]] | None) -> Any:
-    return [to_internal("PersistentVolumeClaim", claim) for claim in claims or ()]
+def validate_immutable_claims(new: Claims, old: Claims, path: str) -> list[FieldError]:
+    """Validates that the templates of claims do not change; the error shows the new ones (ValidateImmutableField)."""
+    if same_as(features.current().types.type_of(_CLAIMS), new, old):
+        return []
+    return [invalid(path, [to_internal("PersistentVolumeClaim", claim) for claim in new or ()], IMMUTABLE_FIELD)]
 
 
 STATEFUL_SET_SPEC_CHANGES = changes(
@@ -252,7 +261,7 @@ STATEFUL_SET_SPEC_CHANGES = changes(
     Change("podManagementPolicy", immutable()),
     Change("selector", immutable()),
     Change("serviceName", immutable()),
-    Change("volumeClaimTemplates", immutable(_shown_claims)),
+    Change("volumeClaimTemplates", calls_on_change(validate_immutable_claims)),
 )
 
 

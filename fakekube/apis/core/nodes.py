@@ -45,6 +45,8 @@ _FEATURE_TEXT = (
 class NodeStrategy(RevalidatingStrategy):
     """The strategy of nodes."""
 
+    validates_unchanged_update = True  # a create does not look at the addresses
+
     def default(self, obj: Object) -> None:
         _match_pod_cidrs(obj.get("spec") or {})
         status = obj.get("status") or {}
@@ -237,6 +239,8 @@ def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
 
 
 class _NodeStatusStrategy(StatusStrategy):
+    validates_unchanged_update = True
+
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
         obj.get("status", {}).pop("config", None)

@@ -99,8 +99,14 @@ def _truncate(name: str, longest: int) -> str:
 
 
 def device_name(value: str, path: str) -> list[FieldError]:
-    """Validates the name of a device, a request, a counter set …: a DNS label."""
+    """Validates the name of a device, a request …: a DNS label."""
     return invalid_each(path, value, names.dns_label(value))
+
+
+def declared_device_name(value: str, path: str) -> list[FieldError]:
+    """Validates the name of a counter or of a set of them: by the declared rule from 1.37 on (k8s-short-name)."""
+    details = names.dns_label(value)
+    return invalid_each(path, value, names.counted_in_bytes(details) if from_minor(37) else details)
 
 
 def pool_name(value: str, path: str) -> list[FieldError]:
@@ -115,11 +121,12 @@ def declared_pool_name(value: str, path: str) -> list[FieldError]:
     if not value or not from_minor(37):
         return pool_name(value, path)
     errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
-    return errors + [
-        invalid(path, value, f"segment {index}: {text.replace('characters', 'bytes') if 'no more than' in text else text}")
-        for index, part in enumerate(value.split("/"))
-        for text in names.dns_subdomain(part)
-    ]
+    for index, part in enumerate(value.split("/")):
+        if not part:
+            errors.append(invalid(path, value, f"segment {index}: must not be empty"))
+            continue
+        errors += [invalid(path, part, f"segment {index}: {detail}") for detail in names.long_name(part)]
+    return errors
 
 
 def declared_driver_name(value: str, path: str) -> list[FieldError]:

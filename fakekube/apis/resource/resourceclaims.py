@@ -192,7 +192,8 @@ def _admin_namespace(context: WriteContext, path: str) -> list[FieldError]:
 def _spec(spec: Object, path: str) -> list[FieldError]:
     devices, path = spec.get("devices") or {}, f"{path}.devices"
     known = _request_names(spec)
-    errors = each_of_set(devices.get("requests") or (), f"{path}.requests", _request, lambda item: item.get("name", ""))
+    requests = [{name: value for name, value in item.items() if value != []} for item in devices.get("requests") or ()]
+    errors = each_of_set(requests, f"{path}.requests", _request, lambda item: item.get("name", ""))
     errors += each(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
     return errors + each(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
 
@@ -210,11 +211,35 @@ def _request(request: Object, path: str) -> list[FieldError]:
     if exactly is None and not options:
         return [*errors, required(path, KIND_OF_REQUEST)]
     if exactly is not None and options:
-        return [*errors, invalid(path, None, f"{KIND_OF_REQUEST}, but multiple fields are set")]
+        errors.append(invalid(path, None, f"{KIND_OF_REQUEST}, but multiple fields are set"))
+        return errors + _declared_request(exactly, options, path) if from_minor(37) else errors
     if exactly is not None:
         return errors + _exact_request(exactly, f"{path}.exactly")
     where = f"{path}.firstAvailable"
     return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS)
+
+
+def _declared_request(exactly: Object, options: Sequence[Object], path: str) -> list[FieldError]:
+    """Validates both members of a request by the declared rules, which do not ask which of them counts."""
+    where = f"{path}.firstAvailable"
+    errors = _declared_part(exactly, f"{path}.exactly")
+    return errors + each_of_set(options, where, _declared_option, lambda item: item.get("name", ""), most=OPTIONS)
+
+
+def _declared_option(option: Object, path: str) -> list[FieldError]:
+    name, where = option.get("deviceClassName", ""), f"{path}.deviceClassName"
+    errors = invalid_each(where, name, names.long_name(name)) if name else [required(where)]
+    return errors + _declared_part(option, path)
+
+
+def _declared_part(request: Object, path: str) -> list[FieldError]:
+    mode = request.get("allocationMode", "")
+    errors = [not_supported(f"{path}.allocationMode", mode, MODES)] if mode not in MODES else []
+    for index, toleration in enumerate(request.get("tolerations") or ()):
+        operator = toleration.get("operator", "")
+        if operator not in OPERATORS:
+            errors.append(not_supported(f"{path}.tolerations[{index}].operator", operator, OPERATORS))
+    return errors
 
 
 def _option(option: Object, path: str) -> list[FieldError]:
@@ -253,9 +278,11 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
 
 def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldError]:
     errors = _references(known, constraint.get("requests") or (), f"{path}.requests")
-    for field in ("matchAttribute", "distinctAttribute"):
-        if field in constraint:
-            return errors + fully_qualified_name(constraint[field], f"{path}.{field}")
+    fields = [field for field in ("matchAttribute", "distinctAttribute") if field in constraint]
+    for field in fields if from_minor(37) else fields[:1]:
+        errors += fully_qualified_name(constraint[field], f"{path}.{field}")
+    if fields:
+        return errors
     checks = from_minor(35) or features.current().enabled("DRAConsumableCapacity")
     return [*errors, required(path, KIND_OF_CONSTRAINT)] if checks else errors
 

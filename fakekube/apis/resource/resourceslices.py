@@ -17,6 +17,7 @@ from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
+    declared_device_name,
     device_name,
     each,
     each_of_map,
@@ -226,10 +227,12 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
 def _counters(field: str, item: Object, path: str) -> list[FieldError]:
     """Validates shared counters, or the counters that a device consumes; `field` is the name of the set."""
     name, counters = item.get(field, ""), item.get("counters") or {}
-    errors = device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
+    errors = declared_device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
     if not counters:
         return [*errors, required(f"{path}.counters")]
-    return errors + each_of_map(counters, f"{path}.counters", device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH)
+    return errors + each_of_map(
+        counters, f"{path}.counters", declared_device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH
+    )
 
 
 #: The fields of an attribute of which exactly one is set, in the order of Go's struct.

@@ -150,6 +150,9 @@ class Strategy:
     generation_counts_disabled_fields: ClassVar[bool] = False
     """An update is prepared before fields of disabled features are dropped from it."""
 
+    validates_unchanged_update: ClassVar[bool] = False
+    """An update that changes nothing is validated: a create accepts what no update does."""
+
     checks_metadata: ClassVar[bool] = True
     """A new object's metadata is validated before the rest; else loosely, and only if the rest is valid (events)."""
     checks_metadata_update: ClassVar[bool] = True

@@ -12,20 +12,30 @@ from typing import Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
+from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required, too_long, too_many
 from fakekube.apis.core.nodes import node_label_selector_warnings
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import immutable_field, invalid_each, label_name, non_negative, one_of, total_size
+from fakekube.apis.validation.checks import (
+    condition_reason,
+    immutable_field,
+    invalid_each,
+    label_name,
+    non_negative,
+    one_of,
+    total_size,
+)
 from fakekube.apis.validation.resource_lists import non_negative_quantity
-from fakekube.apis.validation.rules import NEVER, by_minor, fits, from_minor, rules
+from fakekube.apis.validation.rules import NEVER, Rule, by_minor, each, fits, form, from_minor, needed, optional, rules, then
+from fakekube.apis.validation.rules import one_of as value_of
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same, same_as, to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
 
 NODE_ID_LENGTH = 256
+HEALTH_CONDITIONS = 16
 TOKENS_HINT = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
     "to prevent possible logging of tokens in volume attributes"
@@ -114,6 +124,7 @@ def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
 class CSINodeStrategy(Strategy):
     """The strategy of csinodes; a driver of a node is immutable, except for its allocatable count."""
 
+    has_status = True
     delete_returns_object = True
     unconditional_update = False
     checks_metadata_update = False
@@ -126,6 +137,9 @@ class CSINodeStrategy(Strategy):
             errors += _node_driver(driver, seen, f"spec.drivers[{index}]")
         return errors
 
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = self.validate(context, obj)
         for before in old["spec"].get("drivers") or ():
@@ -133,6 +147,42 @@ class CSINodeStrategy(Strategy):
                 if driver.get("name") == before.get("name"):
                     errors += _changed_driver(driver, before)
         return errors
+
+
+STORAGE_HEALTH_CONDITION = rules(
+    "StorageHealthCondition",
+    "validateStorageHealthCondition",
+    Rule("status", value_of("StorageDegraded", "StorageUnreachable")),
+    Rule("reason", then(needed(), form(condition_reason, "reason of a condition"))),
+    Rule("reason", fits(256)),
+    Rule("message", fits(1024)),
+    Rule("accessMode", optional(value_of("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"))),
+    Rule("volumeMode", optional(value_of("Filesystem", "Block", ordered=True))),
+)
+
+
+HEALTH_OF_DRIVER = rules("StorageHealth", "validateStorageHealth", Rule("healthConditions", each(STORAGE_HEALTH_CONDITION)))
+
+
+def _validate_storage_health(obj: Object, _old: Object) -> list[FieldError]:
+    """Validates the status of a node (ValidateCSINodeStatusUpdate)."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, health in enumerate((obj.get("status") or {}).get("storageHealth") or ()):
+        path, name, found = f"status.storageHealth[{index}]", health.get("name", ""), health.get("healthConditions") or ()
+        if name in seen:
+            errors.append(duplicate(path, name))
+        seen.add(name)
+        errors += csi_driver_name(name, f"{path}.name")
+        where = f"{path}.healthConditions"
+        if len(found) > HEALTH_CONDITIONS:
+            errors.append(too_many(where, len(found), HEALTH_CONDITIONS))
+        else:
+            errors += HEALTH_OF_DRIVER.validate(health, path)
+    return errors
+
+
+CSI_NODE_STATUS = StatusStrategy(_validate_storage_health, keeps_metadata=True, resets=(("metadata",), ("spec",)))
 
 
 def _node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:

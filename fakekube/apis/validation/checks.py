@@ -17,6 +17,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
 from fakekube.apis.validation import names
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import same, without_empty_fields
 from fakekube.base.golang.strings import bytes_of
 
@@ -175,6 +176,11 @@ _REASON_TEXT = names.regex_text(
 )
 
 
+def condition_reason(reason: str) -> list[str]:
+    """Returns what is wrong with the form of a reason (IsValidConditionReason)."""
+    return [] if _reason_matches(reason) else [_REASON_TEXT]
+
+
 def conditions(items: Sequence[Mapping[str, Any]], path: str) -> list[FieldError]:
     """Validates conditions of the type meta/v1 Condition."""
     errors: list[FieldError] = []
@@ -182,15 +188,18 @@ def conditions(items: Sequence[Mapping[str, Any]], path: str) -> list[FieldError
     for index, item in enumerate(items):
         kind = item.get("type", "")
         if kind in seen:
-            errors.append(duplicate(f"{path}[{index}].type", kind))
+            errors.append(duplicate(f"{path}[{index}]" if from_minor(37) else f"{path}[{index}].type", kind))
         seen.add(kind)
         errors += _condition(item, f"{path}[{index}]")
     return errors
 
 
 def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
-    errors = label_name(item.get("type", ""), f"{path}.type")
-    errors += one_of(item.get("status", ""), f"{path}.status", ("True", "False", "Unknown"))
+    kind, status = item.get("type", ""), item.get("status", "")
+    declared = from_minor(37)
+    errors = [required(f"{path}.type", "is required")] if declared and not kind else label_name(kind, f"{path}.type")
+    statuses = ("True", "False", "Unknown")
+    errors += (required_one_of if declared else one_of)(status, f"{path}.status", statuses)
     generation, reason = item.get("observedGeneration", 0), item.get("reason", "")
     if generation < 0:
         errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
@@ -199,8 +208,7 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     if not reason:
         errors.append(required(f"{path}.reason"))
     else:
-        if not _reason_matches(reason):
-            errors.append(invalid(f"{path}.reason", reason, _REASON_TEXT))
+        errors += invalid_each(f"{path}.reason", reason, condition_reason(reason))
         if not names.fits(reason, CONDITION_REASON_LENGTH):
             errors.append(too_long(f"{path}.reason", CONDITION_REASON_LENGTH))
     if not names.fits(item.get("message", ""), CONDITION_MESSAGE_LENGTH):

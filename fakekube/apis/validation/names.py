@@ -14,7 +14,7 @@ k8s.io/apimachinery/pkg/version/helpers.go (CompareKubeAwareVersionStrings).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -201,3 +201,8 @@ def preference(version: str) -> tuple[int, int, int, int, str]:
         return (1, 0, 0, 0, version)
     major, stability, minor = match.groups()
     return (0, _STABILITY[stability], -int(major), -int(minor or 0), "")
+
+
+def counted_in_bytes(details: Iterable[str]) -> list[str]:
+    """Returns details in the words of declared rules, which count bytes."""
+    return [detail.replace("characters", "bytes") if "no more than" in detail else detail for detail in details]

@@ -219,7 +219,7 @@ def _validate_owner_reference_as_declared(reference: Meta, path: str) -> list[Fi
     """Validates a reference by the declared rules, which tell the index."""
     api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
     errors = [] if api_version else [required(f"{path}.apiVersion", "must not be empty")]
-    if api_version.count("/") > 1:
+    if api_version.count("/") > 1 or api_version.endswith("/"):
         errors.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
     errors += [required(f"{path}.{field}", "must not be empty") for field in ("kind", "name", "uid") if not reference.get(field)]
     if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:

@@ -155,6 +155,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("networking.k8s.io", "ingresses/status"): "fakekube.apis.networking.ingresses:STATUS",
     ("", "persistentvolumes/status"): "fakekube.apis.core.persistentvolumes:STATUS",
     ("", "persistentvolumeclaims/status"): "fakekube.apis.core.persistentvolumeclaims:STATUS",
+    ("storage.k8s.io", "csinodes/status"): "fakekube.apis.storage.csi:CSI_NODE_STATUS",
     ("storage.k8s.io", "volumeattachments/status"): "fakekube.apis.storage.csi:STATUS",
     ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.apis.autoscaling.horizontalpodautoscalers:STATUS",
     (

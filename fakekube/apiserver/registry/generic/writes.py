@@ -393,7 +393,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
 
 def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
     """Reports whether a prepared object equals the stored one and needs no validation (custom resources may have warnings)."""
-    if scope.resource.custom or obj != document.object:
+    if scope.resource.custom or scope.strategy.validates_unchanged_update or obj != document.object:
         return False
     if json.dumps(obj) == document.json:  # of equal text, so that it is in the stored form already
         return True
