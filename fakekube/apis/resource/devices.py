@@ -106,7 +106,7 @@ def device_name(value: str, path: str) -> list[FieldError]:
 def declared_device_name(value: str, path: str) -> list[FieldError]:
     """Validates the name of a counter or of a set of them: by the declared rule from 1.37 on (k8s-short-name)."""
     details = names.dns_label(value)
-    return invalid_each(path, value, names.counted_in_bytes(details) if from_minor(37) else details)
+    return invalid_each(path, value, names.count_in_bytes(details) if from_minor(37) else details)
 
 
 def pool_name(value: str, path: str) -> list[FieldError]:

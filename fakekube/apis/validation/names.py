@@ -203,6 +203,6 @@ def preference(version: str) -> tuple[int, int, int, int, str]:
     return (0, _STABILITY[stability], -int(major), -int(minor or 0), "")
 
 
-def counted_in_bytes(details: Iterable[str]) -> list[str]:
+def count_in_bytes(details: Iterable[str]) -> list[str]:
     """Returns details in the words of declared rules, which count bytes."""
     return [detail.replace("characters", "bytes") if "no more than" in detail else detail for detail in details]
