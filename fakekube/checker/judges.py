@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
@@ -364,6 +364,35 @@ def _is_disturbed(call: Call) -> bool:
 
 #: A reaction is late after so many seconds, and so many times the usual ones. Requests that failed may delay it by so many more.
 _LATE, _TIMES_LATE, _DISTURBED = 5.0, 100, 40.0
+
+
+def judge_lost_conditions(trial: Trial) -> Verdict | None:
+    """Judges whether a write of the client has removed a condition from a status that the client has never set itself."""
+    written = [call for call in trial.trace.since() if call.is_write and call.succeeded and call.resource.endswith("/status")]
+    revisions = {call.revision for call in written}
+    for call in written[:_LOOKED_AT]:
+        versions = trial.cluster.history(call.collection, call.name, call.namespace or None)
+        types = [_condition_types(version.object) for version in versions]
+        own: set[str] = set()
+        for number in range(1, len(versions)):
+            before, after, by_client = types[number - 1], types[number], versions[number].revision in revisions
+            own |= after - before if by_client else set()
+            lost = sorted(before - after - own)
+            if by_client and lost and versions[number].type == "MODIFIED":
+                return Verdict.failure(
+                    f"{call.verb} {call.path} has removed the condition {lost[0]}, which others have set", *trial.excerpt([call])
+                )
+    return None
+
+
+def _condition_types(obj: Mapping[str, Any]) -> set[str]:
+    """Returns the types of the conditions in the status of an object."""
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return {str(one.get("type")) for one in found if isinstance(one, dict)} if isinstance(found, list) else set()
+
+
+#: Of how many writes of a run the conditions are compared.
+_LOOKED_AT = 100
 
 
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:

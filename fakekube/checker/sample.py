@@ -10,6 +10,7 @@ Invariant: a copy differs from the sample only in names and in fields that the s
 
 from __future__ import annotations
 
+import base64
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,8 +45,16 @@ def new_token(dice: random.Random) -> str:
 
 
 def changes_of_texts(obj: Object, ending: str) -> list[Object]:
-    """Returns merge patches; each appends an ending to one string in the data or the spec of an object."""
-    return [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
+    """Returns merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
+    replaces the data of Secrets."""
+    if obj.get("kind") == "Secret":
+        other = base64.b64encode(ending.encode()).decode()
+        found: list[Object] = [{"data": {key: other}} for key in obj.get("data") or ()]
+        found += [{"stringData": change} for change in _changes(obj.get("stringData"), ending)]
+    else:
+        found = [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
+    annotations = (obj.get("metadata") or {}).get("annotations")
+    return found + [{"metadata": {"annotations": change}} for change in _changes(annotations, ending)]
 
 
 def _changes(value: Any, ending: str) -> Iterator[Any]:
@@ -55,6 +64,20 @@ def _changes(value: Any, ending: str) -> Iterator[Any]:
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from ({key: change} for change in _changes(inner, ending))
+    elif isinstance(value, list):  # a merge patch replaces a list as a whole
+        yield from _altered(value, ending)
+
+
+def _altered(value: Any, ending: str) -> Iterator[Any]:
+    """Yields copies of a value, each with one changed string."""
+    if isinstance(value, str):
+        yield f"{value}-{ending}"
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ({**value, key: other} for other in _altered(inner, ending))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from ([*value[:number], other, *value[number + 1 :]] for other in _altered(inner, ending))
 
 
 @dataclass(slots=True, frozen=True)
@@ -110,7 +133,7 @@ def _make_copy(obj: Object, names: Mapping[str, str]) -> Object:
         metadata.pop(assigned, None)
     new.pop("status", None)
     if new["kind"] == "Service":
-        _release_addresses(new.get("spec") or {})
+        release_addresses(new.get("spec") or {})
     return new
 
 
@@ -137,7 +160,8 @@ def _reference(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def _release_addresses(spec: Object) -> None:
+def release_addresses(spec: Object) -> None:
+    """Removes the fields of a Service that the server assigns from its spec."""
     if spec.get("clusterIP") != "None":
         spec.pop("clusterIP", None)
         spec.pop("clusterIPs", None)

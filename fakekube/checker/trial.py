@@ -36,7 +36,7 @@ _IDLE_LIMIT = 5.0
 _IDLE_PART = 0.5
 
 #: How many changes of an object are tried until the API accepts one.
-_MOST_CHANGES = 6
+_MOST_CHANGES = 12
 
 #: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
@@ -256,18 +256,26 @@ class Trial(ClientRun):
         except UnknownResource as error:
             raise NotExercised(str(error)) from None
 
-    def alter(self, copy: Copy) -> bool:
-        """Changes a string in the data or the spec of an object of a copy; returns whether the API accepted a change."""
+    def alter(self, copy: Copy, first: int = 0) -> int | None:
+        """Changes a string in the data, the spec or the annotations of an object of a copy.
+
+        `first`: the number of the first change to try. Returns the number of the accepted one; None if the API accepts none.
+        """
         ending = new_token(self.random)
-        for resource, obj in zip(copy.resources, copy.objects, strict=True):
-            metadata = obj["metadata"]
-            for change in changes_of_texts(obj, ending)[:_MOST_CHANGES]:
-                try:
-                    self.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
-                except ApiError:
-                    continue
-                return True
-        return False
+        changes = [
+            (resource, obj["metadata"], change)
+            for resource, obj in zip(copy.resources, copy.objects, strict=True)
+            for change in changes_of_texts(obj, ending)[:_MOST_CHANGES]
+        ]
+        for number, (resource, metadata, change) in enumerate(changes):
+            if number < first:
+                continue
+            try:
+                self.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+            except ApiError:
+                continue
+            return number
+        return None
 
     def delete(self, copy: Copy) -> None:
         """Deletes the objects of a copy in reverse order."""

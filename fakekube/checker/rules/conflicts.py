@@ -150,13 +150,13 @@ class LostUpdates(Conflicts):
     def judge(self, trial: Trial) -> Verdict:
         for subject in trial.copies:
             for resource, obj in zip(subject.resources, subject.objects, strict=True):
-                verdict = self._judge_object(trial, resource, obj["metadata"])
+                verdict = self.judge_object(trial, resource, obj["metadata"])
                 if verdict is not None:
                     return verdict
         return Verdict.success() if not (trial.ended or trial.loop or trial.missing) else super().judge(trial)
 
     @staticmethod
-    def _judge_object(trial: Trial, resource: str, metadata: Object) -> Verdict | None:
+    def judge_object(trial: Trial, resource: str, metadata: Object) -> Verdict | None:
         """Judges whether a version of an object lacks the annotation that the other editor wrote before."""
         written = ""
         for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace")):
@@ -182,19 +182,24 @@ def _set_first_editor(obj: Object) -> None:
     set_editor(obj, "0")
 
 
-class ForeignFields(Rule):
-    """Copies have fields that the client does not know, and labels and annotations of others."""
+class KeptFields(Rule):
+    """The base class of the provocations of C3."""
 
     id = "C3"
+    obligation = "a read-modify-write keeps fields that the client does not know"
+    advice = "change the object as received, not a typed model of it; or patch or apply the client's own fields only"
+    source = "API conventions, compatibility of unknown fields; kubernetes#111703"
+    expected_seconds = 6.0
+
+
+class ForeignFields(KeptFields):
+    """Copies have fields that the client does not know, and labels and annotations of others."""
+
     name = "objects"
     decisive = True
     provocation = "objects with labels, annotations and fields of others"
     steps = ("W8",)
     fast = True
-    obligation = "a read-modify-write keeps fields that the client does not know"
-    advice = "change the object as received, not a typed model of it; or patch or apply the client's own fields only"
-    source = "API conventions, compatibility of unknown fields; kubernetes#111703"
-    expected_seconds = 6.0
 
     #: A field that the client's version of the definition does not have.
     FIELD = "checkOfNewerVersion"
@@ -281,16 +286,11 @@ def _find_lost_paths(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]
         yield path
 
 
-class ForeignFieldsOfChildren(Rule):
+class ForeignFieldsOfChildren(KeptFields):
     """Another client labels and annotates the children that the client has created."""
 
-    id = "C3"
     name = "children"
     provocation = "labels and annotations of others on what the client has made"
-    obligation = ForeignFields.obligation
-    advice = ForeignFields.advice
-    source = ForeignFields.source
-    expected_seconds = 6.0
 
     children: Sequence[tuple[str, Object]] = ()
     """The children of a copy with their resources, with labels and annotations of others."""
@@ -313,6 +313,16 @@ class ForeignFieldsOfChildren(Rule):
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
         trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+        first = 0
+        for _ in range(_CHANGES):  # many clients write a child again only when its owner has changed
+            number = trial.alter(subject, first)
+            if number is None:
+                break
+            first = number + 1
+            trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+            if trial.missing_of(subject):  # this string decides whether the client handles the object
+                subject.judged = False
+                break
 
     def judge_trace(self, trial: Trial) -> Verdict:
         for resource, child in self.children:
@@ -326,6 +336,10 @@ class ForeignFieldsOfChildren(Rule):
                     text = f"{resource}/{metadata['name']}, which the client created, has lost labels or annotations of others"
                     return Verdict.warning(text, *trial.excerpt(calls))
         return Verdict.success()
+
+
+#: How many strings of the owner are changed, so that the client writes its children again.
+_CHANGES = 3
 
 
 class Finalizers(Rule):

@@ -3,7 +3,7 @@ same name, or under the name that a child would get (C4, C5)."""
 
 from __future__ import annotations
 
-import copy
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,9 @@ from fakekube.checker.client_writes import require_named_children
 from fakekube.checker.edits import drop_finalizers, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of, written_fields
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.apply import alter_text
 from fakekube.checker.rules.conflicts import Finalizers
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
-from fakekube.checker.sample import new_token
+from fakekube.checker.sample import changes_of_texts, new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.controllers.client import ApiError
 
@@ -195,16 +194,30 @@ class ForeignChild(Rule):
                     metadata["namespace"] = child["metadata"]["namespace"]
                     if metadata["namespace"] != "default":
                         continue
-                bare = {key: value for key, value in copy.deepcopy(child).items() if key not in ("status", "metadata")}
-                any(alter_text(bare[part]) for part in ("data", "spec") if isinstance(bare.get(part), dict))
                 with suppress(ApiError):
-                    self.foreign.append((effect.resource, trial.cluster.create({**bare, "metadata": metadata})))
+                    self.foreign.append(
+                        (effect.resource, self._create(trial, effect.resource, child, metadata, (pattern.token, token)))
+                    )
         if not self.foreign:
             raise NotExercised("no object could be created under the name of a child")
         subject = trial.stimulate(token=token)
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
         trial.wait(2.0 + 4 * trial.baseline.reaction_seconds)
+
+    @staticmethod
+    def _create(trial: Trial, resource: str, child: Object, metadata: Object, tokens: tuple[str, str]) -> Object:
+        """Creates an object like a child under other metadata, with the token of another copy and a changed string. Raises
+        ApiError."""
+        bare = {key: value for key, value in child.items() if key not in ("status", "metadata")}
+        new: Object = json.loads(json.dumps(bare).replace(*tokens))
+        if new.get("kind") == "Service":
+            release_addresses(new.get("spec") or {})
+        made = trial.cluster.create({**new, "metadata": metadata})
+        for change in changes_of_texts(new, "other"):
+            with suppress(ApiError):
+                return trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+        return made
 
     def judge(self, trial: Trial) -> Verdict:
         for resource, obj in self.foreign:

@@ -101,7 +101,7 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
     tokens = [copy.token for copy in trial.copies if refused.mentions(copy.token)]
     return refused.is_write and any(
         refused.at < event.at < following.at and any(token in event.name or token in event.namespace for token in tokens)
-        for watch in trial.trace
+        for watch in trial.trace.since(-1)
         if watch.is_watch
         for event in watch.events
     )

@@ -297,7 +297,12 @@ class MissedChange(Rule):
 
     reaction: Reaction
     """The writes of the client after a change of a copy."""
+    change: int = 0
+    """The number of the change to which the client reacts."""
     mark: int = -1
+
+    #: How many changes are tried until the client reacts to one.
+    CHANGES: ClassVar[int] = 3
 
     def require(self, baseline: Baseline) -> None:
         if not learned_writes(baseline):
@@ -306,37 +311,50 @@ class MissedChange(Rule):
             raise NotExercised("the sample has no string that can be changed")
 
     def provoke(self, trial: Trial) -> None:
-        self.reaction = self._learn(trial)
+        self.reaction = self.learn(trial)
         self.mark = trial.trace.mark()
         with trial.disconnect():
             self._alter(trial, trial.copies[0])
             trial.compact()
         trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
 
-    @classmethod
-    def _learn(cls, trial: Trial) -> Reaction:
-        """Returns the writes of the client after it sees changes of copies. Raises NotExercised if there are none."""
+    def learn(self, trial: Trial) -> Reaction:
+        """Returns the writes of the client after it sees changes of copies; tries several until it writes something. Raises
+        NotExercised if it never does."""
         copies = (trial.copies[0], trial.stimulate())
         tokens = [copy.token for copy in copies]
         trial.await_all()
         await_quiet(trial, copies[0].mark, tokens)
+        for _ in range(self.CHANGES):
+            writes = self._observe(trial, copies) and self._observe(trial, copies)  # does it react each time?
+            if any(trial.missing_of(copy) for copy in copies):
+                for copy in copies:
+                    copy.judged = False
+                raise NotExercised("the client undoes its reaction after a change of a string in a copy")
+            if writes:
+                return Reaction(writes)
+            self.change += 1
+        raise NotExercised("the client writes nothing when a copy is changed")
+
+    def _observe(self, trial: Trial, copies: Sequence[Copy]) -> dict[Effect, int]:
+        """Changes copies, and returns the writes of the client after it has seen that."""
         mark = trial.trace.mark()
         try:
             for copy in copies:
-                cls._alter(trial, copy)
-            await_quiet(trial, mark, tokens)
+                self._alter(trial, copy)
+            await_quiet(trial, mark, [copy.token for copy in copies])
         except (ClientEnded, HotLoop):
             raise NotExercised("the client ends or loops after a change of a string in a copy") from None
         sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))
-        writes = {one: count for one, count in sent.effects.items() if one.kind is EffectKind.REQUEST and one.detail[0] in WRITES}
-        if not writes:
-            raise NotExercised("the client writes nothing when a copy is changed")
-        return Reaction(writes)
+        return {one: count for one, count in sent.effects.items() if one.kind is EffectKind.REQUEST and one.detail[0] in WRITES}
 
-    @staticmethod
-    def _alter(trial: Trial, copy: Copy) -> None:
-        if not trial.alter(copy):
-            raise NotExercised("the sample has no string that can be changed")
+    def _alter(self, trial: Trial, copy: Copy) -> None:
+        """Changes a copy. Raises NotExercised if there is nothing to change."""
+        number = trial.alter(copy, self.change)
+        if number is None:
+            tried = "no other string" if self.change else "no string"
+            raise NotExercised(f"the sample has {tried} that can be changed")
+        self.change = number
 
     def _missing(self, trial: Trial) -> list[Effect]:
         return self.reaction.missing(trial.cluster, trial.copies[0], trial.trace.since(self.mark))

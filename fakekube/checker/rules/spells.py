@@ -6,6 +6,7 @@ Invariant: a spell ends while the client runs, and the client has to complete it
 
 from __future__ import annotations
 
+import itertools
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,10 +14,12 @@ from fakekube.apimachinery.errors import status
 from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.client_writes import learned_writes, require_writes
+from fakekube.checker.edits import own_objects, set_editor
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
-from fakekube.checker.provocations import BreakUnanswered, answer_with, arm
+from fakekube.checker.provocations import BreakUnanswered, Budget, answer_with, arm
+from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import Conflicts
+from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange
@@ -27,6 +30,7 @@ from fakekube.checker.waits import require_resumption
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fakekube.base.objects import Object
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
@@ -164,8 +168,9 @@ class ChangedUnderFault(MissedChange):
     steps = ()
 
     def provoke(self, trial: Trial) -> None:
-        self.reaction = self._learn(trial)
-        writes = [pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES]
+        self.reaction = self.learn(trial)
+        after_change = {(one.detail[0], one.resource) for one in self.reaction.effects}
+        writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_change)
         with ExitStack() as spell:
             for verb, resource in writes:
                 selector = trial.faults.on(verb, resource)
@@ -178,6 +183,61 @@ class ChangedUnderFault(MissedChange):
 
 #: For how many seconds writes fail after a change.
 _UNDER_FAULT = 3.0
+
+
+class ChangedUnderConflict(MissedChange):
+    """A copy is changed, and another editor writes just before each update that follows: also before those of the children."""
+
+    id = "C1"
+    name = "changed"
+    provocation = "another editor writes just before the updates that follow a change of the object"
+    obligation = Conflicts.obligation
+    advice = Conflicts.advice
+    source = Conflicts.source
+    steps = ()
+    fast = False
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        updates = sorted({(one.detail[0], one.resource) for one in self.reaction.effects if one.detail[0] in ("update", "patch")})
+        if not updates:
+            raise NotExercised("the client updates nothing when a copy is changed")
+        values, budget = itertools.count(1), Budget(1)
+
+        def edit(obj: Object) -> Object | None:
+            return set_editor(obj, str(next(values))) if budget.take(obj["metadata"]["uid"]) else None
+
+        with ExitStack() as edits:
+            for verb, resource in updates:
+                edits.enter_context(trial.faults.on(verb, resource).conflict(edit, label="another editor"))
+            self.mark = trial.trace.mark()
+            self._alter(trial, trial.copies[0])
+            trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
+        if not budget.taken:
+            raise NotExercised("the client sent no update of an object that exists")
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(call.status == 409 and call.is_write for call in trial.trace.since(self.mark)):
+            return Verdict.not_exercised("no update after the change has a resourceVersion, so that none conflicts")
+        return super().judge_trace(trial)
+
+
+class LostUnderChange(ChangedUnderConflict):
+    """The same: the change of the other editor has to survive."""
+
+    id = "C2"
+    obligation = LostUpdates.obligation
+    advice = LostUpdates.advice
+    source = LostUpdates.source
+
+    def judge(self, trial: Trial) -> Verdict:
+        copy = trial.copies[0]
+        children = [(one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, copy, one)]
+        for resource, obj in [*own_objects(trial, copy), *children]:
+            verdict = LostUpdates.judge_object(trial, resource, obj["metadata"])
+            if verdict is not None:
+                return verdict
+        return Verdict.success() if not (trial.ended or trial.loop) else super().judge(trial)
 
 
 class UnansweredReads(ServerErrors):
@@ -292,6 +352,8 @@ RULES = (
     ConflictSpell,
     RefusedAgainAndAgain,
     ChangedUnderFault,
+    ChangedUnderConflict,
+    LostUnderChange,
     UnansweredReads,
     UnauthorizedSpell,
     StartsInOutage,

@@ -18,6 +18,7 @@ from fakekube.checker.client_writes import writes_of
 from fakekube.checker.judges import (
     judge_late_reaction,
     judge_lists_beside_watch,
+    judge_lost_conditions,
     judge_resumption,
     judge_start_of_watch,
     judge_stuck_revision,
@@ -25,6 +26,7 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
 )
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.conflicts import KeptFields
 from fakekube.checker.rules.retries import Jitter
 from fakekube.checker.rules.watch_ends import ResumedWatch, WholeEvents
 from fakekube.checker.rules.watch_events import WatchAfterList
@@ -95,6 +97,14 @@ _LINTS = (
     ),
     _Lint(
         RequestEconomy, "beside", "what is watched is listed again and again, and nothing has changed", judge_lists_beside_watch
+    ),
+    _Lint(
+        KeptFields,
+        "conditions",
+        "a condition that others have set disappears from the status",
+        judge_lost_conditions,
+        advice="patch the own condition by strategic merge or apply, or update the whole status with its resourceVersion",
+        source="API conventions, typical status properties",
     ),
     _Lint(WholeEvents, "late", "the reaction to an event comes only after another list or watch", judge_late_reaction),
 )

@@ -93,7 +93,7 @@ def refused(count: int) -> Any:
     ]
     baseline = SimpleNamespace(reaction=SimpleNamespace(children={"pods": count}))
     trace = SimpleNamespace(since=lambda mark: calls)
-    return SimpleNamespace(baseline=baseline, trace=trace, provoked_at=-1, excerpt=lambda calls=(): [])
+    return SimpleNamespace(baseline=baseline, trace=trace, provoked_at=-1, copies=[], excerpt=lambda calls=(): [])
 
 
 @pytest.mark.parametrize(("count", "broken"), [(1, True), (3, False)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakekube.checker.sample import Sample
+from fakekube.checker.sample import Sample, changes_of_texts
 
 SAMPLE = """
 apiVersion: apiextensions.k8s.io/v1
@@ -63,3 +63,22 @@ def test_long_names_stay_within_their_limit() -> None:
     (copy,) = Sample.read(obj).copies("t0k3n")
     assert len(copy["metadata"]["name"]) == 63
     assert copy["metadata"]["name"].endswith("-t0k3n")
+
+
+def test_each_string_of_an_object_may_be_changed() -> None:
+    found = changes_of_texts(
+        {
+            "spec": {"image": "a", "replicas": 1, "items": [{"name": "b"}, 2]},
+            "metadata": {"name": "x", "annotations": {"c": "d"}},
+        },
+        "new",
+    )
+    assert found == [
+        {"spec": {"image": "a-new"}},
+        {"spec": {"items": [{"name": "b-new"}, 2]}},
+        {"metadata": {"annotations": {"c": "d-new"}}},
+    ]
+
+
+def test_changed_data_of_a_secret_is_encoded() -> None:
+    assert changes_of_texts({"kind": "Secret", "data": {"key": "dmFsdWU="}}, "new") == [{"data": {"key": "bmV3"}}]
