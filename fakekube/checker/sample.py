@@ -65,19 +65,19 @@ def _changes(value: Any, ending: str) -> Iterator[Any]:
         for key, inner in value.items():
             yield from ({key: change} for change in _changes(inner, ending))
     elif isinstance(value, list):  # a merge patch replaces a list as a whole
-        yield from _altered(value, ending)
+        yield from _alter_each(value, ending)
 
 
-def _altered(value: Any, ending: str) -> Iterator[Any]:
+def _alter_each(value: Any, ending: str) -> Iterator[Any]:
     """Yields copies of a value, each with one changed string."""
     if isinstance(value, str):
         yield f"{value}-{ending}"
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from ({**value, key: other} for other in _altered(inner, ending))
+            yield from ({**value, key: other} for other in _alter_each(inner, ending))
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from ([*value[:number], other, *value[number + 1 :]] for other in _altered(inner, ending))
+            yield from ([*value[:number], other, *value[number + 1 :]] for other in _alter_each(inner, ending))
 
 
 @dataclass(slots=True, frozen=True)
