@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from fakekube.powers.fault import Fault
     from fakekube.powers.faults import Faults, FaultSelector
     from fakekube.powers.history import Past, Version
-    from fakekube.powers.recording import RecordingError
-    from fakekube.powers.recording_file import Recording
+    from fakekube.powers.recording import Recording, RecordingError
     from fakekube.powers.replay import Replay
     from fakekube.powers.requests import Requests
     from fakekube.powers.state import StateError
@@ -102,7 +101,7 @@ _HOMES = {
     "Past": "fakekube.powers.history",
     "PluginOptions": "fakekube.cluster_options",
     "Pods": "fakekube.nodes.rules",
-    "Recording": "fakekube.powers.recording_file",
+    "Recording": "fakekube.powers.recording",
     "RecordingError": "fakekube.powers.recording",
     "Replay": "fakekube.powers.replay",
     "Report": "fakekube.checker",

@@ -14,8 +14,7 @@ from typing import Any
 from fakekube.apiextensions.conversion import Convert, converter
 from fakekube.apiextensions.definition import conditions
 from fakekube.apiextensions.instances import objects, scale
-from fakekube.apiextensions.instances.pruned_and_defaulted import is_pruned_and_defaulted
-from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compile_schema
+from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compile_schema, is_pruned_and_defaulted
 from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.model import Type

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from hashlib import sha256
 from struct import Struct
+from typing import Final
 
 #: Of its own, so that a test that seeds the generators of its process does not get the same values again.
 _PROCESS = random.Random()
@@ -91,3 +92,21 @@ def random_uuid() -> str:
     """Returns a UUID of version 4 (RFC 9562), as text."""
     digits = b"%032x" % (chance().getrandbits(128) & _RANDOM_BITS | _VERSION_BITS)
     return b"-".join(_UUID_GROUPS(digits)).decode()
+
+
+# --- Suffixes of names, from an alphabet without vowels ----------------------------------------------------------------
+# Specified by: k8s.io/apimachinery/pkg/util/rand (String, SafeEncodeString).
+
+
+#: No vowels and no characters that look alike.
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def random_string(length: int) -> str:
+    """Returns `length` random characters of the alphabet."""
+    return "".join(chance().choices(_ALPHABET, k=length))
+
+
+def safe_encode_string(text: str) -> str:
+    """Replaces each byte of a text by a character of the alphabet; names contain hashes in this form."""
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in text.encode())

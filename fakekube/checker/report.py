@@ -61,7 +61,7 @@ class Report(CheckResult):
     def write_html(self, path: Path | str) -> None:
         """Writes the report as a page that a browser opens without a server, with the traces of the runs that failed or warned
         if the check made them. Raises OSError."""
-        from fakekube.checker.report_page import report_html
+        from fakekube.checker.report_files import report_html
 
         Path(path).write_text(report_html(self), encoding="utf-8")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fakekube.cluster_options import Source
     from fakekube.controllers.client import Client
     from fakekube.powers.history import Past, Version
-    from fakekube.powers.recording_file import Recording
+    from fakekube.powers.recording import Recording
     from fakekube.powers.replay import Replay
     from fakekube.store import Snapshot
 
@@ -156,7 +156,7 @@ class ClusterState(ObjectClient):
 
         Raises OSError and UnknownResource.
         """
-        from fakekube.powers.recording_file import start_recording
+        from fakekube.powers.recording import start_recording
 
         recording = start_recording(
             self._machinery.backend, self._client, target, kinds=kinds, namespace=namespace, redact=redact

@@ -17,11 +17,287 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
-from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
-from fakekube.controllers import constructors
+
+# --- The constructors, each of which imports its controller when it is called ------------------------------------------
+# Invariant: importing this module imports no controller, so that a controller that does not run costs nothing.
+#
+# Specified by: cmd/kube-controller-manager/app/{apps,autoscaling,batch,certificates,core,discovery,networking,policy,rbac}.go.
+
+
+def new_garbage_collector() -> Reconciler:
+    from fakekube.controllers.garbagecollector import GarbageCollector
+
+    return GarbageCollector()
+
+
+def new_namespace_controller() -> Reconciler:
+    from fakekube.controllers.namespace import NamespaceController
+
+    return NamespaceController()
+
+
+def new_service_account_controller() -> Reconciler:
+    from fakekube.controllers.service_accounts import ServiceAccountController
+
+    return ServiceAccountController()
+
+
+def new_root_certificate_publisher() -> Reconciler:
+    from fakekube.controllers.service_accounts import RootCertificatePublisher
+
+    return RootCertificatePublisher()
+
+
+def new_tokens_controller() -> Reconciler:
+    from fakekube.controllers.service_accounts import TokensController
+
+    return TokensController()
+
+
+def new_legacy_token_cleaner() -> Reconciler:
+    from fakekube.controllers.service_accounts import LegacyTokenCleaner
+
+    return LegacyTokenCleaner()
+
+
+def new_cluster_role_aggregation_controller() -> Reconciler:
+    from fakekube.controllers.cluster_role_aggregation import ClusterRoleAggregationController
+
+    return ClusterRoleAggregationController()
+
+
+def new_resource_quota_controller() -> Reconciler:
+    from fakekube.controllers.resource_quota import ResourceQuotaController
+
+    return ResourceQuotaController()
+
+
+def new_csr_approving_controller() -> Reconciler:
+    from fakekube.controllers.certificates import CSRApprovingController
+
+    return CSRApprovingController()
+
+
+def new_csr_signing_controller() -> Reconciler:
+    from fakekube.controllers.certificates import CSRSigningController
+
+    return CSRSigningController()
+
+
+def new_csr_cleaner_controller() -> Reconciler:
+    from fakekube.controllers.certificates import CSRCleanerController
+
+    return CSRCleanerController()
+
+
+def new_persistent_volume_controller() -> Reconciler:
+    from fakekube.controllers.volumes.controller import PersistentVolumeController
+
+    return PersistentVolumeController()
+
+
+def new_expand_controller() -> Reconciler:
+    from fakekube.controllers.volumes.controller import ExpandController
+
+    return ExpandController()
+
+
+def new_ephemeral_volume_controller() -> Reconciler:
+    from fakekube.controllers.volumes.protection import EphemeralVolumeController
+
+    return EphemeralVolumeController()
+
+
+def new_storage_provisioner() -> Reconciler:
+    from fakekube.controllers.volumes.controller import StorageProvisioner
+
+    return StorageProvisioner()
+
+
+def new_attach_detach_controller() -> Reconciler:
+    from fakekube.controllers.volumes.attach_detach import AttachDetachController
+
+    return AttachDetachController()
+
+
+def new_attributes_class_protection() -> Reconciler:
+    from fakekube.controllers.volumes.protection import AttributesClassProtection
+
+    return AttributesClassProtection()
+
+
+def new_service_cidr_controller() -> Reconciler:
+    from fakekube.controllers.service_cidrs import ServiceCIDRController
+
+    return ServiceCIDRController()
+
+
+def new_resource_claim_controller() -> Reconciler:
+    from fakekube.controllers.resource_claim import ResourceClaimController
+
+    return ResourceClaimController()
+
+
+def new_pod_garbage_collector() -> Reconciler:
+    from fakekube.controllers.pod_gc import PodGarbageCollector
+
+    return PodGarbageCollector()
+
+
+def new_ttl_after_finished_controller() -> Reconciler:
+    from fakekube.controllers.ttl_after_finished import TTLAfterFinishedController
+
+    return TTLAfterFinishedController()
+
+
+def new_bootstrap_signer() -> Reconciler:
+    from fakekube.controllers.bootstrap import BootstrapSigner
+
+    return BootstrapSigner()
+
+
+def new_token_cleaner() -> Reconciler:
+    from fakekube.controllers.bootstrap import TokenCleaner
+
+    return TokenCleaner()
+
+
+def new_claim_protection() -> Reconciler:
+    from fakekube.controllers.volumes.protection import ClaimProtection
+
+    return ClaimProtection()
+
+
+def new_volume_protection() -> Reconciler:
+    from fakekube.controllers.volumes.protection import VolumeProtection
+
+    return VolumeProtection()
+
+
+def new_deployment_controller() -> Reconciler:
+    from fakekube.controllers.deployment.controller import DeploymentController
+
+    return DeploymentController()
+
+
+def new_replica_set_controller() -> Reconciler:
+    from fakekube.controllers.replicaset import ReplicaSetController
+
+    return ReplicaSetController()
+
+
+def new_replication_controller() -> Reconciler:
+    from fakekube.controllers.replicaset import ReplicationController
+
+    return ReplicationController()
+
+
+def new_stateful_set_controller() -> Reconciler:
+    from fakekube.controllers.statefulset.controller import StatefulSetController
+
+    return StatefulSetController()
+
+
+def new_daemon_set_controller() -> Reconciler:
+    from fakekube.controllers.daemon import DaemonSetController
+
+    return DaemonSetController()
+
+
+def new_cron_job_controller() -> Reconciler:
+    from fakekube.controllers.cronjob import CronJobController
+
+    return CronJobController()
+
+
+def new_disruption_controller() -> Reconciler:
+    from fakekube.controllers.disruption import DisruptionController
+
+    return DisruptionController()
+
+
+def new_horizontal_pod_autoscaler_controller() -> Reconciler:
+    from fakekube.controllers.podautoscaler.controller import HorizontalPodAutoscalerController
+
+    return HorizontalPodAutoscalerController()
+
+
+def new_job_controller() -> Reconciler:
+    from fakekube.controllers.job.controller import JobController
+
+    return JobController()
+
+
+def new_node_lifecycle_controller() -> Reconciler:
+    from fakekube.controllers.node_lifecycle import NodeLifecycleController
+
+    return NodeLifecycleController()
+
+
+def new_taint_eviction_controller() -> Reconciler:
+    from fakekube.controllers.node_lifecycle import TaintEvictionController
+
+    return TaintEvictionController()
+
+
+def new_node_ipam_controller() -> Reconciler:
+    from fakekube.controllers.service_cidrs import NodeIPAMController
+
+    return NodeIPAMController()
+
+
+def new_ttl_controller() -> Reconciler:
+    from fakekube.controllers.node_lifecycle import TTLController
+
+    return TTLController()
+
+
+def new_endpoints_controller() -> Reconciler:
+    from fakekube.controllers.endpoints.controller import EndpointsController
+
+    return EndpointsController()
+
+
+def new_endpoint_slice_controller() -> Reconciler:
+    from fakekube.controllers.endpoints.slice_controller import EndpointSliceController
+
+    return EndpointSliceController()
+
+
+def new_endpoint_slice_mirroring_controller() -> Reconciler:
+    from fakekube.controllers.endpoints.mirroring_controller import EndpointSliceMirroringController
+
+    return EndpointSliceMirroringController()
+
+
+def new_validating_admission_policy_status_controller() -> Reconciler:
+    from fakekube.controllers.validating_admission_policy_status import ValidatingAdmissionPolicyStatusController
+
+    return ValidatingAdmissionPolicyStatusController()
+
+
+def new_service_load_balancer_controller() -> Reconciler:
+    from fakekube.controllers.cloud import ServiceLoadBalancerController
+
+    return ServiceLoadBalancerController()
+
+
+def new_ingress_controller() -> Reconciler:
+    from fakekube.controllers.cloud import IngressController
+
+    return IngressController()
+
+
+def new_scheduler() -> Reconciler:
+    from fakekube.controllers.scheduler.scheduler import Scheduler
+
+    return Scheduler()
+
 
 #: In `ControllerDescriptor.starts_on`: changes of every resource start the controller, if `starts_for` holds.
 ANY_RESOURCE: Final = "*"
@@ -145,134 +421,100 @@ def _is_budget_or_disruption_target(obj: Mapping[str, Any]) -> bool:
 _CSRS: Final = ("certificatesigningrequests.certificates.k8s.io",)
 
 CONTROLLERS: Final[tuple[ControllerDescriptor, ...]] = (
-    ControllerDescriptor(
-        "garbage-collector-controller", constructors.new_garbage_collector, (ANY_RESOURCE,), _has_owners_or_is_collected
-    ),
-    ControllerDescriptor("namespace-controller", constructors.new_namespace_controller, ("namespaces",)),
-    ControllerDescriptor(
-        "serviceaccount-controller", constructors.new_service_account_controller, ("namespaces", "serviceaccounts")
-    ),
+    ControllerDescriptor("garbage-collector-controller", new_garbage_collector, (ANY_RESOURCE,), _has_owners_or_is_collected),
+    ControllerDescriptor("namespace-controller", new_namespace_controller, ("namespaces",)),
+    ControllerDescriptor("serviceaccount-controller", new_service_account_controller, ("namespaces", "serviceaccounts")),
     ControllerDescriptor(
         "root-ca-certificate-publisher-controller",
-        constructors.new_root_certificate_publisher,
+        new_root_certificate_publisher,
         ("namespaces", "configmaps"),
         starts_for=_is_namespace_or_root_certificate,
     ),
+    ControllerDescriptor("serviceaccount-token-controller", new_tokens_controller, ("secrets",), _is_service_account_token),
     ControllerDescriptor(
-        "serviceaccount-token-controller", constructors.new_tokens_controller, ("secrets",), _is_service_account_token
+        "legacy-serviceaccount-token-cleaner-controller", new_legacy_token_cleaner, ("secrets",), _is_service_account_token
     ),
     ControllerDescriptor(
-        "legacy-serviceaccount-token-cleaner-controller",
-        constructors.new_legacy_token_cleaner,
-        ("secrets",),
-        _is_service_account_token,
+        "clusterrole-aggregation-controller", new_cluster_role_aggregation_controller, ("clusterroles.rbac.authorization.k8s.io",)
     ),
+    ControllerDescriptor("resourcequota-controller", new_resource_quota_controller, ("resourcequotas",)),
+    ControllerDescriptor("certificatesigningrequest-approving-controller", new_csr_approving_controller, _CSRS),
+    ControllerDescriptor("certificatesigningrequest-signing-controller", new_csr_signing_controller, _CSRS),
+    ControllerDescriptor("certificatesigningrequest-cleaner-controller", new_csr_cleaner_controller, _CSRS),
     ControllerDescriptor(
-        "clusterrole-aggregation-controller",
-        constructors.new_cluster_role_aggregation_controller,
-        ("clusterroles.rbac.authorization.k8s.io",),
+        "persistentvolume-binder-controller", new_persistent_volume_controller, ("persistentvolumeclaims", "persistentvolumes")
     ),
-    ControllerDescriptor("resourcequota-controller", constructors.new_resource_quota_controller, ("resourcequotas",)),
-    ControllerDescriptor("certificatesigningrequest-approving-controller", constructors.new_csr_approving_controller, _CSRS),
-    ControllerDescriptor("certificatesigningrequest-signing-controller", constructors.new_csr_signing_controller, _CSRS),
-    ControllerDescriptor("certificatesigningrequest-cleaner-controller", constructors.new_csr_cleaner_controller, _CSRS),
+    ControllerDescriptor("persistentvolume-expander-controller", new_expand_controller, ("persistentvolumeclaims",)),
+    ControllerDescriptor("ephemeral-volume-controller", new_ephemeral_volume_controller, ("pods",), _has_ephemeral_volumes),
+    ControllerDescriptor("storage-provisioner", new_storage_provisioner, ("persistentvolumeclaims",)),
     ControllerDescriptor(
-        "persistentvolume-binder-controller",
-        constructors.new_persistent_volume_controller,
-        ("persistentvolumeclaims", "persistentvolumes"),
-    ),
-    ControllerDescriptor("persistentvolume-expander-controller", constructors.new_expand_controller, ("persistentvolumeclaims",)),
-    ControllerDescriptor(
-        "ephemeral-volume-controller", constructors.new_ephemeral_volume_controller, ("pods",), _has_ephemeral_volumes
-    ),
-    ControllerDescriptor("storage-provisioner", constructors.new_storage_provisioner, ("persistentvolumeclaims",)),
-    ControllerDescriptor(
-        "persistentvolume-attach-detach-controller",
-        constructors.new_attach_detach_controller,
-        ("nodes",),
-        _has_managed_attachments,
+        "persistentvolume-attach-detach-controller", new_attach_detach_controller, ("nodes",), _has_managed_attachments
     ),
     ControllerDescriptor(
         "volumeattributesclass-protection-controller",
-        constructors.new_attributes_class_protection,
+        new_attributes_class_protection,
         ("volumeattributesclasses.storage.k8s.io",),
     ),
-    ControllerDescriptor(
-        "service-cidr-controller", constructors.new_service_cidr_controller, ("servicecidrs.networking.k8s.io",)
-    ),
+    ControllerDescriptor("service-cidr-controller", new_service_cidr_controller, ("servicecidrs.networking.k8s.io",)),
     ControllerDescriptor(
         "resourceclaim-controller",
-        constructors.new_resource_claim_controller,
+        new_resource_claim_controller,
         ("pods", "resourceclaims.resource.k8s.io"),
         _is_claim_or_pod_with_claims,
     ),
-    ControllerDescriptor(
-        "pod-garbage-collector-controller", constructors.new_pod_garbage_collector, ("pods",), _is_assigned_or_terminating
-    ),
-    ControllerDescriptor("ttl-after-finished-controller", constructors.new_ttl_after_finished_controller, ("jobs.batch",)),
+    ControllerDescriptor("pod-garbage-collector-controller", new_pod_garbage_collector, ("pods",), _is_assigned_or_terminating),
+    ControllerDescriptor("ttl-after-finished-controller", new_ttl_after_finished_controller, ("jobs.batch",)),
     ControllerDescriptor(
         "bootstrap-signer-controller",
-        constructors.new_bootstrap_signer,
+        new_bootstrap_signer,
         ("secrets", "configmaps"),
         _is_bootstrap_token_or_cluster_info,
         by_default=False,
     ),
     ControllerDescriptor(
-        "token-cleaner-controller",
-        constructors.new_token_cleaner,
-        ("secrets",),
-        _is_bootstrap_token_or_cluster_info,
-        by_default=False,
+        "token-cleaner-controller", new_token_cleaner, ("secrets",), _is_bootstrap_token_or_cluster_info, by_default=False
     ),
-    ControllerDescriptor(
-        "persistentvolumeclaim-protection-controller", constructors.new_claim_protection, ("persistentvolumeclaims",)
-    ),
-    ControllerDescriptor("persistentvolume-protection-controller", constructors.new_volume_protection, ("persistentvolumes",)),
-    ControllerDescriptor("deployment-controller", constructors.new_deployment_controller, ("deployments.apps",)),
-    ControllerDescriptor("replicaset-controller", constructors.new_replica_set_controller, ("replicasets.apps",)),
-    ControllerDescriptor(
-        "replicationcontroller-controller", constructors.new_replication_controller, ("replicationcontrollers",)
-    ),
-    ControllerDescriptor("statefulset-controller", constructors.new_stateful_set_controller, ("statefulsets.apps",)),
-    ControllerDescriptor("daemonset-controller", constructors.new_daemon_set_controller, ("daemonsets.apps",)),
-    ControllerDescriptor("cronjob-controller", constructors.new_cron_job_controller, ("cronjobs.batch",)),
+    ControllerDescriptor("persistentvolumeclaim-protection-controller", new_claim_protection, ("persistentvolumeclaims",)),
+    ControllerDescriptor("persistentvolume-protection-controller", new_volume_protection, ("persistentvolumes",)),
+    ControllerDescriptor("deployment-controller", new_deployment_controller, ("deployments.apps",)),
+    ControllerDescriptor("replicaset-controller", new_replica_set_controller, ("replicasets.apps",)),
+    ControllerDescriptor("replicationcontroller-controller", new_replication_controller, ("replicationcontrollers",)),
+    ControllerDescriptor("statefulset-controller", new_stateful_set_controller, ("statefulsets.apps",)),
+    ControllerDescriptor("daemonset-controller", new_daemon_set_controller, ("daemonsets.apps",)),
+    ControllerDescriptor("cronjob-controller", new_cron_job_controller, ("cronjobs.batch",)),
     ControllerDescriptor(
         "disruption-controller",
-        constructors.new_disruption_controller,
+        new_disruption_controller,
         ("poddisruptionbudgets.policy", "pods"),
         _is_budget_or_disruption_target,
     ),
     ControllerDescriptor(
         "horizontal-pod-autoscaler-controller",
-        constructors.new_horizontal_pod_autoscaler_controller,
+        new_horizontal_pod_autoscaler_controller,
         ("horizontalpodautoscalers.autoscaling",),
     ),
-    ControllerDescriptor("job-controller", constructors.new_job_controller, ("jobs.batch", "pods"), _is_job_or_tracked_pod),
-    ControllerDescriptor("node-lifecycle-controller", constructors.new_node_lifecycle_controller, ("nodes",)),
+    ControllerDescriptor("job-controller", new_job_controller, ("jobs.batch", "pods"), _is_job_or_tracked_pod),
+    ControllerDescriptor("node-lifecycle-controller", new_node_lifecycle_controller, ("nodes",)),
+    ControllerDescriptor("taint-eviction-controller", new_taint_eviction_controller, ("nodes",), _has_no_execute_taint),
+    ControllerDescriptor("node-ipam-controller", new_node_ipam_controller, ("nodes",), by_default=False),
+    ControllerDescriptor("ttl-controller", new_ttl_controller, ("nodes",)),
+    ControllerDescriptor("endpoints-controller", new_endpoints_controller, ("services",), _has_selector),
+    ControllerDescriptor("endpointslice-controller", new_endpoint_slice_controller, ("services",), _has_selector),
     ControllerDescriptor(
-        "taint-eviction-controller", constructors.new_taint_eviction_controller, ("nodes",), _has_no_execute_taint
-    ),
-    ControllerDescriptor("node-ipam-controller", constructors.new_node_ipam_controller, ("nodes",), by_default=False),
-    ControllerDescriptor("ttl-controller", constructors.new_ttl_controller, ("nodes",)),
-    ControllerDescriptor("endpoints-controller", constructors.new_endpoints_controller, ("services",), _has_selector),
-    ControllerDescriptor("endpointslice-controller", constructors.new_endpoint_slice_controller, ("services",), _has_selector),
-    ControllerDescriptor(
-        "endpointslice-mirroring-controller", constructors.new_endpoint_slice_mirroring_controller, ("endpoints",), _is_mirrored
+        "endpointslice-mirroring-controller", new_endpoint_slice_mirroring_controller, ("endpoints",), _is_mirrored
     ),
     ControllerDescriptor(
         "validatingadmissionpolicy-status-controller",
-        constructors.new_validating_admission_policy_status_controller,
+        new_validating_admission_policy_status_controller,
         ("validatingadmissionpolicies.admissionregistration.k8s.io",),
         _is_not_type_checked,
     ),
-    ControllerDescriptor(
-        "service-lb-controller", constructors.new_service_load_balancer_controller, ("services",), _is_load_balancer
-    ),
-    ControllerDescriptor("ingress-controller", constructors.new_ingress_controller, ("ingresses.networking.k8s.io",)),
+    ControllerDescriptor("service-lb-controller", new_service_load_balancer_controller, ("services",), _is_load_balancer),
+    ControllerDescriptor("ingress-controller", new_ingress_controller, ("ingresses.networking.k8s.io",)),
     ControllerDescriptor(
         "kwok-stage-controller", _import_later("fakekube.nodes.stages.controller", "StageController"), ("stages.kwok.x-k8s.io",)
     ),
-    ControllerDescriptor("kube-scheduler", constructors.new_scheduler, ("pods",), _is_unscheduled),
+    ControllerDescriptor("kube-scheduler", new_scheduler, ("pods",), _is_unscheduled),
     ControllerDescriptor(
         "kubelet", _import_later("fakekube.nodes.kubelet", "Kubelet"), ("nodes", "pods"), _is_node_or_assigned_pod
     ),

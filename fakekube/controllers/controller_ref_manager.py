@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import get_controller_of, new_controller_ref
+from fakekube.controllers.informers import get_controller_of, new_controller_ref
 from fakekube.controllers.reconciler import Key
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.objects import new_controller_ref
+from fakekube.controllers.informers import new_controller_ref
 from fakekube.controllers.recorder import MAX_NAME
 
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}

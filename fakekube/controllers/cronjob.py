@@ -18,8 +18,8 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
+from fakekube.controllers.informers import get_controller_of, is_controlled_by, new_controller_ref
 from fakekube.controllers.job.utils import finished_type
-from fakekube.controllers.objects import get_controller_of, is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import get_reference
 

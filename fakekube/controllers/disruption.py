@@ -18,7 +18,7 @@ from fakekube.apis.validation.conditions import find_condition, set_status_condi
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
-from fakekube.controllers.objects import get_controller_of
+from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)

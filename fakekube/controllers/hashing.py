@@ -27,7 +27,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
-from fakekube.base.golang.rand import safe_encode_string
+from fakekube.base.chance import safe_encode_string
 from fakekube.base.golang.strconv import MAX_INT64
 
 _NIL: Final = "<nil>"

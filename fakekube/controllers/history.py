@@ -20,7 +20,7 @@ from fakekube.apimachinery.selectors import LabelSelector
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.hashing import hash_controller_revision
-from fakekube.controllers.objects import get_controller_of, new_controller_ref
+from fakekube.controllers.informers import get_controller_of, new_controller_ref
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 RESOURCE: Final = "controllerrevisions.apps"

@@ -13,16 +13,47 @@ Specified by: k8s.io/client-go/tools/cache (reflector.go, shared_informer.go, th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fakekube.apis.rest.resource import Resource
 from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
-from fakekube.controllers.objects import get_controller_of
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record, Store, StoreError
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
+
+
+# --- Objects as controllers handle them, and their references to controllers -------------------------------------------
+# This module imports no other of the room, so that the cache of the informers can use it.
+#
+# Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go.
+
+
+def get_controller_of(obj: Mapping[str, Any]) -> Object | None:
+    """Returns the owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return reference  # type: ignore[no-any-return]
+    return None
+
+
+def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
+    """Reports whether the owner is the controller of the object (metav1.IsControlledBy)."""
+    reference = get_controller_of(obj)
+    return reference is not None and reference["uid"] == owner["metadata"]["uid"]
+
+
+def new_controller_ref(owner: Object) -> Object:
+    """Returns an owner reference that makes the owner the controller of an object (metav1.NewControllerRef)."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"

@@ -29,7 +29,7 @@ from fakekube.controllers.controller_utils import (
     is_pod_terminating,
     sort_for_deletion,
 )
-from fakekube.controllers.objects import get_controller_of
+from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 #: The maximum number of pods that a sync creates or deletes.

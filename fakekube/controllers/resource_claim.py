@@ -13,7 +13,7 @@ from typing import Any, Final
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
-from fakekube.controllers.objects import get_controller_of, is_controlled_by
+from fakekube.controllers.informers import get_controller_of, is_controlled_by
 from fakekube.controllers.reconciler import Key, Reconciler
 
 CLAIMS, TEMPLATES = "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"

@@ -18,11 +18,11 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.net import websocket
-from fakekube.net.answer import Answer
 from fakekube.net.environ import CONTINUE, Body, make_environ
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Raw, RequestService, WebSocketMessages
+from fakekube.net.response import Answer
 from fakekube.net.streams import BrokenStreamError, Stream, Tunnel, is_stream
 from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 

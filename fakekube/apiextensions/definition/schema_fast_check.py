@@ -3,8 +3,8 @@
 A schema passes if every node has a valid type and every keyword passes its check; most keywords cannot be invalid by
 themselves. Rare keywords fail the check without a closer look.
 
-Invariant: a schema that passes is structural, and its keywords and defaults are valid (`structural_validation`,
-`keyword_validation`, `default_validation` return no errors). The reverse does not hold: a schema that does not pass must
+Invariant: a schema that passes is structural, and its keywords and defaults are valid (`structural_validation`
+and `keyword_validation` return no errors). The reverse does not hold: a schema that does not pass must
 be validated by those modules.
 """
 
@@ -13,8 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from fakekube.apiextensions.definition.default_validation import default_value_errors
-from fakekube.apiextensions.definition.keyword_validation import TYPES, extension_errors, keyword_errors, rule_errors
+from fakekube.apiextensions.definition.keyword_validation import (
+    TYPES,
+    default_value_errors,
+    extension_errors,
+    keyword_errors,
+    rule_errors,
+)
 from fakekube.apiextensions.definition.structural_validation import junctor_schemas, logic_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema
 

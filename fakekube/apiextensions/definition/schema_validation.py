@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fakekube.apiextensions.definition.default_validation import default_errors
-from fakekube.apiextensions.definition.keyword_validation import keyword_errors
+from fakekube.apiextensions.definition.keyword_validation import default_errors, keyword_errors
 from fakekube.apiextensions.definition.schema_fast_check import check_schema
 from fakekube.apiextensions.definition.structural_validation import structural_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema, set_fields

@@ -22,7 +22,7 @@ from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.chain import CREATE, Attributes, Operation, Plugin, forbidden
-from fakekube.base.golang.rand import random_string
+from fakekube.base.chance import random_string
 from fakekube.base.golang.strconv import go_quote
 
 PODS = ("", "pods")

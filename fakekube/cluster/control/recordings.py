@@ -25,7 +25,7 @@ from fakekube.powers.recording import RecordingError
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
-    from fakekube.powers.recording_file import Recording
+    from fakekube.powers.recording import Recording
     from fakekube.powers.replay import Replay
 
 

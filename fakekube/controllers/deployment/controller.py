@@ -41,7 +41,7 @@ from fakekube.controllers.deployment.utils import (
     sum_status,
     without_hash,
 )
-from fakekube.controllers.objects import get_controller_of
+from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 #: Fields that are pointers in Go: 0 is written.

@@ -35,7 +35,7 @@ from fakekube.controllers.endpoints.service_reconciler import (
     should_pod_be_in_endpoints,
     should_set_hostname,
 )
-from fakekube.controllers.objects import new_controller_ref
+from fakekube.controllers.informers import new_controller_ref
 from fakekube.controllers.reconciler import Key
 
 EndpointKey = tuple[tuple[str, ...], str, str, str]

@@ -31,6 +31,7 @@ from fakekube.controllers.controller_utils import (
     parse_time,
     sort_for_deletion,
 )
+from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.job.tracking import FINALIZER, StatusTracker, SyncContext, has_job_tracking_finalizer, remove_finalizer
 from fakekube.controllers.job.utils import (
     COMPLETION_INDEX,
@@ -48,7 +49,6 @@ from fakekube.controllers.job.utils import (
     new_index_failure_counts,
     only_replace_failed_pods,
 )
-from fakekube.controllers.objects import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 _POD: Final = "/pod/"

@@ -23,7 +23,7 @@ from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import find_min_next_pod_availability_check, is_pod_available, phase_of
-from fakekube.controllers.objects import get_controller_of
+from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.statefulset.utils import (
     get_ordinal,

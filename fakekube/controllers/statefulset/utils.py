@@ -16,7 +16,7 @@ from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object
 from fakekube.controllers.controller_utils import get_pod_from_template, is_pod_available, is_pod_ready, phase_of
-from fakekube.controllers.objects import new_controller_ref
+from fakekube.controllers.informers import new_controller_ref
 
 
 def get_persistent_volume_claim_name(stateful_set: Object, template: Object, ordinal: int) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 from fakekube.apis.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.objects import is_controlled_by, new_controller_ref
+from fakekube.controllers.informers import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import CLAIMS, not_created_for_pod
 

@@ -40,7 +40,7 @@ from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
-    from fakekube.nodes.runtime.network_policy import NetworkPolicies
+    from fakekube.nodes.runtime.network import NetworkPolicies
 
 _SPECS: Final = ("containers", "initContainers", "ephemeralContainers")
 
@@ -225,7 +225,7 @@ class Runtime:
         """See `network.PodNetworks`."""
         if not self._enforces_policies():
             return None
-        from fakekube.nodes.runtime.network_policy import NetworkPolicies
+        from fakekube.nodes.runtime.network import NetworkPolicies
 
         return NetworkPolicies(self.cluster)
 

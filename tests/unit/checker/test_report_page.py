@@ -10,7 +10,7 @@ from typing import Any
 from fakekube import Cluster
 from fakekube.checker.report import Report
 from fakekube.checker.report_data import ProvocationReport, RuleReport
-from fakekube.checker.report_page import report_html
+from fakekube.checker.report_files import report_html
 from tests.unit.seen import config_map
 
 

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.daemon.controller import rolling_update
-from fakekube.controllers.daemon.utils import Backoff, create_pod_template, get_target_node_name, node_should_run_daemon_pod
+from fakekube.controllers.daemon import (
+    Backoff,
+    create_pod_template,
+    get_target_node_name,
+    node_should_run_daemon_pod,
+    rolling_update,
+)
 from tests.unit.controllers.workloads import condition, image, reasons, workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fakekube import Cluster
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.base.golang.rand import safe_encode_string
+from fakekube.base.chance import safe_encode_string
 from fakekube.controllers.hashing import compute_hash, fnv1, fnv1a, hash_controller_revision, print_pod_template
 from fakekube.controllers.history import template_patch
 

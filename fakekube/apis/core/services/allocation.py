@@ -19,17 +19,17 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.core.services.types import (
+from fakekube.apis.core.services.validation import (
     EXTERNAL_NAME,
     NODE_PORT,
     NONE,
+    cluster_ip_fields,
     is_headless,
     needs_health_check,
     node_ports,
     uses_node_ports,
 )
-from fakekube.apis.core.services.validation import cluster_ip_fields
-from fakekube.apis.networking.servicecidrs import parent_reference, service_ip_address
+from fakekube.apis.networking import parent_reference, service_ip_address
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.base.chance import chance

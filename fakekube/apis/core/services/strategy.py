@@ -12,18 +12,22 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apis.core.services.allocation import Allocation, release
-from fakekube.apis.core.services.types import (
+from fakekube.apis.core.services.validation import (
     CLUSTER_IP,
     EXTERNAL_NAME,
     LOAD_BALANCER,
     NONE,
+    TOPOLOGY_HINTS,
+    TOPOLOGY_MODE,
     drop_type_dependent_fields,
     externally_accessible,
+    load_balancer_status,
     needs_cluster_ip,
     needs_health_check,
     node_ports,
+    service,
+    service_update,
 )
-from fakekube.apis.core.services.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE, load_balancer_status, service, service_update
 from fakekube.apis.rest.strategy import Finish, Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names

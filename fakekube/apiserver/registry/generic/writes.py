@@ -36,8 +36,7 @@ from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.chance import random_uuid
-from fakekube.base.golang.rand import random_string
+from fakekube.base.chance import random_string, random_uuid
 from fakekube.base.golang.timestamps import print_time
 from fakekube.store import Conflict, Record
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.apis.well_known import LABEL_HOSTNAME, LABEL_TOPOLOGY_ZONE
-from fakekube.controllers.objects import get_controller_of
+from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, Lister, ScorePlugin, Status
 from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, AffinityTerms, NodeInfo, PodInfo
 

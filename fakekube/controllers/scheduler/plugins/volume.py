@@ -20,7 +20,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import selects_node
 from fakekube.base.objects import StoredObject
-from fakekube.controllers.objects import is_controlled_by
+from fakekube.controllers.informers import is_controlled_by
 from fakekube.controllers.scheduler.framework import Code, Cycle, FilterPlugin, Lister, PreFilterRejection, Status
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.volumes.binding import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiextensions.definition.default_validation import default_errors
+from fakekube.apiextensions.definition.keyword_validation import default_errors
 
 STRING: dict[str, Any] = {"type": "string"}
 WHOLE = {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiextensions.definition.default_validation import default_errors
+from fakekube.apiextensions.definition.keyword_validation import default_errors
 from fakekube.apiextensions.definition.rule_compilation import compilation_errors
 
 STRING = {"type": "string"}

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fakekube.apiextensions.definition.default_validation import default_errors
-from fakekube.apiextensions.definition.keyword_validation import keyword_errors
+from fakekube.apiextensions.definition.keyword_validation import default_errors, keyword_errors
 from fakekube.apiextensions.definition.schema_fast_check import check_schema
 from fakekube.apiextensions.definition.structural_validation import structural_errors, structural_problem
 

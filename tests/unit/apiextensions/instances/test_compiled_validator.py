@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apiextensions.instances.compiled_validator import fits
+from fakekube.apiextensions.instances.schema_cache import fits
 from fakekube.apiextensions.instances.validation import value_errors
 
 NAMES = st.sampled_from(["a", "b", "c"])

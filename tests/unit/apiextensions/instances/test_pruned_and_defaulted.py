@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances import objects
-from fakekube.apiextensions.instances.pruned_and_defaulted import is_pruned_and_defaulted
+from fakekube.apiextensions.instances.schema_cache import is_pruned_and_defaulted
 from fakekube.apiextensions.schema import schema_type
 
 PRESERVE, EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
