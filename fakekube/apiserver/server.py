@@ -329,6 +329,13 @@ def _make_store(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRang
     return store
 
 
+def add_bootstrap_objects(backend: Backend) -> None:
+    """Adds the objects that a server makes at its start and that are absent, as one does whose etcd another minor has filled."""
+    settings = backend.settings
+    now = print_time(backend.clock.now())
+    _commit_bootstrap(backend.store, settings.emulation, settings.runtime_config, settings.service_ranges, now)
+
+
 def _commit_bootstrap(
     store: Store[Document], emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, now: str
 ) -> None:
@@ -342,8 +349,9 @@ def _commit_bootstrap(
         of_server = api_services.api_services(emulation.version, objects, served) if path == api_services.PATH else objects
         for obj in of_server:
             made = as_created_now(with_service_ranges(path, obj, ranges), now)
-            meta = made["metadata"]
-            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamp_revision, made))
+            key = resource.key(made["metadata"].get("namespace", ""), made["metadata"]["name"])
+            if bucket.get(key) is None:
+                bucket.commit(key, 0, partial(stamp_revision, made))
 
 
 def _path(group: str, version: str, plural: str) -> str:

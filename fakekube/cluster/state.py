@@ -119,7 +119,8 @@ class ClusterState(ObjectClient):
         Definitions and namespaces are applied first, owners before their dependents. A saved state replaces all objects;
         uids and resourceVersions are those of the file, the revision of the cluster does not decrease, and watches end with
         410 Gone. Of a saved history, the part after the current revision of this cluster is kept; its times are relative to
-        now.
+        now. A state of another minor is taken as by an API server that is upgraded or downgraded with its etcd: fields that
+        the minor does not know are dropped, and objects that its server makes at its start are added.
 
         Args:
             sources: manifests are files, folders, YAML text or objects; a saved state is one file, or its content; a trace file
@@ -129,15 +130,19 @@ class ClusterState(ObjectClient):
             ManifestError: a manifest is invalid.
             ApiError: the API server refuses an object.
             UnknownResource: there is no resource for the kind of an object.
-            StateError: a saved state is damaged or of another minor version.
+            StateError: a saved state is damaged, or has objects of kinds that the minor does not know.
         """
+        from fakekube.apiserver.server import add_bootstrap_objects
         from fakekube.powers.state import read_state
 
         text = _saved_state(sources[0]) if len(sources) == 1 else None
         if text is None:
             return super().load(*(one.decode() + "\n" if isinstance(one, bytes) else one for one in sources))
-        saved = read_state(text, self._settings.version, self.clock.monotonic())
-        self._machinery.backend.store.restore(saved.snapshot, since=saved.since)
+        backend = self._machinery.backend
+        saved = read_state(text, self._settings.version, self.clock.monotonic(), backend.registry)
+        backend.store.restore(saved.snapshot, since=saved.since)
+        if saved.version != self._settings.version:
+            add_bootstrap_objects(backend)
         self._note_replacement("load", f"a state of revision {saved.snapshot.revision}")
         return []
 

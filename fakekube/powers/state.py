@@ -29,7 +29,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import DecodeError, json, yaml
@@ -37,6 +37,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
+    from fakekube.apis.rest.resource import Resource
     from fakekube.apiserver.registry.scope import Backend
 
 API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
@@ -77,6 +78,8 @@ class SavedState:
     snapshot: Snapshot[Document]
     since: int | None
     """The revision at which its history begins; None if it has none."""
+    version: str = ""
+    """The minor of the cluster that saved it."""
 
 
 # ---------------------------------------------------------------- writing
@@ -153,12 +156,13 @@ def is_state_text(text: bytes) -> bool:
     return text.startswith(_GZIP) or (b"ClusterState" in text and _HEAD.search(text) is not None)
 
 
-def read_state(text: bytes, version: str, now: float = 0.0) -> SavedState:
+def read_state(text: bytes, version: str, now: float = 0.0, resources: Iterable[Resource] = ()) -> SavedState:
     """Reads a saved state.
 
     Args:
         text: YAML, or the compact form.
         version: the minor version of the cluster that loads it.
+        resources: the built-in resources that it serves, for a state of another minor.
         now: the present time of its clock, to which the ages of saved events are relative.
 
     Raises StateError.
@@ -166,13 +170,23 @@ def read_state(text: bytes, version: str, now: float = 0.0) -> SavedState:
     value = _value_of(text)
     if not isinstance(value, Mapping) or (value.get("apiVersion"), value.get("kind")) != (API_VERSION, KIND):
         raise StateError(f"no {KIND} of {API_VERSION}")
-    if value.get("version") != version:
-        raise StateError(f"the state is one of Kubernetes {value.get('version')}, the cluster is one of {version}")
     try:
         check_depth(value)
-        return _state(value, now)
+        state = _state(value if value.get("version") == version else _adapt(value, version, resources), now)
+        return replace(state, version=value["version"])
+    except StateError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
         raise StateError(f"the state is damaged: {problem!r}") from None
+
+
+def _adapt(value: Mapping[str, Any], version: str, resources: Iterable[Resource]) -> Mapping[str, Any]:
+    from fakekube.powers.state_of_other_minor import OtherMinorError, adapt_state
+
+    try:
+        return adapt_state(value, version, resources)
+    except OtherMinorError as problem:
+        raise StateError(str(problem)) from None
 
 
 def state_version(text: bytes) -> str:

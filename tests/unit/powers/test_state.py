@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.powers.state import LIMIT, MAX_VALUES
+from fakekube.powers.state import LIMIT, MAX_VALUES, StateError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -382,3 +382,41 @@ def test_a_deeply_nested_recording_is_refused(controlled: Cluster) -> None:
     nested = document + "".join(f"{' ' * level}a:\n" for level in range(1, 3001)) + " " * 3001 + "b: c\n"
     status, answer = post(controlled, "/fakekube/v1/replay", nested.encode())
     assert (status, "nested" in answer["error"]) == (400, True)
+
+
+def test_state_of_a_newer_minor_loses_fields_that_an_older_one_does_not_know(tmp_path: Path) -> None:
+    driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d"}, "spec": {}}
+    with Cluster(profile="apiserver", version="1.37") as newer:
+        made = newer.create(driver)
+        newer.save(tmp_path / "state", history=True)
+    assert "preventPodSchedulingIfMissing" in made["spec"]
+    with Cluster(profile="apiserver", version="1.33") as older:
+        older.load(tmp_path / "state")
+        found = older.get("csidrivers", "d")
+        assert found["metadata"]["uid"] == made["metadata"]["uid"]
+        assert "preventPodSchedulingIfMissing" not in found["spec"]
+        groups = [group["name"] for group in ask(older, "/apis")[1]["groups"]]
+        assert "storage.k8s.io" in groups
+        assert "storagemigration.k8s.io" not in groups
+
+
+def test_state_of_an_older_minor_gets_what_a_newer_server_makes_at_its_start(tmp_path: Path) -> None:
+    with Cluster(profile="apiserver", version="1.34") as older:
+        made = older.create(config_map("a", x="1"))
+        older.save(tmp_path / "state", compact=True)
+    with Cluster(profile="apiserver", version="1.37") as newer:
+        newer.load(tmp_path / "state")
+        assert newer.get("configmaps", "a") == made
+        assert newer.get("apiservices", "v1.storagemigration.k8s.io")["spec"]["versionPriority"] == 15
+        assert ask(newer, "/apis/storagemigration.k8s.io/v1/storageversionmigrations")[0] == 200
+
+
+def test_state_with_kinds_that_a_minor_does_not_know_is_refused(tmp_path: Path) -> None:
+    rule = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "r"}}
+    with Cluster(profile="apiserver", version="1.37") as newer:
+        newer.create({**rule, "spec": {"taint": {"key": "example.com/a", "effect": "NoSchedule"}}})
+        newer.save(tmp_path / "state")
+    with Cluster(profile="apiserver", version="1.36") as older:
+        with pytest.raises(StateError, match=r"^Kubernetes 1\.36 does not serve devicetaintrules\.resource\.k8s\.io \(r\)$"):
+            older.load(tmp_path / "state")
+        assert older.get("namespaces", "default")["metadata"]["name"] == "default"
