@@ -69,7 +69,7 @@ CONDITIONAL = frozenset({
     ("core.ImageVolumeSource", "pullPolicy"), ("core.ServiceSpec", "internalTrafficPolicy"),
     ("networking.NetworkPolicySpec", "policyTypes"),
     ("resource.DeviceSubRequest", "count"), ("resource.ExactDeviceRequest", "count"),
-    ("resource.DeviceTaint", "timeAdded"),
+    ("resource.DeviceTaint", "timeAdded"), ("storage.CSIDriverSpec", "preventPodSchedulingIfMissing"),
 })  # fmt: skip
 
 #: The version in the short name of a type.
