@@ -47,10 +47,13 @@ TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
 
 #: The maximum number of frames per `take`, so that one client cannot occupy the sending thread.
 MAX_EVENTS_PER_TAKE = 500
+#: The bytes after which `take` returns: each watcher that does not read keeps as many.
+MAX_BYTES_PER_TAKE = 250_000
 #: The seconds after which `take` returns what it has found; the deadline of the stream makes the next one due at once.
 MAX_SECONDS_PER_TAKE = 0.001
-#: The number of events between two looks at the time.
-_BATCH = 50
+#: The number of events between two looks at the time and the size: first few, then more if they are small.
+_FIRST_BATCH, _BATCH = 8, 50
+_SMALL_BYTES = MAX_BYTES_PER_TAKE // 8
 
 #: Seconds before the end of a watch at which it gets its last bookmark, as in the watch cache.
 BOOKMARK_BEFORE_END = 2.0
@@ -231,13 +234,19 @@ class WatchStream:
     def _take_initial(self) -> list[bytes]:
         assert self._initial is not None
         frames: list[bytes] = []
+        size = 0
         end = time.monotonic() + MAX_SECONDS_PER_TAKE
         for number, record in enumerate(self._initial, 1):
             if self._shows(record.key, record.value):
                 frames.append(self._encoder.added(record))
+                size += len(frames[-1])
                 if self.delivered is not None:
                     self.delivered.append(record.revision)
-            if len(frames) >= MAX_EVENTS_PER_TAKE or (not number % _BATCH and time.monotonic() >= end):
+            if (
+                size >= MAX_BYTES_PER_TAKE
+                or len(frames) >= MAX_EVENTS_PER_TAKE
+                or (not number % _BATCH and time.monotonic() >= end)
+            ):
                 self._interrupt()
                 return frames
         self._initial = None
@@ -248,10 +257,11 @@ class WatchStream:
     def _take_changes(self) -> list[bytes]:
         assert self._cursor is not None
         frames: list[bytes] = []
+        size, batch = 0, _FIRST_BATCH
         end = 0.0
         while len(frames) < MAX_EVENTS_PER_TAKE:
             try:
-                events = self._cursor.take(_BATCH)
+                events = self._cursor.take(batch)
             except Compacted:
                 if frames:  # the next call raises it again
                     break
@@ -260,15 +270,17 @@ class WatchStream:
             if events:
                 found, revisions = self._frames_of(events)
                 frames = frames + found if frames else found
+                size += sum(map(len, found))
                 if self.delivered is not None:
                     self.delivered += revisions
-            if len(events) < _BATCH:
+            if len(events) < batch:
                 break
             now = time.monotonic()
             end = end or now + MAX_SECONDS_PER_TAKE
-            if now >= end:
+            if now >= end or size >= MAX_BYTES_PER_TAKE:
                 self._interrupt()
                 break
+            batch = _BATCH if size < _SMALL_BYTES else _FIRST_BATCH
         if frames and self._bookmarks.often:
             frames = [*frames, self._encoder.bookmark(self._cursor.position)]
         return frames

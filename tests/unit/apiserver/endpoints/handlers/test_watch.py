@@ -133,3 +133,30 @@ def test_watches_that_send_the_same_frames_share_them() -> None:
         assert names(selecting.take()) == ["one", "three"]
         create("four")
         assert [names(stream.take()) for stream in (first, second, third)] == [["four"]] * 3
+
+
+@pytest.mark.parametrize("start", ["initial events", "changes"])
+def test_take_returns_few_large_events(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watcher that does not read keeps what was taken for it."""
+    monkeypatch.setattr("fakekube.apiserver.endpoints.handlers.watch.time.monotonic", lambda: 0.0)
+    with Cluster(profile="apiserver") as cluster:
+        begin = int(
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}})["metadata"]["resourceVersion"]
+        )
+        names = [f"c-{number:03}" for number in range(120)]
+        for name in names:
+            cluster.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": name, "labels": {"large": ""}},
+                    "data": {"a": "x" * 50_000},
+                }
+            )
+        query = {"labelSelector": "large", "resourceVersion": "" if start == "initial events" else str(begin)}
+        stream = cluster.watch("/api/v1/namespaces/default/configmaps", query)
+        found: list[str] = []
+        while frames := stream.take():
+            assert sum(map(len, frames)) < 1 << 20
+            found += [orjson.loads(frame)["object"]["metadata"]["name"] for frame in frames]
+        assert found == names
