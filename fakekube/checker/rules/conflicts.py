@@ -156,8 +156,11 @@ class LostUpdates(Conflicts):
         return Verdict.success() if not (trial.ended or trial.loop or trial.missing) else super().judge(trial)
 
     @staticmethod
-    def judge_object(trial: Trial, resource: str, metadata: Object) -> Verdict | None:
-        """Judges whether a version of an object lacks the annotation that the other editor wrote before."""
+    def judge_object(trial: Trial, resource: str, metadata: Object, *, guarded: bool = True) -> Verdict | None:
+        """Judges whether a version of an object lacks the annotation that the other editor wrote before.
+
+        `guarded`: whether a write with the resourceVersion counts, too: it drops the annotation knowingly.
+        """
         written = ""
         for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace")):
             if version.type == "DELETED" or version.object["metadata"]["uid"] != metadata["uid"]:
@@ -169,6 +172,9 @@ class LostUpdates(Conflicts):
                     for call in trial.trace.since(trial.provoked_at)
                     if call.is_write and call.exchange.revision == version.revision
                 ]
+                if not guarded and any(map(_has_revision, culprit)):
+                    written = found
+                    continue
                 lost = f"{metadata['name']} lost the annotation {EDITOR}: {written} of another editor"
                 return Verdict.failure(f"{lost} at revision {version.revision}", *trial.excerpt(culprit))
             written = found or written
@@ -176,6 +182,11 @@ class LostUpdates(Conflicts):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return Verdict.success()
+
+
+def _has_revision(call: Call) -> bool:
+    """Reports whether the body of a write has a resourceVersion."""
+    return isinstance(call.body, dict) and bool((call.body.get("metadata") or {}).get("resourceVersion"))
 
 
 def _set_first_editor(obj: Object) -> None:

@@ -234,7 +234,7 @@ class LostUnderChange(ChangedUnderConflict):
         copy = trial.copies[0]
         children = [(one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, copy, one)]
         for resource, obj in [*own_objects(trial, copy), *children]:
-            verdict = LostUpdates.judge_object(trial, resource, obj["metadata"])
+            verdict = LostUpdates.judge_object(trial, resource, obj["metadata"], guarded=False)
             if verdict is not None:
                 return verdict
         return Verdict.success() if not (trial.ended or trial.loop) else super().judge(trial)
