@@ -55,6 +55,18 @@ PRE_ALPHA: Final = "PreAlpha"
 _PRE_ALPHA: Final = FeatureSpec(PRE_ALPHA, default=False, locked=False)
 
 
+class _Enabled(dict[str, bool]):
+    """Whether gates are on, by name: as they are set, and of others as `find` says. Every request asks, so it is a dict."""
+
+    def __init__(self, find: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, name: str) -> bool:
+        found = self[name] = self._find(name)
+        return found
+
+
 class FeatureGates:
     """The gates of a server of one minor.
 
@@ -69,20 +81,18 @@ class FeatureGates:
     def __init__(self, version: str, emulated: str, changed: Mapping[str, bool]) -> None:
         self._histories, self._minor = data.minor(version).features if changed else None, _number(emulated)
         self._version, self._emulated = version, emulated
-        self._enabled: dict[str, bool] = {}
-        self._changed: Mapping[str, bool] = dict(changed)
-        if changed:
-            self._set(changed)
-
-    def enabled(self, name: str) -> bool:
+        self._enabled = _Enabled(self._value)
+        self.enabled: Callable[[str], bool] = self._enabled.__getitem__
         """Reports whether a gate is on.
 
         A gate that is gone has the value that it had in the last minor; one that comes later is off.
         """
-        found = self._enabled.get(name)
-        if found is None:
-            found = self._enabled[name] = self.spec(name).default if name in self._of_minor else self._last_value(name)
-        return found
+        self._changed: Mapping[str, bool] = dict(changed)
+        if changed:
+            self._set(changed)
+
+    def _value(self, name: str) -> bool:
+        return self.spec(name).default if name in self._of_minor else self._last_value(name)
 
     def _last_value(self, name: str) -> bool:
         for minor in reversed(list(data.RELEASES)):

@@ -397,7 +397,7 @@ def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Lite
     if value is None:
         return zero(type_)
     tree = _decode(decoder(type_), value, strict, literals)
-    if strict is not None:
+    if strict is not None and strict.duplicates:
         strict.finish(type_, value)
     return tree
 

@@ -33,24 +33,24 @@ class Strict:
 
     def __init__(self, duplicates: Sequence[str] = (), members: Callable[[], Iterable[str]] | None = None) -> None:
         self.unknown: list[str] = []
-        self._duplicates = duplicates
+        self.duplicates = duplicates
         self._members = members
 
     def finish(self, type_: Type, value: Any) -> None:
         """Called by `decode` at its end: leave out the duplicates that the real server's typed decoder does
         not see."""
-        if self._duplicates:
+        if self.duplicates:
             known = set(_member_paths(type_, value, ""))
-            self._duplicates = [path for path in self._duplicates if path in known]
+            self.duplicates = [path for path in self.duplicates if path in known]
 
     @property
     def messages(self) -> list[str]:
         """`unknown field "spec.x"`, `duplicate field "spec.y"` in the order of the document, each once, at
         most 100."""
-        if not self.unknown and not self._duplicates:
+        if not self.unknown and not self.duplicates:
             return []
         unknown = {path: f"unknown field {go_quote(path)}" for path in self.unknown}
-        duplicate = {path: f"duplicate field {go_quote(path)}" for path in self._duplicates}
+        duplicate = {path: f"duplicate field {go_quote(path)}" for path in self.duplicates}
         if not unknown or not duplicate or self._members is None:
             return [*unknown.values(), *duplicate.values()][:MAXIMUM_STRICT_ERRORS]
         found: dict[str, None] = {}

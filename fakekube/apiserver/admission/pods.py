@@ -246,7 +246,7 @@ class PodTopologyLabels(Plugin):
     LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
     def admit(self, attributes: Attributes) -> None:
-        if not features.current().enabled("PodTopologyLabelsAdmission"):
+        if not features.CURRENT.get().enabled("PodTopologyLabelsAdmission"):
             return
         obj = attributes.object
         assert obj is not None

@@ -71,9 +71,9 @@ class Problem(Exception):
     kind: GVK | None = None
 
 
-def form_of(scope: Scope) -> str:
-    """Returns the format of the body of a request. Raises StatusError 415."""
-    return negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
+def form_of(scope: Scope, offer: negotiation.Offer | None = None) -> str:
+    """Returns the format of the body of a request; `offer` is that of the endpoint, if known. Raises StatusError 415."""
+    return (offer or negotiation.offer_of(scope)).input(scope.request.content_type)
 
 
 def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Object | None = None) -> Object:
@@ -118,7 +118,8 @@ def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, li
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
-    _report(scope, claimed, strict, field_validation)
+    if strict:
+        _report(scope, claimed, strict, field_validation)
     if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
         raise _wrong_version(kind, expected)
     scope.default(obj)
@@ -162,7 +163,7 @@ def _with_version(value: Any) -> Any:
 
 def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
     """Reports strict decoding errors as warnings. Raises StatusError 400 if fieldValidation is Strict."""
-    if not strict or field_validation == "Ignore":
+    if field_validation == "Ignore":
         return
     if field_validation == "Strict":
         problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
@@ -335,7 +336,7 @@ def _to_typed(
         explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
         if explained:
             raise Problem(explained, kind)
-    if (kind.kind, internal_package(kind.group)) != (expected.kind, internal_package(expected.group)):
+    if kind is not expected and (kind.kind, internal_package(kind.group)) != (expected.kind, internal_package(expected.group)):
         internal = f"{internal_package(expected.group)}.{expected.kind}"
         claimed = found.name.rpartition("/")[2] if found is not None else f"{kind.version}.{kind.kind}"
         problem = f"converting ({claimed}) to ({internal}): unknown conversion"
@@ -344,7 +345,7 @@ def _to_typed(
     obj.pop("apiVersion", None)
     if kept:
         obj.update(copied(kept))
-    findings = strict.messages if strict is not None else []
+    findings = strict.messages if strict is not None and (strict.unknown or strict.duplicates) else []
     if findings and parsed.cbor is not None and found is not None:
         findings = [cbor.type_errors(parsed.cbor, found)[1]]
     return obj, findings

@@ -91,6 +91,10 @@ class Clause:
         return self.type == kind and self.subtype in (subtype, "*")
 
 
+_MEDIA_TYPES: Final = (JSON, YAML, PROTOBUF)
+_ALL_MEDIA_TYPES: Final = (*_MEDIA_TYPES, CBOR)
+
+
 @dataclass(slots=True, frozen=True)
 class Offer:
     """The media types that an endpoint reads and writes."""
@@ -107,7 +111,7 @@ class Offer:
     @property
     def media_types(self) -> tuple[str, ...]:
         """Returns the media types of single documents, in order of preference."""
-        return (JSON, YAML, PROTOBUF, CBOR) if self.cbor else (JSON, YAML, PROTOBUF)
+        return _ALL_MEDIA_TYPES if self.cbor else _MEDIA_TYPES
 
     @property
     def stream_types(self) -> tuple[str, ...]:
@@ -383,4 +387,4 @@ def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
 def offer_of(scope: Scope) -> Offer:
     """Returns the media types that the endpoint of a request reads and writes."""
     tables = scope.resource.action is None if scope.subresource is None else scope.subresource.tables
-    return _offer(scope.backend.settings.enabled("CBORServingAndStorage"), scope.resource.custom, tables)
+    return _offer(scope.backend.settings.emulation.enabled("CBORServingAndStorage"), scope.resource.custom, tables)

@@ -179,22 +179,26 @@ class Request:
     """The revision for reads that may be stale; None: the current one."""
     address: str = ""
     """The address of the client."""
-    _body: bytes | None = None
+    sent_body: bytes | None = None
+    """The body, if it was read."""
+    accept: str = field(init=False)
+    """The header of that name, as the next two; "" if there is none."""
+    content_type: str = field(init=False)
+    user_agent: str = field(init=False)
 
-    @property
-    def sent_body(self) -> bytes | None:
-        """The body, if it was read."""
-        return self._body
+    def __post_init__(self) -> None:
+        get = self.headers.get
+        self.accept, self.content_type, self.user_agent = get("accept", ""), get("content-type", ""), get("user-agent", "")
 
     def read_body(self, limit: int = BODY_LIMIT) -> bytes:
         """The whole body.
 
         Raises StatusError 413 if it has more than `limit` bytes.
         """
-        body = self._body
+        body = self.sent_body
         if body is None:
             try:
-                body = self._body = self.read(limit + 1)
+                body = self.sent_body = self.read(limit + 1)
             except OSError as error:  # malformed framing, or the client closed the connection
                 raise status.generic(500, "", str(error)) from None
         if len(body) > limit:

@@ -257,16 +257,16 @@ def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 
 
-def negotiate(scope: Scope) -> MediaType:
-    """Negotiates the representation of a response. Raises StatusError 406."""
-    headers, query = scope.request.headers, scope.request.query
-    pretty = negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
-    return negotiation.offer_of(scope).output(headers.get("accept", ""), pretty=pretty)
+def negotiate(scope: Scope, offer: negotiation.Offer | None = None) -> MediaType:
+    """Negotiates the representation of a response; `offer` is that of the endpoint, if known. Raises StatusError 406."""
+    request, query = scope.request, scope.request.query
+    pretty = negotiation.is_pretty((query.get("pretty") or "") if query.raw else "", request.user_agent)
+    return (offer or negotiation.offer_of(scope)).output(request.accept, pretty=pretty)
 
 
 def negotiate_stream(scope: Scope) -> MediaType:
     """Negotiates the representation of a watch's events. Raises StatusError 406."""
-    return negotiation.offer_of(scope).stream(scope.request.headers.get("accept", ""))
+    return negotiation.offer_of(scope).stream(scope.request.accept)
 
 
 @lru_cache(maxsize=1024)
@@ -286,7 +286,7 @@ def list_kind_of(resource: Resource) -> Kind:
 @with_deep_stack
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """Returns a response with one object of the scope's resource."""
-    shown = versions.to_version(scope.resource, document)
+    shown = document if scope.resource.from_storage is None else versions.to_version(scope.resource, document)
     if chosen.target is not None:
         return transform_object(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(scope.resource)

@@ -205,7 +205,7 @@ class Application:
             exchange.observation.note_response(response)
         body = _make_body(response, environ, compresses=self._compresses)
         if exchange.info is not None:
-            labels = labels_of(exchange.info, dry_run=exchange.query.get("dryRun") is not None)
+            labels = labels_of(exchange.info, dry_run=bool(exchange.query.raw) and "dryRun" in exchange.query)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
         headers = response.headers if switches else _merge_headers(exchange.headers, response.headers)
@@ -317,12 +317,12 @@ class Application:
         if not request.info.is_resource_request:
             return self._site.respond(request)
         try:
-            admitted = self._router.admit(request)
+            resource = self._router.admit(request)
         except StatusError as error:
             return responses.error_response(error, request.headers, request.query)
-        if not admitted:
+        if resource is None:
             return responses.page_not_found()
-        return handlers.handle(request, self._backend)
+        return handlers.handle(request, self._backend, resource)
 
 
 def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:

@@ -129,7 +129,7 @@ def timeout_of(info: RequestInfo, query: Query) -> float:
     if is_long_running(info):
         return inf
     longest = _LONGEST_WRITE if info.verb in _WRITES else _LONGEST
-    text = query.get("timeout")
+    text = query.get("timeout") if query.raw else None
     if not text:
         return longest
     try:

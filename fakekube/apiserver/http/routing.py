@@ -93,23 +93,23 @@ class ResourceRouter:
         """Reports whether the router has routes for the group."""
         return group in self._registry.builtin_groups
 
-    def admit(self, request: Request) -> bool:
-        """Reports whether the path is served; otherwise the response is a plain text 404.
+    def admit(self, request: Request) -> Resource | None:
+        """Returns the resource of the path if it is served; otherwise the response is a plain text 404.
 
         Raises StatusError 404, 405, 406 or 415.
         """
         info = request.info
         if not _well_formed(info):
-            return False
+            return None
         resource = self._registry.get(info.group, info.version, info.resource)
         if resource is None:
             if info.group in self._registry.builtin_groups:
                 raise responses.not_found()
-            return False
+            return None
         if resource.custom:
-            return _admit_custom(resource, request)
+            return resource if _admit_custom(resource, request) else None
         self._admit_builtin(resource, request)
-        return True
+        return resource
 
     def _admit_builtin(self, resource: Resource, request: Request) -> None:
         info = request.info
@@ -123,9 +123,8 @@ class ResourceRouter:
         route = routes.get(request.method)
         if route is None:
             raise responses.method_not_allowed()
-        accept = request.headers.get("accept", "")
-        if route.produces and (route.consumes or accept not in route.produces):
-            negotiation.route(accept, route.produces, request.headers.get("content-type", ""), route.consumes)
+        if route.produces and (route.consumes or request.accept not in route.produces):
+            negotiation.route(request.accept, route.produces, request.content_type, route.consumes)
 
 
 def _well_formed(info: RequestInfo) -> bool:

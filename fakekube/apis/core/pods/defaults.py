@@ -28,7 +28,7 @@ def default_pod_spec(spec: Spec) -> None:
     sync_service_account(spec)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
-    for container in containers(spec):
+    for container in list(containers(spec)):
         if not container.get("imagePullPolicy"):
             container["imagePullPolicy"] = default_pull_policy(container.get("image", ""))
 

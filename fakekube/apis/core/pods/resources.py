@@ -187,7 +187,7 @@ def _larger_amounts(left: Amounts, right: Amounts) -> Amounts:
 
 def qos_class(spec: Mapping[str, Any]) -> str:
     """Returns BestEffort, Burstable or Guaranteed (ComputePodQOS)."""
-    emulation = features.current()
+    emulation = features.CURRENT.get()
     of_pod = spec.get("resources") if emulation.enabled("PodLevelResources") else None
     if (
         of_pod is not None

@@ -36,7 +36,7 @@ SEARCH_PATHS = 32
 SEARCH_LENGTH = 2048
 HOSTNAME_LENGTH = 64
 
-_VALID = KnownSpecs("validation")
+_VALID = KnownSpecs()
 
 
 def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None) -> list[FieldError]:
@@ -48,8 +48,8 @@ def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOption
     if key in _VALID:
         return []
     errors = _validate_unknown_spec(spec, path, options, meta)
-    if not errors and options.were_strict:
-        _VALID.add(key)
+    if not errors and key is not None and options.were_strict:
+        _VALID.add(key, None)
     return errors
 
 

@@ -93,12 +93,12 @@ class PodStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
-        drop_disabled_pod_fields(context.emulation, spec, None)
+        drop_disabled_pod_fields(self.emulation, spec, None)
         if spec.get("schedulingGates"):
             status["conditions"] = [_scheduling_gated(context)]
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
-        default_pod_level_resources(context.emulation, spec)
+        default_pod_level_resources(self.emulation, spec)
         if context.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
             status["qosClass"] = qos_class(spec)
 
@@ -115,7 +115,7 @@ class PodStrategy(Strategy):
         if spec.get("nodeName") and spec.get("schedulingGates"):
             text = "cannot be set until all schedulingGates have been cleared"
             errors.append(forbidden("spec.nodeName", text))
-        return errors + validate_profiles_match(annotations, spec, "spec")
+        return errors + validate_profiles_match(annotations, spec, "spec") if annotations else errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         annotations, old_annotations = (one["metadata"].get("annotations") for one in (obj, old))

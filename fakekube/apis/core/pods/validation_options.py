@@ -24,7 +24,6 @@ import orjson
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apimachinery.features import Emulation
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources
 from fakekube.apis.validation import selectors
@@ -241,37 +240,19 @@ def _has_restarting_init_container(spec: Spec) -> bool:
 _MAX_SPECS: Final = 256
 _MAX_SPEC_LENGTH: Final = 5000
 
-_Known = BoundedCache[Hashable, None]
 
+class KnownSpecs(BoundedCache[Hashable, None]):
+    """The specs of pods and templates in which one check finds nothing."""
 
-class KnownSpecs:
-    """The specs of pods and templates in which one check finds nothing under the current emulation.
-
-    Args:
-        check: the name of the check.
-    """
-
-    def __init__(self, check: str) -> None:
-        self._key = "known specs", check
+    def __init__(self) -> None:
+        super().__init__(_MAX_SPECS)
 
     def key(self, spec: Mapping[str, Any], *, of_pod: bool) -> Hashable | None:
         """Returns the key of a spec of a pod or of a template; None if its findings may depend on more than the spec."""
-        if "resourceClaims" in spec or any("ephemeral" in volume for volume in spec.get("volumes") or ()):
+        if "resourceClaims" in spec or ("volumes" in spec and any("ephemeral" in volume for volume in spec["volumes"] or ())):
             return None
         try:
             text = orjson.dumps(spec)
         except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8
             return None
-        return (of_pod, text) if len(text) <= _MAX_SPEC_LENGTH else None
-
-    def __contains__(self, key: Hashable | None) -> bool:
-        return key is not None and key in features.current().compiled(self._key, _make_known)
-
-    def add(self, key: Hashable | None) -> None:
-        """Remembers a spec in which the check has found nothing."""
-        if key is not None:
-            features.current().compiled(self._key, _make_known).add(key, None)
-
-
-def _make_known(_: Emulation) -> _Known:
-    return BoundedCache(_MAX_SPECS)
+        return (features.CURRENT.get(), of_pod, text) if len(text) <= _MAX_SPEC_LENGTH else None

@@ -50,7 +50,7 @@ VOLUMES: Mapping[str, tuple[str, str]] = {
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
 
-_WITHOUT_WARNINGS = KnownSpecs("warnings")
+_WITHOUT_WARNINGS = KnownSpecs()
 
 NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
@@ -73,8 +73,8 @@ def _find_warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
     if key in _WITHOUT_WARNINGS:
         return []
     texts = _warnings_of_unknown_spec(spec, {}, prefix)
-    if not texts:
-        _WITHOUT_WARNINGS.add(key)
+    if not texts and key is not None:
+        _WITHOUT_WARNINGS.add(key, None)
     return texts
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 
 from fakekube.apimachinery.codecs import EncodeError
-from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors import status
+from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints.handlers import connect, create, delete, get, patch, update
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.generic import versions
@@ -33,7 +34,7 @@ _HANDLERS: dict[str, Callable[[Scope], Response]] = {
 }
 
 
-def handle(request: Request, backend: Backend) -> Response:
+def handle(request: Request, backend: Backend, resource: Resource) -> Response:
     """Serves a request for a resource of `backend`.
 
     A request that exceeds the recursion limit is handled again in a thread with a deep stack. The steps after an object
@@ -42,20 +43,17 @@ def handle(request: Request, backend: Backend) -> Response:
     Raises StatusError for every error of the request.
     """
     try:
-        return _dispatch(request, backend)
+        return _dispatch(request, backend, resource)
     except RecursionError:
         request.warnings.clear()
     try:
-        return call_with_deep_stack(partial(_dispatch, request, backend))
+        return call_with_deep_stack(partial(_dispatch, request, backend, resource))
     except RecursionError:
         raise status.bad_request("exceeded max depth") from None
 
 
-def _dispatch(request: Request, backend: Backend) -> Response:
+def _dispatch(request: Request, backend: Backend, resource: Resource) -> Response:
     info = request.info
-    resource = backend.registry.get(info.group, info.version, info.resource)
-    if resource is None:  # it was removed while the request was on its way
-        raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
     if resource.unservable:
         raise status.internal(resource.unservable)
     if resource.deprecation:

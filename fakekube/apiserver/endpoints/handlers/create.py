@@ -13,7 +13,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
 from fakekube.apis.rest.strategy import Action, Object
 from fakekube.apiserver.admission.chain import CREATE
-from fakekube.apiserver.endpoints import admission, bodies, response_writers
+from fakekube.apiserver.endpoints import admission, bodies, negotiation, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
@@ -44,7 +44,7 @@ def _create(scope: Scope) -> Response:
     writes.match_namespace(meta, scope.namespace)
     writes.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = field_manager.update(scope, None, body, chosen.field_manager)
-    obj = versions.to_storage(scope.resource, tracked)
+    obj = tracked if scope.resource.to_storage is None else versions.to_storage(scope.resource, tracked)
     admission.admit(scope, CREATE, obj, None)
     writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
     written = writes.create(scope, obj, admission.checker(scope, CREATE))
@@ -56,8 +56,9 @@ def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
 
     Other than for a PUT, an unknown Content-Type is refused before the options are read.
     """
-    representation = response_writers.negotiate(scope)
-    form = bodies.form_of(scope)
+    offer = negotiation.offer_of(scope)
+    representation = response_writers.negotiate(scope, offer)
+    form = bodies.form_of(scope, offer)
     data = scope.request.read_body()
     chosen = options.create_options(scope.request.query)
     return representation, chosen, bodies.decode(scope, form, data, chosen.field_validation)

@@ -349,10 +349,11 @@ _APPLIES = frozenset({APPLY_YAML, APPLY_CBOR})
 
 def patch(scope: Scope) -> Response:
     """Handles a PATCH. Raises StatusError."""
-    types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=negotiation.offer_of(scope).cbor)
-    content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
+    offer = negotiation.offer_of(scope)
+    types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=offer.cbor)
+    content_type = negotiation.patch_input(scope.request.content_type, types)
     scope.require_name()
-    representation = response_writers.negotiate(scope)
+    representation = response_writers.negotiate(scope, offer)
     body = scope.request.read_body()
     chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)

@@ -9,7 +9,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import CREATE, UPDATE
-from fakekube.apiserver.endpoints import admission, bodies, projection, response_writers
+from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import field_manager, versions, writes
@@ -19,11 +19,12 @@ from fakekube.apiserver.registry.scope import Scope
 def update(scope: Scope) -> Response:
     """Handles a PUT. Raises StatusError."""
     scope.require_name()
-    representation = response_writers.negotiate(scope)
+    offer = negotiation.offer_of(scope)
+    representation = response_writers.negotiate(scope, offer)
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
-    form = bodies.form_of(scope)
+    form = bodies.form_of(scope, offer)
     body = bodies.decode(scope, form, data, chosen.field_validation, _live(scope))
     meta = body.setdefault("metadata", {})
     writes.match_namespace(meta, scope.namespace)

@@ -95,7 +95,7 @@ def scale_mapping(scope: Scope) -> ScaleMapping:
 
 def manager_name(scope: Scope, manager: str) -> str:
     """Returns the field manager of a request: fieldManager, or the part of the user agent before the slash."""
-    return manager or _name_of_agent(scope.request.headers.get("user-agent", ""))
+    return manager or _name_of_agent(scope.request.user_agent)
 
 
 @lru_cache(maxsize=256)

@@ -231,7 +231,7 @@ def _prepare_for_create(scope: Scope, obj: Object, check: Check) -> Object:
         strategy.reset_status(obj)
     if strategy.generation:
         meta["generation"] = 1
-    drop_disabled_fields(context.emulation, scope.resource.group, scope.resource.plural, obj, None)
+    drop_disabled_fields(scope.resource.emulation, scope.resource.group, scope.resource.plural, obj, None)
     strategy.prepare_for_create(context, obj)
     namespaced = scope.resource.namespaced
     errors: list[fields.FieldError] = []
@@ -363,7 +363,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
     written = scope.resource.plural if not context.subresource else f"{scope.resource.plural}/{context.subresource}"
     if strategy.generation_counts_disabled_fields:
         strategy.prepare_for_update(context, obj, old)
-    drop_disabled_fields(context.emulation, scope.resource.group, written, obj, old)
+    drop_disabled_fields(scope.resource.emulation, scope.resource.group, written, obj, old)
     if not strategy.generation_counts_disabled_fields:
         strategy.prepare_for_update(context, obj, old)
     if strategy.generation and spec_changed(scope, obj, old):
