@@ -1,8 +1,8 @@
 """The operations of apply on values, which depend on their types.
 
 An `Atom` is the type of a value for merging: a scalar, a list, a map, or a choice that depends on the value.
-Each operation of apply is a method of atoms: `Scalar` and `Choice` in this module, `Map` in `maps`, `AtomicList` and
-`ItemList` in `lists`; `schema` makes them from the model.
+Each operation of apply is a method of atoms: `Scalar` and `Choice` in this module, `Map`, `AtomicList` and `ItemList` in
+`containers`; `schema` makes them from the model.
 
 All methods take plain JSON values and return values or trees of field sets (see `fields`). Invariant: arguments are
 never changed, results share unchanged parts, and an unchanged result is the same object. A value of another shape
@@ -70,13 +70,6 @@ _MODIFIED: Final = Difference(None, LEAF, None)
 
 #: The classes of containers; any other value is a leaf for every atom.
 CONTAINERS: Final = frozenset({dict, list})
-
-
-def difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
-    """Makes a difference of trees, which may be empty and belong to it."""
-    if not (removed or modified or added):
-        return NOTHING
-    return Difference(removed or None, modified or None, added or None)
 
 
 def is_same(a: Any, b: Any) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, FieldSetError, Tree
@@ -21,7 +20,6 @@ from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.strings import json_text
-from fakekube.base.golang.timestamps import print_time
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -253,8 +251,3 @@ def _share(written: Tree, fields: FieldSet) -> _Shared:
             _by_identity.clear()
         found = _by_text[text] = _by_identity[id(written)] = _Shared(written, fields)
     return found
-
-
-def format_time(now: datetime) -> str:
-    """Formats a UTC time as in entries."""
-    return print_time(now)

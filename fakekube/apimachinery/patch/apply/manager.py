@@ -32,6 +32,7 @@ from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
@@ -161,7 +162,7 @@ class FieldManager:
         except TypingError:
             return
         if change.maker is not None:
-            times = {change.maker: entries.format_time(now)}
+            times = {change.maker: print_time(now)}
             metadata["managedFields"] = entries.encode(Managed(change.owners, times))
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
@@ -195,7 +196,7 @@ class FieldManager:
         change = self._change(old, current, managed.owners, manager)
         times = managed.times
         if change.maker is not None:
-            times = {**times, change.maker: entries.format_time(now)}
+            times = {**times, change.maker: print_time(now)}
         return Managed(change.owners, times)
 
     def _change(self, old: Typed, new: Typed, owners: Owners, manager: str) -> Change:
@@ -288,7 +289,7 @@ class FieldManager:
                 owners[who] = Owned(fields, self._api_version)
         if new is old and live is not self._empty:
             return live, Managed(owners, times)
-        times[who] = entries.format_time(now)
+        times[who] = print_time(now)
         return self._decode(new.value, applied, live), Managed(owners, times)
 
     def _configuration(self, applied: Object) -> tuple[Typed, FieldSet]:

@@ -14,8 +14,7 @@ from functools import cache
 from typing import Any
 
 from fakekube.apimachinery.patch.apply.atoms import Atom, Choice, Scalar
-from fakekube.apimachinery.patch.apply.lists import AtomicList, ItemList
-from fakekube.apimachinery.patch.apply.maps import Map
+from fakekube.apimachinery.patch.apply.containers import AtomicList, ItemList, Map
 from fakekube.apimachinery.schema import builtin
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resources import container_sums
-from fakekube.apis.core.pods.visitor import containers
+from fakekube.apis.core.pods.visitor import WITH_PATHS, containers
 from fakekube.apis.core.pods.volumes import SOURCES
 from fakekube.apis.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
 
@@ -28,9 +28,10 @@ def default_pod_spec(spec: Spec) -> None:
     sync_service_account(spec)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
-    for container in list(containers(spec)):
-        if not container.get("imagePullPolicy"):
-            container["imagePullPolicy"] = default_pull_policy(container.get("image", ""))
+    for field in WITH_PATHS:
+        for container in spec.get(field) or ():
+            if not container.get("imagePullPolicy"):
+                container["imagePullPolicy"] = default_pull_policy(container.get("image", ""))
 
 
 def _default_volume(volume: dict[str, Any]) -> None:

@@ -79,7 +79,7 @@ class _Verbs:
     def __init__(self, answer: Response | Exception) -> None:
         self._answer = answer
 
-    def handle(self, request: Request, _backend: object) -> Response:
+    def handle(self, request: Request, _backend: object, _resource: object) -> Response:
         if isinstance(self._answer, Exception):
             raise self._answer
         request.warnings.append("mind that")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -130,10 +129,6 @@ def test_is_reset_detects_reset_requests(requested: Any, reset: bool) -> None:
 )
 def test_manager_identifier_and_printed_name(manager: Manager, identifier: str, printed: str) -> None:
     assert (manager.identifier, manager.printed) == (identifier, printed)
-
-
-def test_times_are_truncated_to_seconds() -> None:
-    assert entries.format_time(datetime(2026, 1, 2, 3, 4, 5, 999999, UTC)) == "2026-01-02T03:04:05Z"
 
 
 # ---------------------------------------------------------------- limit of update entries

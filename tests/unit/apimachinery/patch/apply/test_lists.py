@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.patch.apply.atoms import NOTHING, Difference, Scalar, TypingError
-from fakekube.apimachinery.patch.apply.lists import AtomicList, ItemList
+from fakekube.apimachinery.patch.apply.containers import AtomicList, ItemList
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.schema.model import ListType
 from tests.unit.apimachinery.patch.shapes import ITEM, PORT, STRING, list_of
