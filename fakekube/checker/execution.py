@@ -206,9 +206,10 @@ def keep_run(trial: Trial, verdict: Verdict | None) -> None:
 
 
 def _write_run(place: Path, trial: Trial, verdict: Verdict | None) -> None:
-    """Writes trace.txt, output.txt, verdict.json and, unless the client was in a hot loop, trace.html into an empty folder."""
+    """Writes trace.txt, output.txt and verdict.json into an empty folder, and trace.html unless the client passed."""
     (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8")
-    if trial.trace.count_since(-1) <= _MOST_SHOWN:
+    looked_at = verdict is None or verdict.outcome is not Outcome.PASS  # a page costs as much as a tenth of a run
+    if looked_at and trial.trace.count_since(-1) <= _MOST_SHOWN:
         trial.cluster.trace(place / "trace.html", limit=_LARGEST)
     (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8")
     if verdict is not None:
