@@ -206,10 +206,21 @@ class ForeignChild(Rule):
         trial.wait(2.0 + 4 * trial.baseline.reaction_seconds)
 
     @staticmethod
+    def _find_body(trial: Trial, resource: str, name: str) -> Object | None:
+        """Returns what the client has sent to create a child; the child itself has fields that the server sets, and refuses."""
+        for call in trial.trace.since():
+            named = call.name or ((call.body.get("metadata") or {}).get("name") if isinstance(call.body, dict) else "")
+            if call.is_write and call.status == 201 and call.resource == resource and named == name:
+                return call.body if isinstance(call.body, dict) else None
+        return None
+
+    @staticmethod
     def _create(trial: Trial, resource: str, child: Object, metadata: Object, tokens: tuple[str, str]) -> Object:
         """Creates an object like a child under other metadata, with the token of another copy and a changed string. Raises
         ApiError."""
-        bare = {key: value for key, value in child.items() if key not in ("status", "metadata")}
+        sent = ForeignChild._find_body(trial, resource, child["metadata"]["name"]) or child
+        kept = {"apiVersion": child.get("apiVersion"), "kind": child.get("kind"), **sent}
+        bare = {key: value for key, value in kept.items() if key not in ("status", "metadata")}
         new: Object = json.loads(json.dumps(bare).replace(*tokens))
         if new.get("kind") == "Service":
             release_addresses(new.get("spec") or {})
