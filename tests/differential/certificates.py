@@ -14,9 +14,11 @@ front proxy's own certificate. A kube-apiserver that is to be asked with them ru
 
 from __future__ import annotations
 
+import atexit
 import base64
 import functools
 import ipaddress
+import shutil
 import sys
 import tempfile
 import threading
@@ -124,12 +126,19 @@ def self_signed(*names: str) -> tuple[str, str]:
         return _self_signed(*names)
 
 
+def temporary_folder(prefix: str) -> Path:
+    """Creates a folder that is removed when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @functools.cache
 def _self_signed(*names: str) -> tuple[str, str]:
     addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     authority = Authority("scenario", *addresses, *map(x509.DNSName, names))
     text = _pem(authority.certificate)
-    file = Path(tempfile.mkdtemp(prefix="scenario-")) / "both"
+    file = temporary_folder("scenario-") / "both"
     file.write_bytes(_key_pem(authority.key) + text)
     return str(file), base64.b64encode(text).decode()
 

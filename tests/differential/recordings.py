@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import gzip
 import json
-import tempfile
 import traceback
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -123,7 +122,7 @@ _REVISION_WAIT = 0.3
 @functools.cache
 def _certificates() -> Path:
     """A folder that `certificates.make` filled."""
-    folder = Path(tempfile.mkdtemp(prefix="recorded-"))
+    folder = certificates.temporary_folder("recorded-")
     certificates.make(folder)
     return folder
 
