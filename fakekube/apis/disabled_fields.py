@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.apimachinery.features import Emulation
+from fakekube.apis.validation.rules import NEVER
 
 Object = dict[str, Any]
 
@@ -31,10 +32,14 @@ class GatedFields:
     paths: tuple[str, ...]
     used_by: tuple[str, ...] = ()
     """The paths that show that the old object uses the feature; by default those of the fields."""
+    since: int = 0
+    """The first minor that drops them."""
+    until: int = NEVER
+    """The first minor that does so no more."""
 
 
-def _fields_of(gate: str, *paths: str, used_by: tuple[str, ...] = ()) -> GatedFields:
-    return GatedFields(gate, paths, used_by)
+def _fields_of(gate: str, *paths: str, used_by: tuple[str, ...] = (), since: int = 0, until: int = NEVER) -> GatedFields:
+    return GatedFields(gate, paths, used_by, since, until)
 
 
 _CONTAINERS: Final = "(containers|initContainers|ephemeralContainers)[]"
@@ -118,8 +123,14 @@ _CLAIM_SPEC: Final = (
 _RESULTS: Final = "status.allocation.devices.results[]"
 
 
+#: Gate → the first minor that drops its fields of claims.
+_DROPPED_SINCE: Final = {"DRADeviceTaints": 35}
+
+
 def _claim_spec(at: str) -> tuple[GatedFields, ...]:
-    return tuple(_fields_of(gate, *(f"{at}.{path}" for path in paths)) for gate, paths in _CLAIM_SPEC)
+    return tuple(
+        _fields_of(gate, *(f"{at}.{path}" for path in paths), since=_DROPPED_SINCE.get(gate, 0)) for gate, paths in _CLAIM_SPEC
+    )
 
 
 #: (group, resource or resource/subresource) → its gated fields.
@@ -173,6 +184,7 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
         _fields_of("DRAResourceClaimDeviceStatus", "status.devices"),
         _fields_of("DRAConsumableCapacity", f"{_RESULTS}.(shareID|consumedCapacity)", "status.devices[].shareID"),
         _fields_of("DRADeviceBindingConditions", f"{_RESULTS}.(bindingConditions|bindingFailureConditions)"),
+        _fields_of("DRADeviceBindingConditions", "status.allocation.allocationTimestamp", until=35),
         _fields_of("DRAOptionalNodeOperations", f"{_RESULTS}.skipNodeOperations"),
     ),
     ("resource.k8s.io", "resourceslices"): (
@@ -321,7 +333,7 @@ def _drop(emulation: Emulation, key: object, rows: Iterable[GatedFields], obj: O
 
 
 def _compile(rows: Iterable[GatedFields], emulation: Emulation) -> _Disabled:
-    off = [row for row in rows if not emulation.enabled(row.gate)]
+    off = [row for row in rows if row.since <= emulation.minor < row.until and not emulation.enabled(row.gate)]
     compiled = tuple(_Row(tuple(map(_steps, row.paths)), tuple(map(_steps, row.used_by or row.paths))) for row in off)
     fields: _Tree = {}
     for row in compiled:

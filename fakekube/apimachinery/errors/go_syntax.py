@@ -53,11 +53,16 @@ def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldEr
     return [error if error.value is OMITTED else replace(error, value=printer.print_bad_value(error)) for error in errors]
 
 
+#: The kind of a review whose errors do not name it, by its group.
+_REVIEWS: Final = {"authorization.k8s.io": "SubjectAccessReview"}
+
+
 @cache
 def _printer(facts: Facts, group: str, kind: str) -> _Printer:
     versions = [version for own, _, version in (name.rpartition("/") for name in facts.group_versions) if own == group]
+    named = kind or _REVIEWS.get(group, "")
     rows = [
-        facts.kind(group, version, kind) for version in sorted(versions, key=lambda name: ("a" not in name, name), reverse=True)
+        facts.kind(group, version, named) for version in sorted(versions, key=lambda name: ("a" not in name, name), reverse=True)
     ]
     return _Printer(facts, kind, next((row.type for row in rows if row is not None and row.type), ""))
 
@@ -84,6 +89,8 @@ class _Printer:
             return Printed(self._print(value, _INT_OR_STRING))
         if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str):
             return Printed(_print_quantity(value, cached=self._kind != "ResourceQuota"))
+        if error.path == "metadata.deletionTimestamp" and isinstance(value, str):
+            return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))
         if isinstance(value, str):
             return Printed(go_quote(value))
         if error.path == "metadata.resourceVersion" and isinstance(value, int):
@@ -120,6 +127,7 @@ class _Printer:
         """Returns the type of a struct, map or list that the field of this type belongs to, or has."""
         bare = go_type.lstrip("*")
         if isinstance(value, dict):
+            bare = bare.removeprefix("[]")
             if value and all(name[:1].isupper() for name in value):
                 names = frozenset(name.lower() for name in value)
                 own = frozenset(name.lower() for name in self._fields(bare))
@@ -129,7 +137,8 @@ class _Printer:
             return bare if known else ("map[string]string" if strings and self._root else "")
         if bare.startswith("[]"):
             return bare
-        return "[]string" if self._root and all(isinstance(item, str) for item in value) else ""
+        has_type = self._root or self._kind.endswith("Options")
+        return "[]string" if has_type and all(isinstance(item, str) for item in value) else ""
 
     def _internal(self, names: frozenset[str]) -> str:
         package = self._root.rpartition(".")[0]

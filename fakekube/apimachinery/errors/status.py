@@ -8,7 +8,9 @@ Specified by: k8s.io/apimachinery/pkg/api/errors and the `Status` kind of meta/v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fakekube.apimachinery import features
@@ -17,6 +19,10 @@ from fakekube.base.golang.strconv import go_quote
 
 #: The first minor whose messages show values as JSON; earlier ones show them in Go's syntax.
 _JSON_VALUES_SINCE: Final = 34
+_BYTES_SINCE: Final = 35
+"""The first minor whose errors of labels count bytes, and speak of label keys."""
+_BYTES: Final = re.compile(r"(must be no more than \d+) bytes")
+_ONE_ITEM: Final = re.compile(r"(must have at most 1 item)\b")
 
 
 class StatusError(Exception):
@@ -99,7 +105,10 @@ def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
-    if features.current().minor < _JSON_VALUES_SINCE:
+    minor = features.current().minor
+    if minor < _BYTES_SINCE:
+        errors = [replace(error, detail=_older_detail(error.detail, minor)) for error in errors]
+    if minor < _JSON_VALUES_SINCE:
         from fakekube.apimachinery.errors.go_syntax import with_go_values
 
         errors = with_go_values(features.current().facts, group, kind, errors)
@@ -109,6 +118,13 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> S
         message = f"{message}: {aggregate(errors)}"
     causes = [_cause(error) for error in errors]
     return StatusError(422, "Invalid", message, _details(name, group, kind, causes=causes))
+
+
+def _older_detail(detail: str, minor: int) -> str:
+    """Returns the detail of an error in the words of the minors that count the characters of labels."""
+    if minor < _JSON_VALUES_SINCE:
+        detail = _ONE_ITEM.sub(r"\1s", detail)
+    return _BYTES.sub(r"\1 characters", detail).replace("a valid label key must", "a qualified name must")
 
 
 def _cause(error: FieldError) -> dict[str, str]:

@@ -208,7 +208,10 @@ def _validate_owner_reference(reference: Meta, path: str) -> list[FieldError]:
     if api_version.count("/") > 1 or not api_version.rpartition("/")[2]:
         errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
     missing = [field for field in ("kind", "name", "uid") if not reference.get(field)]
-    errors += [invalid(f"{path}.{field}", "", "must not be empty") for field in missing]
+    named = not from_minor(34)
+    errors += [
+        invalid(f"{path}.{field}", "", f"{field} must not be empty" if named else "must not be empty") for field in missing
+    ]
     if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
         text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
         errors.append(invalid(path, reference, text))

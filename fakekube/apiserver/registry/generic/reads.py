@@ -30,7 +30,7 @@ import posixpath
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
@@ -293,6 +293,10 @@ def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
 # ---------------------------------------------------------------- collections
 
 
+_FUTURE_REVISIONS_REFUSED_SINCE: Final = 34
+"""The first minor with an error of its own for an exact revision of the future; before, clients see etcd's."""
+
+
 def list_objects(scope: Scope, options: ListOptions) -> Listing:
     """Returns a page of the collection.
 
@@ -314,6 +318,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
         raise status.expired(TOO_OLD_LIST) from None
     except FutureRevision as future:
         assert view.revision is not None
+        if scope.resource.emulation.minor < _FUTURE_REVISIONS_REFUSED_SINCE:
+            raise status.StatusError(500, "", "etcdserver: mvcc: required revision is a future revision") from None
         raise status.too_large_resource_version(view.revision, future.current, retry_after=0) from None
 
 
