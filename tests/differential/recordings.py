@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
+from fakekube.apimachinery import data
 from fakekube.base.clock import Clock
 from fakekube.cluster import TOKEN
 from tests.differential import certificates
@@ -178,6 +179,7 @@ RECORDINGS = {
         Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
+        *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas",)),
         Recording("random-open", "random:open:250"),
         Recording(

@@ -53,6 +53,8 @@ def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldEr
     return [error if error.value is OMITTED else replace(error, value=printer.print_bad_value(error)) for error in errors]
 
 
+#: The names of fields in Go that are not the JSON names with a capital.
+_GO_NAMES: Final = {"apiVersion": "APIVersion", "uid": "UID"}
 #: The kind of a review whose errors do not name it, by its group.
 _REVIEWS: Final = {"authorization.k8s.io": "SubjectAccessReview"}
 
@@ -183,7 +185,7 @@ class _Printer:
         if value and all(name[:1].isupper() for name in value):
             members = [(name, item, lowered.get(name.lower(), "")) for name, item in value.items()]
         else:
-            members = [(name[0].upper() + name[1:], value.get(name), field) for name, field in fields.items()]
+            members = [(_GO_NAMES.get(name, name[0].upper() + name[1:]), value.get(name), t) for name, t in fields.items()]
         return f"{_go_name(go_type)}{{{', '.join(f'{name}:{self._print(item, field)}' for name, item, field in members)}}}"
 
 

@@ -345,7 +345,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
         raise status.bad_request(f"invalid resource version: {problem}") from None
     exact = options.match == EXACT or (wanted > 0 and limit > 0 and options.match != NOT_OLDER_THAN)
     if exact:
-        if cached and not single:
+        if cached and not single and scope.resource.emulation.minor >= _FUTURE_REVISIONS_REFUSED_SINCE:
             wait_for_revision(scope, wanted, cached=True)
         return View(wanted, scope.prefix, limit)
     asks_storage = single and options.limit > 0 and options.match != NOT_OLDER_THAN

@@ -233,7 +233,7 @@ def test_integral_values_of_float_fields_are_encoded_as_floats() -> None:
     assert cbor.loads(body) == obj
 
 
-@given(OBJECTS, OBJECTS)
+@given(OBJECTS, OBJECTS.filter(lambda members: not {"apiVersion", "kind"} & members.keys()))  # which are texts in every object
 def test_joined_puts_members_first(obj: dict[str, Any], more: dict[str, Any]) -> None:
     members = cbor.encode_item(more)[len(cbor.head(5, len(more))) :]
     own = {f"own.{key}": member for key, member in obj.items()}

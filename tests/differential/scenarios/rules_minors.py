@@ -1,0 +1,158 @@
+"""What the minors from 1.33 to 1.37 answer differently to the same requests; recorded of each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.differential.client import MERGE, Client
+from tests.differential.definitions import definition
+from tests.differential.registry import scenario
+from tests.differential.steps import maps, pod
+
+DRY = {"dryRun": "All"}
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+STRATEGIC = "application/strategic-merge-patch+json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def core(client: Client, plural: str) -> str:
+    return f"/api/v1/namespaces/{client.ns}/{plural}"
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return pod(containers=[{"name": "main", "image": "example.com/main:1", **fields}])
+
+
+@scenario
+def labels_and_owners(client: Client) -> None:
+    """The words for labels that are no labels, and for owners without a name."""
+    for labels in ({"a/b/c": ""}, {"x" * 64: ""}, {"a": "x" * 64}, {"A_/a": ""}):
+        client.post(maps(client), {"metadata": {"name": "l", "labels": labels}}, DRY)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+    for field in owner:
+        client.post(maps(client), {"metadata": {"name": "o", "ownerReferences": [{**owner, field: ""}]}}, DRY)
+    client.post(maps(client), {"metadata": {"name": "o", "ownerReferences": [{**owner, "kind": "Event"}]}}, DRY)
+    client.get(maps(client), {"labelSelector": "a=b", "resourceVersion": "999999999999", "resourceVersionMatch": "Exact"})
+
+
+@scenario
+def options_of_writes(client: Client) -> None:
+    """Bad values of options, and the deletion of objects that could not be read."""
+    client.post(maps(client), {"metadata": {"name": "a"}})
+    for query in ({"dryRun": "all"}, "dryRun=All&dryRun=Nope"):
+        client.post(maps(client), {"metadata": {"name": "b"}}, query)
+    unsafe = {"kind": "DeleteOptions", "apiVersion": "v1", "ignoreStoreReadErrorWithClusterBreakingPotential": True}
+    client.delete(f"{maps(client)}/a", {**unsafe, "gracePeriodSeconds": 0, "dryRun": ["All"]})
+
+
+@scenario
+def requests_for_tokens(client: Client) -> None:
+    """The uid of a request for a token."""
+    path = f"{core(client, 'serviceaccounts')}/robot/token"
+    client.post(core(client, "serviceaccounts"), {"metadata": {"name": "robot"}})
+    client.post(path, {"metadata": {"uid": "00000000-0000-4000-8000-000000000001"}, "spec": {"expirationSeconds": 1}})
+
+
+@scenario
+def access_reviews(client: Client) -> None:
+    """Reviews of a resource and of a path at once, and of neither."""
+    own = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    both = {"resourceAttributes": {"verb": "get", "resource": "pods"}, "nonResourceAttributes": {"path": "/", "verb": "get"}}
+    for spec in ({}, both):
+        client.post(own, {"spec": spec})
+
+
+@scenario
+def pods(client: Client) -> None:
+    """Fields of pods that came with a minor, and what defaulting and merging make of them."""
+    rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
+    from_file = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "env", "key": "A"}}}
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["a"]}
+    spread["labelSelector"] = {"matchLabels": {"b": "c"}}
+    labelled = pod(topologySpreadConstraints=[spread])
+    labelled["metadata"]["labels"] = {"a": "x", "b": "c"}
+    for body in (
+        container(restartPolicy="Always", restartPolicyRules=rules),
+        container(env=[from_file], volumeMounts=[{"name": "v", "mountPath": "/v"}]),
+        container(lifecycle={"stopSignal": "SIGUSR1", "preStop": {"sleep": {"seconds": 0}}}),
+        labelled,
+        pod(resources={}),
+        pod(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
+        pod(hostUsers=False, hostNetwork=True),
+        {**pod(), "status": {"qosClass": "Guaranteed"}},
+        pod(volumes=[{"name": "v", "gitRepo": {"repository": "r"}}]),
+        pod(tolerations=[{"key": "a", "operator": "Lt", "value": "1"}]),
+    ):
+        client.post(core(client, "pods"), body, DRY)
+    client.post(core(client, "pods"), pod(resources={"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}))
+    client.patch(f"{core(client, 'pods')}/p/resize", {"spec": {"resources": {"requests": {"cpu": "1500m"}}}}, MERGE)
+    client.patch(f"{core(client, 'pods')}/p/status", {"status": {"nominatedNodeName": "n"}}, STRATEGIC)
+    client.post(f"{core(client, 'pods')}/p/binding", {"target": {"kind": "Node", "name": "a b"}})
+
+
+@scenario
+def stateful_sets(client: Client) -> None:
+    """Update strategies, and changes of what stays."""
+    path = f"/apis/apps/v1/namespaces/{client.ns}/statefulsets"
+    spec = {
+        "serviceName": "s",
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]},
+    }
+    body: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s"}, "spec": spec}
+    for strategy in ({"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}, {"type": "x"}):
+        client.post(path, {**body, "spec": {**spec, "updateStrategy": strategy}}, DRY)
+    client.post(path, body)
+    client.patch(f"{path}/s", {"spec": {"serviceName": "t", "podManagementPolicy": "Parallel"}}, MERGE)
+
+
+@scenario
+def admission_configurations(client: Client) -> None:
+    """Names that belong to configurations in files."""
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    client.post(path, {"metadata": {"name": "a.static.k8s.io"}}, DRY)
+
+
+@scenario
+def storage(client: Client) -> None:
+    """Classes, drivers and attachments."""
+    group = "/apis/storage.k8s.io/v1"
+    name = client.name("s")
+    client.post(f"{group}/storageclasses", {"metadata": {"name": name}, "provisioner": "p"})
+    for change in ({"provisioner": "q"}, {"reclaimPolicy": "Retain"}):
+        client.patch(f"{group}/storageclasses/{name}", change, MERGE)
+    client.delete(f"{group}/storageclasses/{name}", silent=True)
+    client.post(f"{group}/csidrivers", {"metadata": {"name": name}, "spec": {}}, DRY)
+    attachment = {"attacher": "a b", "source": {"persistentVolumeName": "v"}, "nodeName": "n"}
+    client.post(f"{group}/volumeattachments", {"metadata": {"name": name}, "spec": attachment}, DRY)
+
+
+@scenario
+def definitions(client: Client) -> None:
+    """Definitions without a schema, of sets of objects, with services without names, and their table."""
+    sets = {"type": "array", "items": {"type": "object", "x-kubernetes-map-type": "atomic"}, "x-kubernetes-list-type": "set"}
+    service = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {}}, "conversionReviewVersions": ["v1"]}}
+    without = definition(client, OPEN)
+    del without["spec"]["versions"][0]["schema"]
+    client.post(DEFINITIONS, without, DRY)
+    for field in (sets, {"type": "string", "format": "k8s-x"}):
+        client.post(DEFINITIONS, definition(client, {"type": "object", "properties": {"f": field}}), DRY)
+    client.post(DEFINITIONS, definition(client, OPEN, conversion=service), DRY)
+    client.post(DEFINITIONS, definition(client, OPEN), DRY, headers={"Accept": TABLE})
+
+
+@scenario
+def claims(client: Client) -> None:
+    """Device claims: constraints, tolerations."""
+    path = f"/apis/resource.k8s.io/v1/namespaces/{client.ns}/resourceclaims"
+    exactly = {"deviceClassName": "c", "tolerations": [{"key": "a.b/c", "operator": "Exists"}]}
+    body = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+    client.post(path, body, DRY)
+
+
+@scenario
+def deprecated_versions(client: Client) -> None:
+    """Kinds that are deprecated, in the warning of a response."""
+    client.get(core(client, "endpoints"))
+    client.get("/api/v1/componentstatuses", {"labelSelector": "none=here"})
