@@ -4,8 +4,8 @@ The values in the store are Documents. Invariant: the object of a Document never
 valid: a list joins cached bytes, and an event for a thousand watchers is encoded once.
 
 The store may hold a hundred thousand objects, and the cyclic collector looks at each of their dicts and lists. So only the
-latest ones are held as trees; `keep_recent` packs older ones as JSON text, and the first use makes a tree again. Whoever holds a
-tree may go on using it.
+latest ones are held as trees; `keep_recent` packs older ones as JSON text, and the first use of `object` makes a tree again.
+Whoever holds a tree may go on using it. Readers of many documents use `tree`, which leaves packed documents packed.
 
 The cache holds the *part*: the encoded item of a list. For JSON of built-in kinds it has neither `kind` nor
 `apiVersion`; the response to a get prepends both to the same bytes (`apimachinery.codecs.formats`).
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -53,6 +53,14 @@ class Document:
         keep_recent(self)
         return tree
 
+    @property
+    def tree(self) -> Object:
+        """The object, for readers of many documents: that of a packed document is made for the caller and not kept."""
+        try:
+            return _get_tree(self)
+        except AttributeError:
+            return orjson.loads(self._packed)  # type: ignore[no-any-return]
+
     def pack(self) -> None:
         """Holds the object as text from now on; not if it holds values that the text would change."""
         try:
@@ -66,7 +74,7 @@ class Document:
             packed = memoryview(packed).tobytes()  # see `json`
             self._json = b""
         self._packed = packed
-        self._made = {key: made for key, made in self._made.items() if made.__class__ is bytes}
+        self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
         del self.object
 
     def encoded(self, key: Hashable, make: Callable[[Object], V]) -> V:
@@ -77,15 +85,23 @@ class Document:
         try:
             return self._made[key]  # type: ignore[no-any-return]
         except KeyError:
-            return self._made.setdefault(key, make(self.object))  # type: ignore[no-any-return]
+            pass
+        try:
+            tree = _get_tree(self)
+        except AttributeError:
+            made = make(self.tree)
+            return self._made.setdefault(key, made) if made.__class__ in _TREELESS else made
+        return self._made.setdefault(key, make(tree))  # type: ignore[no-any-return]
 
     @property
     def json(self) -> bytes:
         """Returns the object as compact JSON, as an item of a list; without a trailing newline."""
         encoded = self._json  # which another thread may drop meanwhile
+        if not encoded and self._packed and json.is_canonical(self._packed):
+            encoded = self._json = self._packed
         if not encoded:
             # a copy: the encoder's own bytes take up to twice the memory that they need
-            encoded = self._json = memoryview(json.dumps(self.object)).tobytes()
+            encoded = self._json = memoryview(json.dumps(self.tree)).tobytes()
         return encoded
 
     def supersede(self) -> None:
@@ -93,8 +109,15 @@ class Document:
         self._json = b""
 
     def __repr__(self) -> str:
-        metadata = self.object.get("metadata") or {}
+        metadata = self.tree.get("metadata") or {}
         return f"<Document {metadata.get('namespace', '')}/{metadata.get('name', '')}>"
+
+
+_get_tree: Final[Callable[[Document], Object]] = Document.__dict__["object"].__get__
+"""Returns the object of a document; raises AttributeError if it is packed."""
+
+#: The encodings that refer to no part of a tree; a packed document keeps only these.
+_TREELESS: Final = (bytes, tuple)
 
 
 def keep_recent(document: Document) -> None:
@@ -114,6 +137,17 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
 def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
     """Returns `encoded` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoded(key, make) for document in documents]
+
+
+def encode_all(documents: Iterable[Document], makers: Mapping[Hashable, Callable[[Object], bytes | tuple[Any, ...]]]) -> None:
+    """Makes the encodings that documents lack, by key; of a packed document all from one tree."""
+    for document in documents:
+        made = document._made
+        missing = [key for key in makers if key not in made]
+        if missing:
+            tree = document.tree
+            for key in missing:
+                made.setdefault(key, makers[key](tree))
 
 
 # Caches the encodings of list items that are equal in many objects.

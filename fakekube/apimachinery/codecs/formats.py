@@ -166,7 +166,7 @@ class PrettyJSON(_Written):
     """Indented JSON. Watches are never indented."""
 
     def items(self, documents: Iterable[Document], kind: Kind) -> list[Object]:
-        return [document.object for document in documents]
+        return [document.tree for document in documents]
 
     def list(self, items: list[Object], kind: Kind, metadata: Object) -> bytes:
         listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}

@@ -31,6 +31,7 @@ __all__ = [
     "dumps_pretty",
     "first_values",
     "float_text",
+    "is_canonical",
     "literals",
     "loads",
     "members",
@@ -219,6 +220,11 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     return text
 
 
+def is_canonical(text: bytes) -> bool:
+    """Reports whether `dumps` certainly makes this text from the value that it has; `text` is the output of orjson."""
+    return text.isascii() and not any(part in text for part in _REWRITTEN)
+
+
 def _indentable(value: Any) -> Any:
     if isinstance(value, RawObject):  # orjson would not indent its text
         raise TypeError("not by orjson")
@@ -235,6 +241,8 @@ _LARGE: Final = _ending(rb"e\+[0-9]+")
 #: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6): how its end begins,
 #: and the pattern.
 _ENDS: Final = ((b".0", _ending(rb"\.0")), (b"e+", _LARGE), (b"e-6", _ending(rb"e-6")))
+#: What may be in the output of orjson that `dumps` writes in another form.
+_REWRITTEN: Final = (b"<", b">", b"&", *(beginning for beginning, _ in _ENDS))
 #: The rest of a number before such an end; in a string (`since 1.0, that is`) it seldom looks so.
 _BEGINNING: Final = re.compile(rb'(?:\A|[:,\[]|": |\n *)-?[0-9]+(?:\.[0-9]+)?\Z').search
 _LONGEST: Final = 32

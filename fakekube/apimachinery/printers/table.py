@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -226,7 +226,7 @@ class Rows:
             documents: the objects of the rows.
             carried: the JSON of the `object` of each row.
         """
-        templates = encodings_of(documents, ("row", convertor), partial(_template, convertor))
+        templates = encodings_of(documents, *template_maker(convertor))
         rows = list(zip(templates, carried, strict=True))
         if convertor.order is not None:
             keys = [convertor.order(document.object) for document in documents]
@@ -287,6 +287,11 @@ class _Ages(dict[Any, bytes]):
         return text
 
 
+def template_maker(convertor: TableConvertor) -> tuple[Hashable, Callable[[Object], Template]]:
+    """Returns the cache key of rows, and the function that makes the row of an object up to the `object` in it."""
+    return ("row", convertor), partial(_template, convertor)
+
+
 def _template(convertor: TableConvertor, obj: Object) -> Template:
     moments: list[datetime] = []
 
@@ -338,6 +343,13 @@ def partial_metadata(obj: Object, api_version: str, resource: tuple[str, str] = 
     if custom or hides_field:
         metadata = printing.normalise(type_of(f"{_META}ObjectMeta"), metadata)
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
+
+
+def json_maker(
+    api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
+) -> tuple[Hashable, Callable[[Object], bytes]]:
+    """Returns the cache key of the compact JSON of the metadata of stored objects, and the function that makes it."""
+    return (("partial json", api_version), lambda obj: json.dumps(partial_metadata(obj, api_version, resource, custom=custom)))
 
 
 def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Callable[[Document], Document]:

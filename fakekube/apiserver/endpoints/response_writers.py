@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.document import Chunks, Document, json_of
+from fakekube.apimachinery.codecs.document import Chunks, Document, encode_all, encodings_of
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.printers import custom, table
@@ -148,7 +148,7 @@ def _table(
     api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
     shown = _Rows(scope, api_version)
     if chosen.format == "json" and not chosen.pretty:
-        kept = keep((convertor, api_version, *shown.key), lambda: table.Rows(convertor, *shown.parts(pairs())))
+        kept = keep((convertor, api_version, *shown.key), lambda: table.Rows(convertor, *shown.parts(convertor, pairs())))
         return table.table_json(convertor, api_version, kept, metadata=metadata, now=now)
     whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs()], metadata, now))
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), _table_kind(api_version)
@@ -189,17 +189,19 @@ class _Rows:
         self._custom = scope.resource.custom
         self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=self._custom)
         self._metadata_of = _metadata_of(scope, api_version)
+        self._metadata_json = table.json_maker(api_version, (scope.resource.group, scope.resource.plural), custom=self._custom)
 
     def row(self, stored: Document, shown: Document) -> Row:
         carried = self._get_row_object(stored, shown)
         whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
         return Row((shown if self._custom else stored).object, whole)
 
-    def parts(self, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
+    def parts(self, convertor: TableConvertor, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
         """Returns the arguments of `apimachinery.printers.table`: the printed cells, and the JSON of the objects in the rows."""
         printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
         if self._include in _METADATA:
-            return printed, json_of(map(self._metadata_of, printed))
+            encode_all(printed, dict((table.template_maker(convertor), self._metadata_json)))
+            return printed, encodings_of(printed, *self._metadata_json)
         return printed, [self._carried_json(*pair) for pair in pairs]
 
     def _carried_json(self, stored: Document, shown: Document) -> bytes:
@@ -210,7 +212,7 @@ class _Rows:
 
     def _get_row_object(self, stored: Document, shown: Document) -> Document | None:
         """Returns the object in the row: None, the object in the requested version, or its metadata."""
-        annotations = shown.object["metadata"].get("annotations") or {}
+        annotations = shown.tree["metadata"].get("annotations") or {}
         if self._include == "None" and INITIAL_EVENTS_END not in annotations:
             return None
         return shown if self._include == "Object" else self._metadata_of(shown if self._custom else stored)

@@ -75,6 +75,23 @@ class _Kept(dict[Any, bytes]):
         return made
 
 
+class _KeptTexts(_Kept):
+    """That of texts, most of which differ: names, uids, revisions."""
+
+    __slots__ = ()
+
+    def __missing__(self, value: Any) -> bytes:
+        try:
+            data = value.encode()
+        except UnicodeEncodeError:
+            data = bytes_of(value)
+        length = len(data)
+        made: bytes = self._tag + (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
+        if length <= _SHORT and len(self) < _MANY:
+            self[value] = made
+        return made
+
+
 _SHORT: Final = 96
 _MANY: Final = 64
 
@@ -144,6 +161,9 @@ def _message(tag: bytes, content: Write) -> Write:
 
 # ---------------------------------------------------------------- fields
 
+#: Structs that are equal in many objects: those of replicas, and of an object whose metadata changes.
+_OFTEN_EQUAL: Final = frozenset({"spec", "status", "template"})
+
 
 def _tag(number: int, wire: int) -> bytes:
     return encode_varint(number << 3 | wire)
@@ -161,7 +181,8 @@ def _field(field: Field, before: bytes) -> Write:
     if type_.shape is Shape.MAP:
         assert type_.items is not None
         return _map(before, _tag(number, 2), type_.items)
-    return _value(number, type_, before)
+    write = _value(number, type_, before)
+    return cached_encoder(write) if type_.shape is Shape.STRUCT and field.name in _OFTEN_EQUAL else write
 
 
 def _repeat(before: bytes, write: Write, zero: Callable[[], bytes]) -> Write:
@@ -193,7 +214,8 @@ def _value(number: int, type_: Type, before: bytes = b"") -> Write:
     shape = type_.shape
     if shape in _SIMPLE:
         wire, content = _SIMPLE[shape]
-        return _Kept(before + _tag(number, wire), content).__getitem__
+        kept = _KeptTexts if shape is Shape.STRING else _Kept
+        return kept(before + _tag(number, wire), content).__getitem__
     if shape is Shape.NUMBER:  # 0.0 and -0.0 are equal keys
         tag, pack = before + _tag(number, 1), struct.Struct("<d").pack
         return lambda value: tag + pack(value)

@@ -75,7 +75,7 @@ def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> 
         first = first or page
         found += page.records
         for record in page.records:
-            _delete_found(scope, record.value, chosen)
+            _delete_found(scope, record.key, chosen)
         if limited:
             return page
         if not page.token:
@@ -83,11 +83,11 @@ def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> 
         selection.token, selection.resource_version, selection.match = page.token, "", ""
 
 
-def _delete_found(scope: Scope, document: Document, chosen: DeleteOptions) -> None:
-    meta = document.object["metadata"]
-    one = scope.for_namespace(meta.get("namespace", ""))
+def _delete_found(scope: Scope, key: str, chosen: DeleteOptions) -> None:
+    namespace, _, name = key.rpartition("/")
+    one = scope.for_namespace(namespace)
     try:
-        remove(one, meta["name"], chosen, admission.deletion_checker(one, ""))
+        remove(one, name, chosen, admission.deletion_checker(one, ""))
     except StatusError as error:
         if error.code != 404:  # another client has deleted it in the meantime
             raise

@@ -25,7 +25,7 @@ from fakekube.apimachinery.schema.printing import zero
 from fakekube.apis.rest.strategy import Object, Strategy
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.apiserver.registry.generic import versions
-from fakekube.apiserver.registry.generic.writes import stamp_revision
+from fakekube.apiserver.registry.generic.writes import document_at, stamp_revision
 from fakekube.apiserver.registry.options import DeleteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.timestamps import print_time
@@ -79,42 +79,43 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         if record is None:
             raise scope.not_found(name)
         versions.to_version(scope.resource, versions.uncache(scope.resource, record.value))  # it must be decodable
-        old = record.value.object
+        old = record.value.tree  # of a collection that is deleted, each object is read once
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)
         if plan.step not in (Step.PENDING, Step.HELD):
             admit(old)
         try:
-            return _carry_out(scope, key, record, plan)
+            return _carry_out(scope, key, record, old, plan)
         except Conflict:
             continue
 
 
-def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> Removed:
-    """Raises Conflict if the object has changed meanwhile."""
+def _carry_out(scope: Scope, key: str, record: Record[Document], old: Object, plan: Plan) -> Removed:
+    """Executes the plan for `old`, the object of the record. Raises Conflict if it has changed meanwhile."""
     if plan.step in (Step.PENDING, Step.HELD):
         shown = plan.step is Step.HELD or scope.resource.strategy.delete_returns_object
         return Removed(record.value, deleted=False, returns_object=shown)
     if plan.step is Step.REMOVE:
-        if scope.dry_run and not scope.resource.custom and record.value.object["metadata"].get("finalizers"):
+        if scope.dry_run and not scope.resource.custom and old["metadata"].get("finalizers"):
             # The update that removes the last finalizer is aborted, and leaves an empty object as the response.
             return Removed(Document(zero(scope.resource.type)), deleted=True, returns_object=True)
-        return _take_away(scope, key, record)
+        return _take_away(scope, key, record, old)
     final = scope.resource.stored(plan.obj)
     if scope.dry_run:
-        return Removed(stamp_revision(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
-    if final != record.value.object:
+        return Removed(document_at(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
+    if final != old:
         record = scope.bucket.commit(key, record.revision, partial(stamp_revision, final))
     if plan.step is Step.MARK_AND_REMOVE:
-        return _take_away(scope, key, record)
+        return _take_away(scope, key, record, record.value.object)
     return Removed(record.value, deleted=False, returns_object=True)
 
 
-def _take_away(scope: Scope, key: str, record: Record[Document]) -> Removed:
+def _take_away(scope: Scope, key: str, record: Record[Document], stored: Object) -> Removed:
+    """Removes `stored`, the object of the record. Raises Conflict if it has changed meanwhile."""
     document = record.value
     if not scope.dry_run:
         gone = scope.bucket.commit(key, record.revision, None)
-        document = stamp_revision(document.object, gone.revision)
+        document = document_at(stored, gone.revision)
         scope.resource.strategy.after_delete(scope.context, document.object)
     return Removed(document, deleted=True, returns_object=scope.resource.strategy.delete_returns_object)
 

@@ -134,10 +134,10 @@ def matcher(resource: Resource, options: ListOptions) -> Matches | None:
         return None
     read = resource.read_field
     if fields.empty and not resource.converts_by_call:
-        return lambda document: labels.matches(document.object["metadata"].get("labels"))
+        return lambda document: labels.matches(document.tree["metadata"].get("labels"))
 
     def matches(document: Document) -> bool:
-        obj = versions.to_version(resource, document).object if resource.custom else document.object
+        obj = versions.to_version(resource, document).tree if resource.custom else document.tree
         return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
 
     return matches
@@ -150,7 +150,7 @@ class _Label:
     key: str
 
     def __call__(self, document: Document) -> str | None:
-        labels: dict[str, str] | None = document.object["metadata"].get("labels")
+        labels: dict[str, str] | None = document.tree["metadata"].get("labels")
         return labels.get(self.key) if labels else None
 
 
@@ -161,7 +161,7 @@ class _Field:
     read: FieldReader
 
     def __call__(self, document: Document) -> str:
-        return self.read(document.object)
+        return self.read(document.tree)
 
 
 def candidates(scope: Scope, options: ListOptions) -> Callable[..., Page[Document] | Selection[Document]]:

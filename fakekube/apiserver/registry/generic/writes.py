@@ -149,10 +149,15 @@ class Written:
 
 
 def stamp_revision(obj: Object, revision: int) -> Document:
-    """Returns the document of an object with its revision; everything else is shared."""
-    document = Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+    """Returns the document to store of an object with its revision; everything else is shared."""
+    document = document_at(obj, revision)
     keep_recent(document)
     return document
+
+
+def document_at(obj: Object, revision: int) -> Document:
+    """Returns the document of an object with a revision, which is not stored."""
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
 
 
 def same_object(new: Object, stored: Document) -> bool:
@@ -345,7 +350,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     if same_object(final, record.value) and not must_store:
         return Written(record.value)
     if scope.dry_run:
-        return Written(stamp_revision(final, record.revision))
+        return Written(document_at(final, record.revision))
     committed = scope.bucket.commit(record.key, record.revision, partial(stamp_revision, final))
     record.value.supersede()
     return Written(committed.value)
@@ -501,4 +506,4 @@ def _remove_released(scope: Scope, record: Record[Document], final: Object) -> W
     if not scope.dry_run:
         scope.bucket.commit(scope.key, record.revision, None)
         scope.resource.strategy.after_delete(scope.context, record.value.object)
-    return Written(stamp_revision(final, record.revision), deleted=True)
+    return Written(document_at(final, record.revision), deleted=True)

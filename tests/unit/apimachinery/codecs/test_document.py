@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.codecs import document as document_module
-from fakekube.apimachinery.codecs.document import Document, keep_recent
+from fakekube.apimachinery.codecs.document import Document, encode_all, keep_recent
 from fakekube.base.golang.json_writer import RawObject
 
 
@@ -73,3 +73,62 @@ def test_old_documents_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.object is not trees[0]
     assert first.object == trees[0]
     assert first.object is first.object
+
+
+def _is_packed(document: Document) -> bool:
+    try:
+        Document.__dict__["object"].__get__(document)
+    except AttributeError:
+        return True
+    return False
+
+
+def _packed(obj: dict[str, Any]) -> Document:
+    document = Document(obj)
+    document.pack()
+    return document
+
+
+@pytest.mark.parametrize("value", ["text", "<&>", "\u2028", 1, 1.0, 1e22, 1e-7, None])
+def test_readers_of_many_documents_leave_them_packed(value: Any) -> None:
+    obj = {"metadata": {"name": "a"}, "data": {"a": value}}
+    document, other = _packed(copy.deepcopy(obj)), Document(copy.deepcopy(obj))
+    assert document.tree == obj
+    assert document.tree is not document.tree
+    assert document.json == other.json
+    assert document.encoded("x", lambda tree: repr(tree).encode()) == repr(obj).encode()
+    assert _is_packed(document)
+    assert other.tree is other.object
+
+
+def test_a_packed_document_keeps_only_encodings_without_parts_of_the_tree() -> None:
+    document = _packed({"metadata": {"name": "a"}})
+    calls: list[str] = []
+
+    def make(kind: Any) -> Any:
+        def made(tree: dict[str, Any]) -> Any:
+            calls.append(kind.__name__)
+            return kind(tree["metadata"])
+
+        return made
+
+    for _ in range(2):
+        document.encoded("part", make(dict))
+        document.encoded("row", make(tuple))
+    assert calls == ["dict", "tuple", "dict"]
+
+
+def test_several_encodings_of_a_packed_document_are_made_from_one_tree() -> None:
+    document = _packed({"metadata": {"name": "a"}})
+    trees: list[int] = []
+
+    def make(tree: dict[str, Any]) -> bytes:
+        trees.append(id(tree))
+        return b"x"
+
+    encode_all([document], {"a": make, "b": make})
+    encode_all([document], {"a": make, "b": make})
+    assert len(trees) == 2
+    assert len(set(trees)) == 1
+    assert document.encoded("a", make) == b"x"
+    assert len(trees) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as python_json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -279,3 +280,19 @@ def test_duplicates_are_found_regardless_of_spaces_and_of_strings_that_contain_j
 def test_integers_beyond_64_bits_are_not_rounded(number: int) -> None:
     for body in (b"%d" % number, b'{"a":[%d]}' % number, b'[{"a":{"b": %d}}]' % number):
         assert str(number) in str(json.loads(body)[0])
+
+
+@given(VALUES)
+@example(1.0)
+@example(1e22)
+@example(1e-6)
+@example("<&>")
+@example("\u2028")
+def test_canonical_text_is_what_is_encoded(value: Any) -> None:
+    text = orjson.dumps(value)
+    assert not json.is_canonical(text) or json.dumps(value) == text
+
+
+@pytest.mark.parametrize(("value", "canonical"), [({"a": [1, 1.5, "x", None]}, True), (1.0, False), ("<", False), ("é", False)])
+def test_texts_that_may_be_written_in_another_form_are_not_canonical(value: Any, canonical: bool) -> None:
+    assert json.is_canonical(orjson.dumps(value)) is canonical
