@@ -1,26 +1,17 @@
-"""CEL expressions in admission: the variables of one write, compiled expressions within a cost budget, and match conditions.
+"""CEL in admission: the variables of a write, compiled expressions with a cost budget, and match conditions.
 
-A variable of a policy is evaluated once, on its first use. Its cost is added to that of the first expression that uses it, and
-again in each later group of expressions (`Variables.begin`).
+The expressions of webhooks and policies are compiled once. A variable of a policy is known to the expressions after it, and is
+evaluated on its first use; its cost is added to that of the first expression that uses it, and again in each later group of
+expressions (`Variables.begin`). The result of an expression that fails is its error; one that exhausts the budget ends the
+evaluation of all (`OutOfBudget`).
+
+Match conditions decide whether a webhook or a policy is called. One false condition excludes it, even if others fail. If none is
+false, the failure policy decides about an error: it denies the request, or excludes the webhook or policy.
 
 Invariant: expressions cannot change the values, and an activation is used by one thread.
 
-Compiles the expressions of webhooks and policies, and evaluates them within a cost budget.
-
-The result of an expression that fails is its error; one that exhausts the budget ends the evaluation of all (`OutOfBudget`).
-
-The variables of a policy, compiled in their order: each is known to the expressions after it.
-
-Evaluates match conditions, which decide whether a webhook or a policy is called for a write.
-
-One false condition excludes the webhook or policy, even if others fail. If none is false, the failure policy decides about an
-error: it denies the request, or excludes the webhook or policy.
-
-Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{activation,condition,composition}.go;
-k8s.io/apiserver/pkg/admission/plugin/authorizer/caching_authorizer.go;
-k8s.io/apiserver/pkg/admission/plugin/cel/{compile,condition,activation}.go, pkg/apis/cel/config.go;
-k8s.io/apiserver/pkg/admission/plugin/cel/composition.go;
-k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
+Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{activation,compile,composition,condition}.go, pkg/apis/cel/config.go,
+pkg/admission/plugin/authorizer/caching_authorizer.go, pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
 
 from __future__ import annotations

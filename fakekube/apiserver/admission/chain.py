@@ -1,19 +1,12 @@
 """Admission of writes after authorization and before storage: the interface of plugins, their errors, and the chain.
 
-The chain caches the plugins by resource and operation, so that others cost nothing. All mutating plugins run before the object
-is validated, all validating ones after. The mutating plugins run a second time if one of them requests it; each decides by the
-reinvocation context whether it acts again.
+A `Plugin` declares the operations and resources that it handles; the chain caches the plugins by resource and operation, so that
+others cost nothing. Mutating plugins `admit` the object before it is validated, validating plugins `validate` the object that
+will be stored. The mutating plugins run a second time if one of them requests it; each decides by the reinvocation context
+whether it acts again.
 
-Defines the interface of admission plugins, and the attributes of a write.
-
-A `Plugin` declares the operations and resources that it handles, so that others cost nothing. Mutating plugins `admit` the
-object before validation; validating plugins `validate` the object that will be stored.
-
-The errors by which admission plugins reject requests.
-
-Specified by: k8s.io/apiserver/pkg/admission (chain.go, reinvocation.go); pkg/kubeapiserver/options/plugins.go for the order;
-k8s.io/apiserver/pkg/admission (Attributes, ReinvocationContext, MutationInterface, ValidationInterface);
-k8s.io/apiserver/pkg/admission/errors.go.
+Specified by: k8s.io/apiserver/pkg/admission (interfaces.go, attributes.go, chain.go, reinvocation.go, errors.go);
+pkg/kubeapiserver/options/plugins.go for the order.
 """
 
 from __future__ import annotations

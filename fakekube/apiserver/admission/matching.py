@@ -2,19 +2,17 @@
 
 `Criteria` are the compiled match criteria of a configuration; `match` returns the version of the resource in which the webhook
 or policy receives the object, or None. With matchPolicy Equivalent a request also matches by another version of its resource
-(or by the other group of events), and the object is converted to that version.
-
-Invariant: an error in a selector is raised only for requests that match all other criteria.
-
-Converts the objects of a write to the version that a webhook or policy expects.
+(or by the other group of events).
 
 The attributes of a write contain built-in objects in storage form, and custom resources in the version of the request or of
 the storage. `VersionedAttributes` provides both objects with kind and apiVersion in one version, in the form of responses. A
 mutating plugin sets `object` to a new tree and calls `write_back` at the end.
 
+Invariant: an error in a selector is raised only for requests that match all other criteria.
+
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go (ShouldCallHook),
-plugin/webhook/predicates/{rules,namespace,object}, plugin/policy/matching/matching.go;
-k8s.io/apiserver/pkg/admission/conversion.go (VersionedAttributes, ConvertToGVK).
+plugin/webhook/predicates/{rules,namespace,object}, plugin/policy/matching/matching.go, pkg/admission/conversion.go
+(VersionedAttributes, ConvertToGVK).
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from fakekube.apiserver.admission.chain import Attributes, Operation
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.strategy import Object
-    from fakekube.apiserver.admission.chain import Attributes
 
 
 _UNSET: Any = object()

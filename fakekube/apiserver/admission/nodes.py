@@ -1,15 +1,11 @@
 """Admission of nodes and of what kubelets write: TaintNodesByCondition, NodeDeclaredFeatureValidator and NodeRestriction.
 
-NodeDeclaredFeatureValidator: rejects changes of pods that need features which their node does not declare.
+TaintNodesByCondition taints new nodes as not ready. NodeDeclaredFeatureValidator rejects changes of pods that need features
+which their node does not declare. NodeRestriction restricts the users in the group system:nodes to their own node and the pods
+that run on it; it is off by default, as in kube-apiserver, and kubeadm enables it together with the Node authorizer.
 
-NodeRestriction: restricts kubelets to their own node and the pods that run on it.
-
-It applies to users in the group system:nodes only. Off by default, as in kube-apiserver; kubeadm enables it together with the
-Node authorizer.
-
-Specified by: plugin/pkg/admission/nodetaint; plugin/pkg/admission/nodedeclaredfeatures,
-k8s.io/component-helpers/nodedeclaredfeatures; plugin/pkg/admission/noderestriction/admission.go,
-k8s.io/kubelet/pkg/apis/well_known_labels.go.
+Specified by: plugin/pkg/admission/{nodetaint,nodedeclaredfeatures,noderestriction},
+k8s.io/component-helpers/nodedeclaredfeatures, k8s.io/kubelet/pkg/apis/well_known_labels.go.
 """
 
 from __future__ import annotations

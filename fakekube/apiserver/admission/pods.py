@@ -1,11 +1,9 @@
 """Admission plugins for pods: service account, priority, default tolerations, runtime class, topology labels, resize.
 
-ServiceAccount: sets the service account of pods, mounts its token, and adds its image pull secrets.
+ServiceAccount sets the service account of pods, mounts its token, and adds its image pull secrets. If an account has the
+annotation for enforcing mountable secrets, its pods may use only the secrets in its list.
 
-If an account has the annotation for enforcing mountable secrets, its pods may use only the secrets in its list.
-
-Specified by: plugin/pkg/admission/{priority,defaulttolerationseconds,runtimeclass,podtopologylabels,podresize};
-plugin/pkg/admission/serviceaccount.
+Specified by: plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds,runtimeclass,podtopologylabels,podresize}.
 """
 
 from __future__ import annotations

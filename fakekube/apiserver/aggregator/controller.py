@@ -1,18 +1,15 @@
 """The controller of APIServices with a Service: their condition Available, and the documents of their servers.
 
-The part of the condition that depends on cluster objects (Service, port, endpoints) is written in the thread of the write that
-changed it, before that write's response. Requests to a server are made in a thread per APIService, and repeated by the clock
-of the cluster, like the controllers of kube-aggregator.
+The condition depends on the Service, its port and endpoints, and then on a request to the server. The part that depends on
+objects is written in the thread of the write that changed them, before that write's response. Requests to a server are made in a
+thread per APIService, and repeated by the clock of the cluster, like the controllers of kube-aggregator.
 
 Invariants: at most one thread makes requests for an APIService, and its result is discarded if the APIService, its Service or
 its endpoints have changed meanwhile (`Remote.generation`). Without an APIService that has a Service there is no thread or
 timer.
 
-Determines the condition Available of an APIService: from its Service and endpoints, then by a request to the server.
-
 Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote (remote_available_controller.go), pkg/apiserver
-(handler_discovery.go), pkg/controllers/openapi, pkg/controllers/openapiv3;
-k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go (sync).
+(handler_discovery.go), pkg/controllers/{openapi,openapiv3}.
 """
 
 from __future__ import annotations

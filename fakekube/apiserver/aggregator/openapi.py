@@ -1,10 +1,8 @@
 """Collects and merges the OpenAPI documents of extension API servers: v3 by its index, or v2, which is converted.
 
-A server without documents is skipped; for an unavailable server the last documents are kept.
-
-OpenAPI v2 documents of several servers: filtered by paths, merged into one, converted to v3.
-
-If two servers define different schemas by one name, that of the later server is renamed (`NAME_v2`), with its references.
+A server without documents is skipped; for an unavailable server the last documents are kept. v2 documents are filtered by paths
+and merged into one. If two servers define different schemas by one name, that of the later server is renamed (`NAME_v2`), with
+its references.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator (aggregator.go, downloader.go),
 pkg/controllers/openapi/aggregator; k8s.io/kube-openapi/pkg/aggregator (aggregator.go), pkg/openapiconv (convert.go).

@@ -3,10 +3,9 @@
 Every exchange has a connection of its own. The deadline applies to all reads and writes, and the size of the response head is
 limited; the body is forwarded as it is received, with any size. Only clusters with a remote backend import this module.
 
-Upgrade requests (SPDY, WebSocket): after the backend has switched protocols, bytes are forwarded unchanged in both directions.
-
-The tunnel has a thread that reads from and writes to the backend; the server reads from the tunnel and writes the bytes of the
-client to it. The buffers of both directions are limited: a slow side makes the other one wait.
+After the backend has switched protocols (SPDY, WebSocket), bytes are forwarded unchanged in both directions. The tunnel has a
+thread that reads from and writes to the backend; the server reads from the tunnel and writes the bytes of the client to it. The
+buffers of both directions are limited: a slow side makes the other one wait.
 
 Specified by: net/http (Transport.RoundTrip) as far as its errors are seen; k8s.io/client-go/transport;
 k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade).

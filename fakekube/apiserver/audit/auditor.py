@@ -1,15 +1,11 @@
 """Audits the requests of one cluster: evaluates the policy and passes events to log file, webhook and subscribers.
 
-Without a policy there is no auditor, and requests do no work for it. Subscribers get the same events as backends, as JSON
-data, which they must not change.
+Without a policy there is no auditor, and requests do no work for it. The log file gets a line for each event. The webhook gets
+batches; in the mode `batch` a thread sends them, which starts with the first event and ends with the cluster, and requests do
+not wait for it. Subscribers get the same events as backends, as JSON data, which they must not change.
 
-The backends of audit: a log file with a line for each event, and a webhook that gets batches of events.
-
-In the mode `batch`, a thread sends the batches; it starts with the first event and ends with the cluster, and requests do not
-wait for it.
-
-Specified by: k8s.io/apiserver/pkg/server/options/audit.go and pkg/endpoints/filters/{audit,authn_audit}.go;
-k8s.io/apiserver/plugin/pkg/audit (log, webhook, buffered) and pkg/audit/format.go.
+Specified by: k8s.io/apiserver/pkg/server/options/audit.go, pkg/endpoints/filters/{audit,authn_audit}.go, pkg/audit/format.go,
+plugin/pkg/audit (log, webhook, buffered).
 """
 
 from __future__ import annotations

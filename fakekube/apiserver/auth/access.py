@@ -1,14 +1,10 @@
 """Authenticates and authorizes the requests of one cluster, for the application and for the review kinds.
 
-Reads service accounts, roles and bindings through `ClusterAccess`, which in turn offers `Access` to strategies: `connect`
-links the two.
+Service accounts, roles and bindings are read through `ClusterAccess`, which in turn offers `Access` to strategies: `connect`
+links the two. The resources on which cached decisions depend are observed, so that a change invalidates the caches.
 
-Converts the specs and statuses of the review kinds from and to users, attributes and rules.
-
-The kinds themselves (decoding, validation, the requesting user) are resources like others; these functions are the part that
-depends on users and rules. All take and return plain JSON data in the schema of the kinds.
-
-Observes the resources on which cached decisions depend, so that caches are invalidated by changes.
+The review kinds (decoding, validation, the requesting user) are resources like others; here their specs and statuses are
+converted from and to users, attributes and rules, as plain JSON data in the schema of the kinds.
 
 Specified by: k8s.io/kubernetes/pkg/registry/authentication/tokenreview, …/authorization/subjectaccessreview,
 …/selfsubjectrulesreview and …/authorization/util.

@@ -1,12 +1,10 @@
 """Reads files of the group apiserver.config.k8s.io: AuthenticationConfiguration, for JWTs and anonymous requests.
 
-Reads configuration files of the group apiserver.config.k8s.io with strict decoding, as kube-apiserver does.
+Files are decoded strictly, as kube-apiserver does: unknown fields and fields of the wrong type are errors; both are detected
+from the fields that the reader of a kind requests. An invalid file raises an `OptionError` that names the flag.
 
-An invalid file raises an `OptionError` that names the flag. Unknown fields and fields of the wrong type are errors; both are
-detected from the fields that the reader of a kind requests.
-
-Specified by: k8s.io/apiserver/pkg/apis/apiserver (AuthenticationConfiguration; validation/validation.go) and
-pkg/authentication/cel; k8s.io/apiserver/pkg/apis/apiserver (load, v1, v1beta1).
+Specified by: k8s.io/apiserver/pkg/apis/apiserver (load, v1, v1beta1, AuthenticationConfiguration, validation/validation.go)
+and pkg/authentication/cel.
 """
 
 from __future__ import annotations

@@ -2,14 +2,11 @@
 
 A chain leads from the client certificate over the intermediates that the client sends to a certificate authority. Every
 certificate must be valid at the cluster's time and, if it has extended key usages, allow client authentication. Verified
-chains are cached by the bytes of the certificates; only the time is checked again.
+chains are cached by the bytes of the certificates; only the time is checked again. A front proxy needs a client certificate of
+the requestheader CA with an allowed common name.
 
-Authenticates requests of front proxies, which authenticate users themselves and send them in headers.
-
-A front proxy needs a client certificate of the requestheader CA with an allowed common name.
-
-Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypto/x509 of Go (Certificate.Verify);
-k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go.
+Specified by: k8s.io/apiserver/pkg/authentication/request/{x509/x509.go,headerrequest/requestheader.go} and crypto/x509 of Go
+(Certificate.Verify).
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """The Node authorizer: allows kubelets what they need, and reads only of objects that their own pods use.
 
 A kubelet's user is system:node:NAME in the group system:nodes. Most requests are authorized by the rules of the cluster role
-system:node; objects that pods use need a path to the node in `NodeGraph`.
+system:node; objects that pods use need a path to the node in `NodeGraph`. The graph is made of pods, persistent volumes, volume
+attachments and resource slices, on its first use, and kept until one of them changes; it costs nothing without the Node
+authorizer.
 
-The graph of relations between nodes, their pods, and the objects that the pods use.
-
-The relations are read from pods, persistent volumes, volume attachments and resource slices, and cached until one of them
-changes. The graph is built on the first use, so it costs nothing without the Node authorizer.
-
-Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go);
-k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (graph.go) and pkg/api/persistentvolume/util.go.
+Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go, graph.go) and
+pkg/api/persistentvolume/util.go.
 """
 
 from __future__ import annotations

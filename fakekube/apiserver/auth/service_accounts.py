@@ -1,15 +1,13 @@
 """Service account tokens: signing, verification, and the claims of those of the TokenRequest API and in Secrets.
 
+Tokens are JSON Web Tokens. Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use. The
+clusters of a process share it, but for those that are isolated: forks have the same service accounts with the same uids.
+
 A token is invalid when its service account or its bound object is deleted, or when it expires by the cluster's clock. The node
 of a pod's token is added to the user's extra and not checked.
 
-Signs and verifies service account tokens: JSON Web Tokens with the cluster's key.
-
-Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use. The clusters of a process share it,
-but for those that are isolated: forks have the same service accounts with the same uids. `service_accounts` checks the claims.
-
 Specified by: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go) and
-k8s.io/apiserver/pkg/authentication/serviceaccount/util.go; k8s.io/kubernetes/pkg/serviceaccount/jwt.go (key ids, algorithms).
+k8s.io/apiserver/pkg/authentication/serviceaccount/util.go.
 """
 
 from __future__ import annotations

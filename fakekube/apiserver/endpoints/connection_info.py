@@ -1,8 +1,7 @@
 """Finds where a connect request goes: the container of a pod, the node of the pod, the kubelet of the node.
 
-An address on which nothing listens is answered like a refused connection; no connection is opened.
-
-What a kubelet's server answers by itself, by the status of a pod, before it asks the container runtime.
+An address on which nothing listens is answered like a refused connection; no connection is opened. What a kubelet's server
+answers by the status of a pod, before it asks the container runtime, is answered here.
 
 Specified by: pkg/registry/core/pod/strategy.go (validateContainer, streamLocation); pkg/kubelet/client (GetConnectionInfo);
 pkg/kubelet/server/server.go; pkg/kubelet/kubelet_pods.go (validateContainerLogStatus, findContainer).

@@ -1,15 +1,12 @@
 """Encodes responses in the negotiated representation: as it is, as PartialObjectMetadata, or as a Table.
 
 Objects, lists and watch events are encoded the same way: the stored document is converted to the version of the request,
-transformed if requested (Table, metadata only), and joined from parts that are encoded once and cached with the document.
+transformed if requested, and joined from parts that are encoded once and cached with the document. A transformation gets the
+stored object, from which the cells of built-in kinds are printed, and the object in the requested version. A Status is never
+transformed.
 
-Transforms objects and lists into the requested representation: PartialObjectMetadata or a Table.
-
-A transformation gets the stored object, from which the cells of built-in kinds are printed, and the object in the requested
-version. A Status is never transformed.
-
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject), responsewriters, watch.go;
-k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformObject, asTable).
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject, doTransformObject, asTable), responsewriters,
+watch.go.
 """
 
 from __future__ import annotations

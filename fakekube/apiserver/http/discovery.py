@@ -5,21 +5,16 @@ those of other servers. Verbs of built-in resources are sorted, those of custom 
 apiextensions-apiserver. In the aggregated form, responseKind of a built-in resource has no group and version, that of a custom
 one has.
 
-Provides the APIServices for discovery: group, version and priorities, and the resources of other servers.
-
-Invariant: `state` changes whenever something in discovery changes; reading it does not read any object.
-
-Serves the discovery paths: /api, /apis, groups and group versions.
-
-In the real server, three chained servers handle these paths, which differ: /apis and /apis/GROUP accept every method, /api,
+In the real server, three chained servers handle the paths, which differ: /apis and /apis/GROUP accept every method, /api,
 group versions and the group of the aggregator only GET; for an unknown version of a built-in group the response is a Status,
 otherwise plain text; custom groups do not support CBOR.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-apiserver/pkg/apiserver
-(customresource_discovery_controller.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go;
-k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper (SortedByGroupAndVersion); pkg/controlplane/apiserver/aggregator.go
-(DefaultGenericAPIServicePriorities); k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go,
-aggregated/wrapper.go, etag.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
+Invariant: `state` changes whenever something in discovery changes; reading it does not read any object.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go, aggregated/{wrapper,etag}.go),
+k8s.io/apiextensions-apiserver/pkg/apiserver (customresource_discovery_controller.go), k8s.io/kube-aggregator/pkg/apiserver
+(handler_apis.go) and pkg/apis/apiregistration/v1/helper (SortedByGroupAndVersion), pkg/controlplane/apiserver/aggregator.go
+(DefaultGenericAPIServicePriorities).
 """
 
 from __future__ import annotations

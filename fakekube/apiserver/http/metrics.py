@@ -1,10 +1,8 @@
 """Serves /metrics: the metrics of an API server that a fake can measure, in the formats of Prometheus.
 
-Counting a request costs two additions under a lock; `exposition` encodes the metrics when they are requested. Names, labels
-and buckets are those of the real server. Metrics of parts that a fake does not have (etcd, the Go runtime, queues) are
-omitted.
-
-Encodes metric families in the Prometheus text format, as delimited Protobuf messages, and as Protobuf text.
+Counting a request costs two additions under a lock; `exposition` encodes the metrics when they are requested, in the text
+format, as delimited Protobuf messages, or as Protobuf text. Names, labels and buckets are those of the real server. Metrics of
+parts that a fake does not have (etcd, the Go runtime, queues) are omitted.
 
 Invariant: labels and names are plain ASCII, so that all escaping schemes give the same result.
 

@@ -3,12 +3,11 @@
 The parser does not know which resources exist: `/api/v1/nope` is a list of "nope", and routing responds with 404. The order
 matters, because a user without permission gets "forbidden" before "not found".
 
-Computes the deadline of a request from `?timeout=…`; long-running requests have none.
+The deadline comes from `?timeout=…`; long-running requests have none. It matters for calls of other servers only, such as
+admission webhooks.
 
-The deadline matters for calls of other servers only, such as admission webhooks.
-
-Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go;
-k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, pkg/endpoints/handlers/rest.go, pkg/server/filters/longrunning.go.
+Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, pkg/endpoints/filters/request_deadline.go,
+pkg/endpoints/handlers/rest.go, pkg/server/filters/longrunning.go.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Writes responses that no resource handler makes, compresses large ones, and encodes Warning headers.
 
-Compresses large responses for clients that accept gzip.
+Only objects (bodies with the media type of a serializer) of more than 128 KiB are compressed, for clients that accept gzip.
+Watches are not, nor responses which already have Content-Encoding or Content-Length.
 
-Only objects (bodies with the media type of a serializer) of more than 128 KiB are compressed. Watches are not, nor responses
-which already have Content-Encoding or Content-Length.
+Warnings are sent once each; texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is
+truncated to 256, and no more are added once the truncated ones reach 4,096.
 
-Encodes Warning headers: deduplicates and truncates the texts.
-
-Texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is truncated to 256, and no more
-are added once the truncated ones reach 4,096.
-
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http (Error);
-k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go; k8s.io/apiserver/pkg/endpoints/filters/warning.go,
-k8s.io/apimachinery/pkg/util/net (NewWarningHeader).
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), pkg/endpoints/filters/warning.go;
+k8s.io/apimachinery/pkg/util/net (NewWarningHeader); net/http (Error).
 """
 
 from __future__ import annotations

@@ -317,9 +317,9 @@ class DeleteOptions:
 WATCH_LIST = "WatchList"
 """The gate of watches that begin with the present state."""
 UNSAFE_DELETION = "ignoreStoreReadErrorWithClusterBreakingPotential"
+"""The option that deletes an object which cannot be read from the storage."""
 UNSAFE_DRY_RUN = 37
 """The first minor that takes this option with a dry run, and refuses it as the storage does."""
-"""The option that deletes an object which cannot be read from the storage."""
 
 
 def delete_options_in_query(query: Query) -> dict[str, Any]:

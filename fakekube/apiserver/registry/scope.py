@@ -1,9 +1,9 @@
 """The scope of a request (resource, subresource, namespace, name and options), and the backend that serves it.
 
-`endpoints.handlers.handle` builds it from the path; a handler that writes derives another one with the decoded options
-(`for_write`). A scope is immutable.
+`endpoints.handlers.handle` builds the scope from the path; a handler that writes derives another one with the decoded options
+(`for_write`). The backend of a cluster is one object that `apiserver/server.py` builds.
 
-The backend of a cluster for request handlers: one object that `apiserver/server.py` builds and that no handler changes.
+Invariant: a scope is immutable, and no handler changes the backend.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
 """

@@ -1,20 +1,17 @@
-"""Connections to webhooks: dialing, TLS with the errors of Go's crypto/tls, and a pool of idle connections.
+"""Connections to webhooks: dialing, TLS with the errors of Go's crypto/tls, a pool of idle connections, and kubeconfig files.
 
 Reads and writes have a deadline and the size of a response is limited, so that a webhook that sends slowly or endlessly takes
 no more time and memory than one that sends nothing. As in net/http, a connection is kept for reuse after a complete response.
 
+OpenSSL verifies the chain of a server's certificates; the name is verified here by Go's rules. When verification fails, the
+certificate is fetched once more without verification, to find the error message of Go. A kubeconfig file of a flag names the
+endpoint of its webhook as for kube-apiserver.
+
 Invariant: a connection is used by one call at a time, and is in the pool only between calls.
 
-Verifies TLS servers as Go's crypto/tls does, with its error messages.
-
-OpenSSL verifies the chain; the name is verified here by Go's rules. When verification fails, the certificate is fetched once
-more without verification, to find the error message of Go.
-
-Loads the endpoint of a webhook from a kubeconfig file, as kube-apiserver does for its flags.
-
-Specified by: net/http (Transport: idle connections) and net (Dialer) of Go, for the errors that clients see; crypto/x509
-(Certificate.Verify, VerifyHostname) and crypto/tls of Go; k8s.io/client-go/transport;
-k8s.io/apiserver/pkg/util/webhook/webhook.go (LoadKubeconfig), k8s.io/client-go/tools/clientcmd.
+Specified by: net/http (Transport: idle connections), net (Dialer), crypto/x509 (Certificate.Verify, VerifyHostname) and
+crypto/tls of Go, for the errors that clients see; k8s.io/client-go/transport and tools/clientcmd;
+k8s.io/apiserver/pkg/util/webhook/webhook.go (LoadKubeconfig).
 """
 
 from __future__ import annotations

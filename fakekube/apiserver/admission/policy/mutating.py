@@ -1,18 +1,13 @@
 """Mutating policies: expressions change the object of a write before it is validated.
 
 Policies act one after the other, each with each of its bindings and parameters, and see what those before them did. A policy
-whose reinvocationPolicy is IfNeeded acts once more if the object has changed after it acted.
+whose reinvocationPolicy is IfNeeded acts once more if the object has changed after it acted. A mutation is an apply
+configuration, which is merged, or a JSON patch; the result is decoded as the type of the object and defaulted.
 
-Applies the mutations of a policy to an object: merges apply configurations, and applies JSON patches.
+Invariant: nothing is changed in place.
 
-The result is decoded as the type of the object and defaulted. Nothing is changed in place.
-
-Compiles a mutating policy: its match conditions, variables and mutations.
-
-Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go,
-k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go;
-k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher.go,patch/smd.go,patch/json_patch.go};
-k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go, pkg/admission/plugin/cel/mutation.go.
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext,compilation}.go and
+patch/{smd,json_patch}.go, plugin/policy/generic/policy_dispatcher.go, plugin/cel/mutation.go.
 """
 
 from __future__ import annotations

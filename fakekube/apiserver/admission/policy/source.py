@@ -1,12 +1,10 @@
 """The policies of a cluster that are in force, with their bindings and parameters.
 
-A policy without a binding does nothing, nor does a binding without its policy. What is compiled for a policy is cached by the
-process under the text of its spec, so that the next cluster with the same policy need not compile it.
+A policy without a binding does nothing, nor does a binding without its policy. Parameters are objects of any kind, found by
+name or by labels, as they are now. What is compiled for a policy is cached by the process under the text of its spec, so that
+the next cluster with the same policy need not compile it.
 
-The parameters of a policy's binding: objects of any kind, found by name or by labels, as they are now.
-
-Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go;
-k8s.io/apiserver/pkg/admission/plugin/policy/generic/{policy_dispatcher,policy_source}.go (CollectParams,
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/{policy_source,policy_dispatcher}.go (CollectParams,
 ensureParamsForPolicyLocked).
 """
 

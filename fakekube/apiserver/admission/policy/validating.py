@@ -1,15 +1,11 @@
 """Compiles validating policies and evaluates them for a write.
 
-All matching policies are evaluated with the object as it will be stored. The validationActions of the binding decide what a
-failed validation does: Deny denies the request (with the first denial), Warn adds a warning, Audit an audit annotation.
+All matching policies are evaluated with the object as it will be stored: the match conditions, then the validations, their
+messages, and the audit annotations, each within a cost budget. An unused message is only evaluated if its cost could exhaust the
+budget. The validationActions of the binding decide what a failed validation does: Deny denies the request (with the first
+denial), Warn adds a warning, Audit an audit annotation.
 
-Compiles a validating policy and evaluates it for a write.
-
-It evaluates the match conditions, then the validations, their messages, and the audit annotations, each within a cost budget.
-An unused message is only evaluated if its cost could exhaust the budget.
-
-Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,dispatcher}.go;
-k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,validator}.go.
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,dispatcher,validator}.go.
 """
 
 from __future__ import annotations

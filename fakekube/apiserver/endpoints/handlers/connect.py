@@ -1,12 +1,9 @@
 """Handles connect: the subresources that reach into pods and nodes (log, exec, attach, portforward, proxy).
 
-The options are decoded and shown to admission here; the handler of each subresource is imported when it is first used. What
-listens in pods and on nodes is found by `Backend.kubelet_of`; without it every connection is refused.
+The options in the query are decoded and shown to admission here; the handler of each subresource is imported when it is first
+used. What listens in pods and on nodes is found by `Backend.kubelet_of`; without it every connection is refused.
 
-Decodes the query of a connect request (exec, attach, portforward, proxy) into an options object for admission.
-
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (ConnectResource);
-k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions).
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (ConnectResource, getRequestOptions).
 """
 
 from __future__ import annotations

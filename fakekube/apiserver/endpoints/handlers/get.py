@@ -1,9 +1,6 @@
-"""Handles GET: of one object or of a subresource, and of a collection (list and watch).
+"""Handles GET: of one object, of a subresource, and of a collection, which is a list or a watch.
 
-Handles list and watch, which are both a GET of a collection.
-
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go; k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource),
-watch.go.
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (GetResource, ListResource), watch.go.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Handles PATCH: every patch type, on objects and on subresources.
 
-A patch is a function from the current object, in the version of the request, to the patched one; the result is decoded by its
-schema and written as an update. After a conflict with another writer the patch is applied again; only a patch with a
-resourceVersion can fail with 409. An apply to an absent object creates it.
-
-Implements the patch types as functions from the current object to the patched one.
-
-A `Patch` is decoded once and may be called several times, each time with the current object in the version of the request. It
-returns a new tree, with managedFields updated.
+A `Patch` is decoded once. It is a function from the current object, in the version of the request, to the patched one, a new
+tree with managedFields updated; the result is decoded by its schema and written as an update. After a conflict with another
+writer the patch is applied again; only a patch with a resourceVersion can fail with 409. An apply to an absent object creates
+it.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """

@@ -14,8 +14,7 @@ Over WebSocket each event is one message: the encoded event, without the length 
 formats use text messages. `net/` performs the handshake and writes the frames of the protocol.
 
 Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
-k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go; k8s.io/apiserver/pkg/endpoints/handlers/watch.go
-(HandleWS), pkg/util/httpstream/wsstream.
+k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go, pkg/util/httpstream/wsstream.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """The encoded OpenAPI documents of a cluster, each built on first use, merged with those of other servers.
 
 Documents of built-in resources are built once per emulation and --runtime-config, those with custom resources once per state
-of the definitions. The ETag of a document is the hash of its JSON in all formats.
-
-OpenAPI documents merged with those of other servers: the index of v3, the document of v2, and v3 documents of servers that
-only publish v2.
-
-Each is cached for one state of the documents of all servers.
+of the definitions, and those merged with other servers (the index of v3, the document of v2, and v3 documents of servers that
+only publish v2) once per state of the documents of all servers. The ETag of a document is the hash of its JSON in all formats.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapi/aggregator, pkg/controllers/openapiv3/aggregator.
 """

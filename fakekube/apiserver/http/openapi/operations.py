@@ -1,14 +1,11 @@
 """The operations of each path, for both versions of OpenAPI, with their descriptions.
 
 A resource has few kinds of paths, and each verb has the same parameters wherever it is served, so templates derive the
-operations of a group version from its resources. `v2` and `v3` render them.
+operations of a group version from its resources. `v2` and `v3` render them. The descriptions of operations are made of the verb
+and the kind; those of schemas come from a package, if one is installed (`apimachinery.data`).
 
-Adds descriptions to schemas and operations, if a package with them is installed (`apimachinery.data`).
-
-The descriptions of operations, made of the verb and the kind.
-
-Specified by: k8s.io/apiserver/pkg/endpoints/installer.go (routes and their parameters) and …/openapi/openapi.go (ids);
-k8s.io/apiserver/pkg/endpoints/installer.go (the docs of its routes), pkg/endpoints/handlers (GetArticleForNoun).
+Specified by: k8s.io/apiserver/pkg/endpoints/installer.go (routes, their parameters and docs), pkg/endpoints/openapi/openapi.go
+(ids), pkg/endpoints/handlers (GetArticleForNoun).
 """
 
 from __future__ import annotations

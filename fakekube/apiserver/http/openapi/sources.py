@@ -1,12 +1,11 @@
 """What the OpenAPI documents of a cluster are made of: operations by document, and the schemas of custom resources.
 
 The names of documents are the paths below /openapi/v3. The documents of built-in resources are the same in every cluster with
-the same emulation and --runtime-config.
-
-Builds the schemas of custom resources from their definitions, with apiVersion, kind and metadata.
+the same emulation and --runtime-config. The schemas of custom resources are those of their definitions, with apiVersion, kind
+and metadata.
 
 Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3 (which documents there are);
-k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go and …/openapi/v2.
+k8s.io/apiextensions-apiserver/pkg/controller/openapi/{v2,builder/builder.go}.
 """
 
 from __future__ import annotations

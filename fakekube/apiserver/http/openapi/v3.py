@@ -1,6 +1,4 @@
-"""OpenAPI v3: a document for each group version, and for paths without resources.
-
-The schemas of built-in types in the form of OpenAPI v3.
+"""OpenAPI v3: a document for each group version and for paths without resources, with the schemas of built-in types.
 
 Specified by: k8s.io/kube-openapi/pkg/builder3 and spec3; k8s.io/apiextensions-apiserver/pkg/controller/openapi;
 k8s.io/kube-openapi/pkg/generators and pkg/openapiconv, pkg/handler/default_pruning.go.

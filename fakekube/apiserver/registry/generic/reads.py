@@ -1,25 +1,19 @@
 """Reads single objects and collections: revision, selectors, and pages with continue tokens.
 
-resourceVersion, resourceVersionMatch, limit and continue determine how a list is read (`_view` implements that table);
-selectors are applied while reading (`selection`), and a page ends when it is full.
-
+resourceVersion, resourceVersionMatch, limit and continue determine how a list is read (`_view` implements that table).
 Resources with a watch cache differ from those without (events) in two points: a list at revision "0" ignores the limit, and a
 read waits for some time for a revision in the future.
 
-Encodes and decodes continue tokens, which contain the start key and the revision of the next page of a list.
+Selectors are applied while reading, and a page ends when it is full. A requirement that a label or field has one of some
+values is a condition of the store, which has an index for each attribute that was selected by; other requirements (`!=`,
+`notin`, `exists` …) are evaluated on each object.
 
-A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the namespace, if
-the list has one) and is the last key of the page with a NUL after it. Revision -1 is the current one. As in the real server,
-keys from the watch cache have a leading slash, those from storage have none.
-
-Evaluates selectors over stored objects, and derives index conditions for the store from them.
-
-A requirement that a label or field has one of some values is a condition; the store has an index for each attribute that was
-selected by. Other requirements (`!=`, `notin`, `exists` …) are evaluated on each object.
+A continue token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the
+namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 is the current one. As in the
+real server, keys from the watch cache have a leading slash, those from storage have none.
 
 Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
-k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator; k8s.io/apiserver/pkg/storage/continue.go (EncodeContinue,
-DecodeContinue); k8s.io/apiserver/pkg/storage/selection_predicate.go.
+k8s.io/apiserver/pkg/storage (continue.go, selection_predicate.go, cacher, cacher/delegator, etcd3).
 """
 
 from __future__ import annotations

@@ -3,11 +3,9 @@
 Only a few built-in kinds (events, autoscalers) and custom resources with several versions need a conversion; for all others it
 is the identity and costs nothing.
 
-Caches objects converted by webhooks, so that watches of a version need not wait for a call.
-
 The real server has a watch cache for every version of a definition. It converts each change once, soon after it was made;
-watches and lists get the converted objects, and while the webhook fails they get no new ones. `Conversions` is that part of
-the watch cache: its own thread converts the changes of a bucket in order, retries failed conversions with an exponential
+watches and lists get the converted objects, and while the conversion webhook fails they get no new ones. `Conversions` is that
+part of the watch cache: its own thread converts the changes of a bucket in order, retries failed conversions with an exponential
 backoff, and ends when there is nothing left to do.
 
 Invariant: every change up to `position` is converted.

@@ -5,16 +5,15 @@ it, and commits unless another write came first, after which it retries. Only se
 An update without changes commits nothing; one that removes the last finalizer of a terminating object deletes it. A dry run
 skips the commit.
 
+The metadata that the server owns is set on create and kept on update, in the request's own tree. Times are RFC 3339 with whole
+seconds, from the cluster's clock.
+
 Invariants: stored objects are never changed; an object is committed in the printed form of its type
 (`apimachinery.schema.printing`), so that two equal objects have equal encodings.
 
-Maintains the metadata that the server owns: sets it on create, and keeps it on update.
-
-Functions here change the request's own tree in place. Times are RFC 3339 with whole seconds, from the cluster's clock.
-
-Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest/{create,update}.go, dryrun.go;
-k8s.io/apiserver/pkg/registry/rest/meta.go (WipeObjectMetaSystemFields, FillObjectMetaSystemFields,
-EnsureObjectNamespaceMatchesRequestNamespace), names/generate.go, and the metadata parts of BeforeUpdate.
+Specified by: k8s.io/apiserver/pkg/registry/generic/registry (store.go, dryrun.go), registry/rest/{create,update}.go,
+registry/rest/meta.go (WipeObjectMetaSystemFields, FillObjectMetaSystemFields, EnsureObjectNamespaceMatchesRequestNamespace),
+storage/names/generate.go.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """The compiled webhooks of all configurations of one kind, and the call of one webhook.
 
-Invariant: the webhooks are those in the current state of the store. A configuration is compiled once for each of its versions.
-
-Calls one webhook for one request, and reports failures.
-
 After a failure to call a webhook (`CallFailedError`) its failurePolicy decides whether the request is denied; every other
 error denies the request.
 
-Specified by: k8s.io/apiserver/pkg/admission/configuration, plugin/webhook/accessors.go;
-k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go (callHook),
-plugin/webhook/errors/statuserror.go.
+Invariant: the webhooks are those in the current state of the store. A configuration is compiled once for each of its versions.
+
+Specified by: k8s.io/apiserver/pkg/admission/configuration, plugin/webhook/accessors.go,
+plugin/webhook/{mutating,validating}/dispatcher.go (callHook), plugin/webhook/errors/statuserror.go.
 """
 
 from __future__ import annotations

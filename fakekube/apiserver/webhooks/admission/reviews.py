@@ -1,6 +1,6 @@
 """Builds the AdmissionReview for a webhook and verifies its response.
 
-Reads kind and apiVersion of a document, with the errors for missing and unregistered ones.
+Kind and apiVersion of a response are read with the errors for missing and unregistered ones.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go; k8s.io/apimachinery/pkg/runtime
 (error.go), pkg/runtime/serializer/json/meta.go.
