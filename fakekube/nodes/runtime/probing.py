@@ -1,7 +1,7 @@
 """Probes and hooks of containers: commands, HTTP requests, connections, sleeps.
 
 Commands run to their end without waiting: their sleeps return at once, and count as time that has passed. HTTP requests and
-connections go through the network of the cluster. gRPC asks a known program for its health, and else only connects.
+connections go through the network of the cluster. gRPC asks a program of a known image, or calls the health service of a server.
 
 Specified by: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/{exec,http,tcp,grpc}, pkg/kubelet/lifecycle/handlers.go.
 """
@@ -9,7 +9,7 @@ Specified by: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/{exec,http,tcp,
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -70,7 +70,7 @@ def run_handler(container: Container, handler: StoredObject, limit: float, calle
     if "sleep" in handler:
         return Result(None, min(float(handler["sleep"]["seconds"]), limit))
     if "grpc" in handler:
-        return Result(_check_health(container, handler["grpc"]))
+        return Result(_check_health(container, handler["grpc"], min(limit, _MAX_WAIT), caller))
     if "httpGet" in handler:
         return Result(_get(container, handler["httpGet"], min(limit, _MAX_WAIT), caller))
     if "tcpSocket" in handler:
@@ -163,16 +163,49 @@ def _send(container: Container, url: SplitResult, fields: Mapping[str, str], lim
     return response.status, next(iter(response.values("location")), "")
 
 
-def _check_health(container: Container, action: StoredObject) -> str | None:
+def _check_health(container: Container, action: StoredObject, limit: float, caller: Caller) -> str | None:
     """Asks a gRPC server for its health. Returns why it is not healthy."""
-    port = int(action["port"])
+    port, service = int(action["port"]), str(action.get("service") or "")
     check = container.network.listeners.health.get(port)
     if check is None:
-        return _connect(container, action)
-    healthy = check(action.get("service") or "")
+        return _call_health(container, action, limit, caller)
+    healthy = check(service)
     if healthy is None:
         return "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
     return None if healthy else 'service unhealthy (responded with "NOT_SERVING")'
+
+
+def _call_health(container: Container, action: StoredObject, limit: float, caller: Caller) -> str | None:
+    """Calls the health service of the server at a port."""
+    from fakekube.nodes.runtime.grpc_health import NoHTTP2Error, check_health
+
+    host, port, service = container.network.own_address(), int(action["port"]), str(action.get("service") or "")
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    late = f'timeout: failed to connect service "{authority}" within {limit:g}s: context deadline exceeded'
+    agent = f"{caller.program}/{caller.version} grpc-go"
+    try:
+        connection = container.network.connect(host, port)
+    except OSError:
+        return late  # the client of gRPC tries again until then
+    try:
+        send, receive = _transport(connection, limit, action.get("mode") == "TLS")
+        return check_health(send, receive, authority=authority, service=service, agent=agent, limit=limit)
+    except (NoHTTP2Error, TimeoutError, ssl.SSLError):
+        return late
+    except (OSError, ConnectionEndedError) as error:
+        return f"error: health rpc probe failed: rpc error: code = Unavailable desc = {error}"
+    finally:
+        _leave(connection)
+
+
+def _transport(connection: Connection, limit: float, is_secure: bool) -> tuple[Callable[[bytes], None], Callable[[float], bytes]]:
+    """Returns functions that write to a server and read from it, through TLS if that is asked for."""
+    if not is_secure:
+        return connection.from_client.write_all, lambda seconds: connection.to_client.read_blocking(timeout=seconds)
+    from fakekube.nodes.runtime.tls import BlockingClient
+
+    client = BlockingClient(connection, limit, ["h2"])
+    return client.send, lambda _seconds: client.receive()
 
 
 def _port(container: Container, port: int | str) -> int:

@@ -105,9 +105,10 @@ class Runtime:
                 del self._sandboxes[uid]
 
     def _pods_changed(self) -> None:
-        """Ends the containers whose runs have ended. Called by the store, in the thread of the writer."""
-        for one in list(self._sandboxes.values()):
-            one.catch_up()
+        """Ends the containers whose runs have ended, and forgets deleted pods. Called by the store, in the thread of the writer."""
+        for uid, one in list(self._sandboxes.items()):
+            if not one.catch_up():
+                self._sandboxes.pop(uid, None)
 
     def container(self, pod: StoredObject, name: str, *, previous: bool = False) -> Container:
         """Returns the current run of a container, or the previous one. Raises KubeletError if there is none."""

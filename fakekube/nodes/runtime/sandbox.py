@@ -185,11 +185,11 @@ class Sandbox:
         found: StoredObject = status.get("resources") or container.spec.get("resources") or {}
         return found
 
-    def catch_up(self) -> None:
-        """Ends the containers whose runs have ended by the status of the pod."""
+    def catch_up(self) -> bool:
+        """Ends the containers whose runs have ended by the status of the pod. Returns whether the pod is there."""
         found = self._read_pod()
         if found is self._last and found is not None:
-            return
+            return True
         if found is not None:
             self._last = found
         if found is None and self._bridges:
@@ -204,6 +204,7 @@ class Sandbox:
                 if run is None or run.attempt != container.run.attempt:
                     run = replace(container.run, finished=now, exit_code=_ENDED)
                 container.end(run)
+        return found is not None
 
     def _token(self, audience: str, seconds: int) -> str:
         """Returns a token of the pod's service account, which is renewed after 80 % of its lifetime; "" if there is no

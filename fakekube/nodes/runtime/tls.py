@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from fakekube.base.threads import WORKERS
@@ -204,10 +204,12 @@ class BlockingClient:
     Args:
         connection: the connection.
         timeout: the maximum real seconds for which the server is waited for.
+        protocols: those that ALPN offers.
     """
 
-    def __init__(self, connection: Connection, timeout: float) -> None:
+    def __init__(self, connection: Connection, timeout: float, protocols: Sequence[str] = ()) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.set_alpn_protocols(list(protocols))
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._received, self._sent)

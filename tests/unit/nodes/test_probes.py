@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import h2.config
+import h2.connection
+import h2.events
 import pytest
 
 from fakekube import Cluster
@@ -219,3 +222,67 @@ def test_a_web_server_without_its_page_is_not_ready(cluster: Cluster) -> None:
     assert not is_ready(after(cluster, 1))
     cluster.pods.get("p").exec("mv /tmp/index.html /usr/local/apache2/htdocs/")
     assert is_ready(after(cluster, 1))
+
+
+def grpc_server(statuses: dict[str, int]) -> Callable[[Any, Any], None]:
+    """Returns a server of a port that speaks grpc.health.v1 by h2; a service without a status is NOT_FOUND."""
+
+    def serve(received: Any, sent: Any) -> None:
+        connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+        connection.initiate_connection()
+        sent.write_all(connection.data_to_send())
+        body = b""
+        while data := received.read_blocking(timeout=10):
+            for event in connection.receive_data(data):
+                if isinstance(event, h2.events.DataReceived):
+                    body += event.data
+                if not isinstance(event, h2.events.StreamEnded):
+                    continue
+                status = statuses.get(body[7:].decode())
+                headers = [(":status", "200"), ("content-type", "application/grpc")]
+                if status is None:
+                    connection.send_headers(
+                        1, [*headers, ("grpc-status", "5"), ("grpc-message", "unknown service")], end_stream=True
+                    )
+                else:
+                    message = bytes([8, status]) if status else b""
+                    connection.send_headers(1, headers)
+                    connection.send_data(1, b"\0" + len(message).to_bytes(4, "big") + message)
+                    connection.send_headers(1, [("grpc-status", "0")], end_stream=True)
+            sent.write_all(connection.data_to_send())
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    ("service", "failure"),
+    [
+        ("", None),
+        ("up", None),
+        ("down", 'service unhealthy (responded with "NOT_SERVING")'),
+        ("new", 'service unhealthy (responded with "UNKNOWN")'),
+        ("other", "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"),
+    ],
+)
+def test_a_grpc_probe_calls_the_health_service_of_a_server(cluster: Cluster, service: str, failure: str | None) -> None:
+    cluster.pods.on(name="p").serve(5000, grpc_server({"": 1, "up": 1, "down": 2, "new": 0}))
+    probe = {"grpc": {"port": 5000, "service": service}, "periodSeconds": 5, "timeoutSeconds": 5}
+    start(cluster, readinessProbe=probe)
+    assert is_ready(cluster) is (failure is None)
+    assert messages(cluster, "Unhealthy") == ([f"Readiness probe failed: {failure}"] if failure else [])
+
+
+def test_a_grpc_probe_of_a_server_of_something_else_fails_in_time(cluster: Cluster) -> None:
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [b"ok"]
+
+    cluster.pods.on(name="p").serve(5000, application)
+    for port in (5000, 5001):
+        start(cluster, readinessProbe={"grpc": {"port": port}, "timeoutSeconds": 1})
+        assert not is_ready(cluster)
+        address = cluster.get("pods", "p")["status"]["podIP"]
+        reason = f'timeout: failed to connect service "{address}:{port}" within 1s: context deadline exceeded'
+        assert messages(cluster, "Unhealthy")[-1] == f"Readiness probe failed: {reason}"
+        cluster.delete("pods", "p")
+        after(cluster, 60)
