@@ -15,11 +15,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import overload
+from typing import Final, overload
 
 from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.matching import Criteria, ResourceName, verbs_of
+
+#: The bodies of all exchanges together, in bytes: those of the oldest are dropped.
+KEPT_BODIES: Final = 64 << 20
+#: After so many bytes of new bodies the others are counted.
+_ROUND: Final = 8 << 20
 
 
 class Recorder:
@@ -47,6 +52,8 @@ class Recorder:
         """The number of threads in `waiting`."""
         self.changes = 0
         """Counts responses and opened watches while there are threads in `waiting`."""
+        self._fresh_bytes = 0
+        """The bytes of bodies since those of old exchanges were dropped."""
 
     def notify(self) -> None:
         """Wakes waiting threads: a request has got its response, or a watch is open."""
@@ -75,6 +82,20 @@ class Recorder:
                 return list(self.ring)
             except RuntimeError:  # another thread has added one
                 continue
+
+    def note_bodies(self, size: int) -> None:
+        """Counts the bodies of an exchange; from time to time those of old ones are dropped, beyond `KEPT_BODIES`."""
+        self._fresh_bytes += size
+        if self._fresh_bytes > _ROUND:
+            self._fresh_bytes = 0
+            self._drop_old_bodies()
+
+    def _drop_old_bodies(self) -> None:
+        total = 0
+        for one in reversed(self.list_exchanges()):
+            total += len(one.raw_body) + len(one.raw_answer or b"")
+            if total > KEPT_BODIES and one.status is not None:
+                one.raw_body, one.raw_answer = b"", None
 
     def clear(self) -> None:
         """Removes all exchanges."""

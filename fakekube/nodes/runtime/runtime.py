@@ -105,7 +105,7 @@ class Runtime:
                 del self._sandboxes[uid]
 
     def _pods_changed(self) -> None:
-        """Ends the containers whose runs have ended, and forgets deleted pods. Called by the store, in the thread of the writer."""
+        """Ends containers whose runs have ended, and forgets deleted pods. Called by the store, in the thread of the writer."""
         for uid, one in list(self._sandboxes.items()):
             if not one.catch_up():
                 self._sandboxes.pop(uid, None)

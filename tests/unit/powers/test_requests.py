@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -131,3 +133,22 @@ def test_save_writes_requests_as_json_lines(cluster: Cluster, tmp_path: Path) ->
     first, second = map(json.loads, (tmp_path / "requests.jsonl").read_text().splitlines())
     assert (first["verb"], first["status"], first["answer"]["metadata"]["name"]) == ("create", 201, "a")
     assert (second["verb"], second["status"]) == ("update", 400)
+
+
+def test_bodies_of_old_requests_are_dropped_beyond_a_bound() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        big = "x" * 900_000
+        for number in range(90):
+            assert send(cluster, "POST", PODS, {"metadata": {"name": f"a-{number}"}, "data": {"x": big}}) == 201
+        kept = [bool(one.body) for one in cluster.requests.where(verb="create", resource="configmaps")]
+        assert len(kept) == 90
+        assert kept == sorted(kept)
+        assert 30 < sum(kept) < 60  # the request and the response of each are 0.9 MB
+
+
+def test_a_request_keeps_no_input() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        assert send(cluster, "GET", "/api/v1/namespaces") == 200
+        (kept,) = cluster.requests.where(verb="list", resource="namespaces")
+        assert kept.agent == "test/1"
+        assert not [one for one in gc.get_referents(*vars(kept).values()) if isinstance(one, io.BufferedIOBase)]
