@@ -98,6 +98,21 @@ def test_plugins_after_a_refusal_are_not_called() -> None:
     assert Recorder.seen == ["admit first"]
 
 
+class Limiting(Second):
+    name = "limiting"
+    acts_for = "limit_ranges"
+
+
+def test_plugin_acts_while_the_cluster_has_configured_what_it_acts_for() -> None:
+    chain = Chain([Limiting()])
+    for configured, seen in ((False, []), (True, ["admit limiting"]), (False, []), (True, ["admit limiting"])):
+        Recorder.seen.clear()
+        write = attributes(PODS)
+        write.context.configured = AdmissionSnapshot(limit_ranges=configured)
+        chain.admit(write)
+        assert Recorder.seen == seen
+
+
 class Asking(Second):
     """Requests a reinvocation on each call."""
 

@@ -135,3 +135,14 @@ def test_delete_options_of_query_and_body_are_equivalent() -> None:
 def test_propagation_policy_excludes_orphan_dependents() -> None:
     error = refusal(lambda: options.delete_options_from_body({"propagationPolicy": "Orphan", "orphanDependents": True}))
     assert "orphanDependents and deletionPropagation cannot be both set" in error.message
+
+
+def test_options_of_a_query_depend_on_the_kind_of_write() -> None:
+    query = "fieldManager=m&fieldValidation=Strict&dryRun=All"
+    known = options.create_options(Query(query))
+    assert (known.field_manager, known.field_validation, known.dry_run, known.force) == ("m", "Strict", True, None)
+    assert known.raw == {"dryRun": ["All"], "fieldManager": "m", "fieldValidation": "Strict"}
+    assert options.create_options(Query(query)) == known
+    assert options.patch_options(Query(""), apply=False) == options.create_options(Query(""))
+    for _ in range(2):
+        assert refusal(lambda: options.patch_options(Query(""), apply=True)).code == 422
