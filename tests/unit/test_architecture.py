@@ -23,6 +23,7 @@ ROOMS: Mapping[str, frozenset[str]] = {
         "__init__": "apiserver base checker cluster cluster_options controllers nodes powers store",
         "__main__": "cli",
         "cli": "apimachinery apiserver base checker cluster controllers net nodes powers",
+        "strategies": "apimachinery base checker cluster cluster_options controllers",
         "checker": "apimachinery apiserver base cluster cluster_options controllers page powers",
         "cluster": "apimachinery apiserver base cluster_options controllers net nodes page powers store",
         "page": "",

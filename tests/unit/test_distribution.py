@@ -118,7 +118,7 @@ def test_dependencies_are_those_that_are_imported() -> None:
     imported = dict(_imports("fakekube"))
     optional = {
         _import_name(name)
-        for extra in ("clients", "descriptions", "snapshots")
+        for extra in ("clients", "descriptions", "snapshots", "strategies")
         for name in _names(PROJECT["optional-dependencies"][extra])
     }
     assert {_import_name(name) for name in _names(PROJECT["dependencies"])} == imported.keys() - optional

@@ -20,6 +20,7 @@ from fakekube.controllers.client import ApiError, Client
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
+    from fakekube.controllers.client.client import RESTMapping
     from fakekube.net.streams import Stream
     from fakekube.store import Store
 
@@ -261,6 +262,13 @@ class ObjectClient:
             answer.body.close()
             raise ValueError(f"{path} is a stream; use `watch`, or a client of the server")
         return Response(answer.code, ResponseHeaders(answer.headers), answer.body)
+
+    def mapping(self, resource: str) -> RESTMapping:
+        """Returns what the API calls a resource that is named as kubectl does: group, version, plural, kind, and its scope.
+
+        Raises UnknownResource.
+        """
+        return self._client.resource(resource)
 
     def watch(self, path: str, query: Mapping[str, str] | None = None) -> Stream:
         """Starts a watch, and returns its stream: an iterator of events as JSON lines, which blocks in between; `take()` returns

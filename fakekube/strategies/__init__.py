@@ -1,0 +1,15 @@
+"""Property-based tests with hypothesis: objects of any resource, and a state machine that exercises an operator.
+
+* `schemas` makes values for a schema, `objects` objects that the API server accepts, with the rules of their definitions;
+* `machine` is `OperatorMachine`.
+
+Nothing else in the package imports hypothesis, which the extra `strategies` installs.
+"""
+
+from __future__ import annotations
+
+from fakekube.strategies.machine import OperatorMachine
+from fakekube.strategies.objects import objects
+from fakekube.strategies.schemas import values
+
+__all__ = ["OperatorMachine", "objects", "values"]
