@@ -278,6 +278,7 @@ class AlreadyGone(Rule):
             trial.faults.on("delete", resource).intercept(take_away, times=2, label="gone already")
         trial.delete(subject)
         self.gone = trial.await_until(lambda: not own_objects(trial, subject), trial.reaction_timeout)
+        await_slow_loop(trial, 404)
 
     def judge(self, trial: Trial) -> Verdict:
         if not (trial.ended or trial.loop) and self.gone is False:
@@ -320,6 +321,8 @@ class AlreadyThere(Rule):
 
         for verb, resource in self._writes(trial.baseline):
             trial.faults.on(verb, resource).intercept(create, times=1, label="there already")
+        trial.await_reaction(trial.stimulate())
+        await_slow_loop(trial, 409)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_loop(trial, 409)
@@ -348,9 +351,7 @@ class VanishedMeanwhile(Rule):
     def provoke(self, trial: Trial) -> None:
         for verb, resource in self._pairs(trial.baseline):
             self._remove_before(trial, verb, resource)
-        trial.wait(_BEGINS_TO_REPEAT)
-        if count_refusals(trial, 404) > 1:  # a client that pauses a second needs time to show that it goes on for ever
-            trial.await_until(lambda: count_refusals(trial, 404) >= _LOOP, _LOOPS_WITHIN)
+        await_slow_loop(trial, 404)
 
     def __init__(self) -> None:
         self.removed: set[str] = set()
@@ -391,10 +392,22 @@ class VanishedMeanwhile(Rule):
 _BEGINS_TO_REPEAT, _LOOPS_WITHIN = 2.5, 9.0
 
 
+def await_slow_loop(trial: Trial, code: int) -> None:
+    """Waits until a client that repeats a refused write, with a second between, has shown whether it goes on for ever."""
+    trial.wait(_BEGINS_TO_REPEAT)
+    if count_refusals(trial, code) > 1:
+        trial.await_until(lambda: count_refusals(trial, code) >= _LOOP, _LOOPS_WITHIN)
+
+
 def count_refusals(trial: Trial, code: int) -> int:
     """Returns how many times the write that was refused most often with a status code was sent."""
-    refused = Counter((call.verb, call.path) for call in writes_of(trial.trace.since(trial.provoked_at)) if call.status == code)
-    return max(refused.values(), default=0)
+    calls = writes_of(trial.trace.since(trial.provoked_at))
+    return max(Counter(_purpose_of(call) for call in calls if call.status == code).values(), default=0)
+
+
+def _purpose_of(call: Call) -> tuple[str, str]:
+    """Returns the verb and the path of a write; a create has no name in its path."""
+    return (call.verb, call.path + (call.exchange.name if call.verb == "create" else ""))
 
 
 def judge_loop(trial: Trial, code: int) -> Verdict | None:
@@ -403,8 +416,7 @@ def judge_loop(trial: Trial, code: int) -> Verdict | None:
     found: dict[tuple[str, str], list[Call]] = {}
     for call in writes_of(trial.trace.since(trial.provoked_at)):
         if call.status == code:
-            # a create has no name in its path
-            key = (call.verb, call.path + (call.exchange.name if call.verb == "create" else ""))
+            key = _purpose_of(call)
             refused[key] += 1
             found.setdefault(key, []).append(call)
     if not refused:

@@ -289,16 +289,15 @@ class UnauthorizedSpell(Rule):
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
         refusal = answer_with(status.unauthorized())
-        with trial.faults.on("*").intercept(lambda exchange: refusal, label="unauthorized"):
+
+        def refuse(exchange: Exchange) -> tuple[int, Any] | None:
+            return None if exchange.resource == "leases" else refusal  # a leader that cannot renew has to end
+
+        with trial.faults.on("*").intercept(refuse, label="unauthorized"):
             trial.faults.on("watch").end(label="ended").remove()
             trial.stimulate()
             trial.wait(self.SECONDS)
         trial.await_all()
-
-    def judge(self, trial: Trial) -> Verdict:
-        """Returns a warning for a client that ends: what starts it again gives it new credentials and paces it."""
-        verdict = super().judge(trial)
-        return verdict.as_warning() if trial.ended else verdict
 
 
 class StartsInOutage(Rule):
