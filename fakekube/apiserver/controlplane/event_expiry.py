@@ -42,6 +42,8 @@ class EventExpiry:
             subscribe_weakly(self, EventExpiry._note_write, (self._bucket,))
 
     def _note_write(self) -> None:
+        if not self._written and not self._bucket.has_keys():
+            return  # another state was restored, which has no events
         due, newest = ceil(self._clock.monotonic()) + self._ttl, self._bucket.newest
         with self._lock:
             idle = not self._written

@@ -6,7 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -208,9 +208,13 @@ def test_page_port_can_end_an_outage_under_a_held_clock(cluster: Cluster) -> Non
     ask(cluster, "POST", "/fakekube/v1/clock/hold")
     assert ask(cluster, "POST", "/fakekube/v1/outage", {"seconds": 60})[0] == 200
     beside = http.client.HTTPConnection(parts.netloc, timeout=10)
-    headers = {"Cookie": f"fakekube={parse_qs(parts.query)['token'][0]}", "X-Fakekube": "page"}
+    beside.request("GET", f"{parts.path}?{parts.query}")
+    page = beside.getresponse()
+    page.read()
+    headers = {"Cookie": (page.headers["Set-Cookie"] or "").partition(";")[0], "X-Fakekube": "page"}
     beside.request("POST", "/fakekube/v1/clock/advance", b'{"seconds": 61}', headers)
-    assert beside.getresponse().read()
+    answer = beside.getresponse()
+    assert answer.status == 200, answer.read()
     beside.close()
     assert ask(cluster, "GET", "/api/v1/configmaps")[0] == 200
 
