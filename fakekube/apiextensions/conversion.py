@@ -14,21 +14,19 @@ from typing import Any
 from uuid import uuid4
 
 from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.data import API_EXTENSIONS
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import aggregate
 from fakekube.apis.rest.cluster_access import Call, CallError
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.apis.validation.webhooks import REVIEW_VERSIONS
 from fakekube.base.golang.fmt import go_type
 from fakekube.base.golang.strconv import go_quote, json_kind
 
 Convert = Callable[[Object, str], Object]
 """(object, desired apiVersion) → the object in that version, which may share parts. Raises StatusError 500."""
 
-GROUP = "apiextensions.k8s.io"
-
-#: The supported versions of ConversionReview.
-REVIEW_VERSIONS = ("v1", "v1beta1")
 
 _CHECKED = ("name", "namespace", "uid")
 _FREE = {"labels": (validate_labels, "metadata.labels"), "annotations": (validate_annotations, "metadata.annotation")}
@@ -67,7 +65,7 @@ class _Webhook:
     def __init__(self, webhook: Mapping[str, Any], call: Call) -> None:
         self._client_config, self._call = webhook["clientConfig"], call
         understood = (name for name in webhook["conversionReviewVersions"] if name in REVIEW_VERSIONS)
-        self._api_version = f"{GROUP}/{next(understood)}"
+        self._api_version = f"{API_EXTENSIONS}/{next(understood)}"
 
     def convert(self, obj: Object, wanted: str) -> Object:
         """See `Convert`."""

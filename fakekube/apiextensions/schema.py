@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type
+
+PRESERVE_UNKNOWN_FIELDS: Final = "x-kubernetes-preserve-unknown-fields"
+
+META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 Schema = Mapping[str, Any]
 

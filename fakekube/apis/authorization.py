@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery import features, selectors
+from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.validation.selectors import label_selector_requirement
 
-GROUP = "authorization.k8s.io"
 OPERATORS_OF_FIELDS = ("In", "NotIn")
 _ONE_OF_THEM: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 _UNION_OF_SPEC: Final = 37
@@ -24,7 +24,7 @@ _UNION_OF_SPEC: Final = 37
 def _raise_invalid(errors: Sequence[FieldError]) -> None:
     """Raises a 422 without the kind, which the real server does not know at this point."""
     if errors:
-        raise status.invalid(GROUP, "", "", errors)
+        raise status.invalid(AUTHORIZATION, "", "", errors)
 
 
 # ---------------------------------------------------------------- access

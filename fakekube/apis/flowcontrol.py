@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
+from fakekube.apis.rbac import SUBJECT_KINDS
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import (
@@ -52,8 +53,6 @@ HASH_BITS = 60
 DISTINGUISHERS = ("ByNamespace", "ByUser")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-#: The order in which the other members of a subject are validated.
-_OTHERS = ("ServiceAccount", "User", "Group")
 NOT_NEGATIVE = "must be a non-negative integer"
 
 
@@ -149,7 +148,7 @@ def validate_flow_schema_subject(subject: Object, path: str) -> list[FieldError]
         errors.append(required(f"{path}.{field}", f"{field} is required when subject kind is '{kind}'"))
     else:
         errors += SUBJECT_TABLES[kind].validate(named, f"{path}.{field}")
-    for other in _OTHERS:
+    for other in SUBJECT_KINDS:
         field = SUBJECTS[other]
         if other != kind and field in subject:
             errors.append(forbidden(f"{path}.{field}", f"{field} is forbidden when subject kind is not '{other}'"))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
@@ -37,9 +38,9 @@ from fakekube.apis.validation.rules import (
 )
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same
+from fakekube.apis.well_known import SYSTEM_PRIVILEGED_GROUP
 from fakekube.base.golang.strconv import go_quote
 
-GROUP: Final = "rbac.authorization.k8s.io"
 SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
@@ -92,10 +93,10 @@ class RoleBindingStrategy(_RBACStrategy):
     def default(self, obj: Object) -> None:
         role = obj.setdefault("roleRef", {})
         if not role.get("apiGroup"):
-            role["apiGroup"] = GROUP
+            role["apiGroup"] = RBAC
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
-                subject["apiGroup"] = GROUP
+                subject["apiGroup"] = RBAC
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return (ROLE_BINDING if self.namespaced else CLUSTER_ROLE_BINDING).validate(obj)
@@ -168,7 +169,7 @@ def validate_namespace_of_service_account(subject: Object, path: str) -> list[Fi
     return [required(f"{path}.namespace")] if wrong else []
 
 
-OF_GROUP = one_of(GROUP, plain=True)
+OF_GROUP = one_of(RBAC, plain=True)
 VERBS = by_minor("verbs", (needed("verbs must contain at least one value"), 0, 37), (needed(), 37, NEVER))
 NAMESPACED_URLS = nonempty(says("empty", bool, "namespaced rules cannot apply to non-resource URLs"))
 
@@ -218,9 +219,8 @@ ROLE_BINDING_CHANGES = changes(
 )
 
 
-MASTERS: Final = "system:masters"
 _ALL: Final = "*"
-_named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(GROUP)}")
+_named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(RBAC)}")
 
 PolicyRule = Mapping[str, Any]
 
@@ -257,12 +257,12 @@ def check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule],
 
 def may_escalate(context: WriteContext) -> bool:
     """Reports whether the user has the verb `escalate` on the role of this request, or is not checked at all."""
-    return MASTERS in context.groups or _is_authorized(context, "escalate", context.resource.plural, context.name)
+    return SYSTEM_PRIVILEGED_GROUP in context.groups or _is_authorized(context, "escalate", context.resource.plural, context.name)
 
 
 def check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
     """Checks that the user may bind the role of a binding. Raises StatusError 403, or 404 if the role does not exist."""
-    if MASTERS in context.groups or (old is not None and only_garbage_collection(obj, old)):
+    if SYSTEM_PRIVILEGED_GROUP in context.groups or (old is not None and only_garbage_collection(obj, old)):
         return
     role = obj.get("roleRef") or {}
     kind, name = role.get("kind", ""), role.get("name", "")
@@ -271,9 +271,9 @@ def check_binding(context: WriteContext, obj: Object, old: Object | None) -> Non
         raise status.generic(500, "", f"unsupported role reference kind: {go_quote(kind)}")
     if _is_authorized(context, "bind", plural, name, group=role.get("apiGroup", "")):
         return
-    found = context.services.get(GROUP, plural, context.namespace if kind == "Role" else "", name)
+    found = context.services.get(RBAC, plural, context.namespace if kind == "Role" else "", name)
     if found is None:
-        raise status.not_found(GROUP, context.resource.plural, name)
+        raise status.not_found(RBAC, context.resource.plural, name)
     check_rules(context, obj, found.get("rules") or ())
 
 
@@ -286,14 +286,14 @@ def only_garbage_collection(obj: Object, old: Object) -> bool:
     return same({**obj, "metadata": meta}, {**old, "metadata": old_meta})
 
 
-def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, group: str = GROUP) -> bool:
+def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, group: str = RBAC) -> bool:
     attributes = {"verb": verb, "group": group, "version": _ALL, "resource": plural, "name": name, "namespace": context.namespace}
     question = {"uid": context.uid, "extra": context.extra, "resourceAttributes": attributes}
     return context.services.authorize(context.user, context.groups, question)[0]
 
 
 def _forbidden(context: WriteContext, obj: Object, problem: str) -> StatusError:
-    return status.forbidden(GROUP, context.resource.plural, obj["metadata"].get("name", ""), problem)
+    return status.forbidden(RBAC, context.resource.plural, obj["metadata"].get("name", ""), problem)
 
 
 # ---------------------------------------------------------------- rules
@@ -314,7 +314,7 @@ def _missing_rights(context: WriteContext, rules: Sequence[PolicyRule]) -> str:
     if not problem:
         return text
     # These roles are looked up in the storage, which calls what it does not find by the resource of the request.
-    return f"{text}; resolution errors: [{_named_kind.sub(f'{context.resource.plural}.{GROUP}', problem)}]"
+    return f"{text}; resolution errors: [{_named_kind.sub(f'{context.resource.plural}.{RBAC}', problem)}]"
 
 
 def _broken_down(rule: PolicyRule) -> Iterator[PolicyRule]:

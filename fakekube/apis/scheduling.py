@@ -17,11 +17,13 @@ _CRITICAL = 2 * MAX_USER_PRIORITY
 SYSTEM_CLASSES = {"system-node-critical": _CRITICAL + 1000, "system-cluster-critical": _CRITICAL}
 SYSTEM_PREFIX = "system-"
 
-POLICIES = ("PreemptLowerPriority", "Never")
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 PRIORITY_CLASS = rules(
-    "PriorityClass", "ValidatePriorityClass", Rule("preemptionPolicy", optional(one_of(*POLICIES, needs="", ordered=True)))
+    "PriorityClass",
+    "ValidatePriorityClass",
+    Rule("preemptionPolicy", optional(one_of(*PREEMPTION_POLICIES, needs="", ordered=True))),
 )
 PRIORITY_CLASS_CHANGES = changes(
     "PriorityClass",

@@ -11,6 +11,18 @@ from __future__ import annotations
 
 from typing import Final
 
+KUBELET_PORT: Final = 10250
+
+NODE_USER_NAME_PREFIX: Final = "system:node:"
+
+NODES_GROUP: Final = "system:nodes"
+
+SYSTEM_PRIVILEGED_GROUP: Final = "system:masters"
+
+NAMESPACE_NODE_LEASE: Final = "kube-node-lease"
+
+TERMINAL_POD_PHASES: Final = frozenset({"Succeeded", "Failed"})
+
 ANNOTATION_INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
 ANN_MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 BETA_STORAGE_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"

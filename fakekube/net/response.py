@@ -19,7 +19,7 @@ from fakekube.net.environ import Body
 from fakekube.net.http1 import Request
 from fakekube.net.transport import Transport
 
-_BODILESS = frozenset({"204", "304"})
+BODILESS = frozenset({"204", "304"})
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ def encode_head(
         keep_alive: whether the server keeps the connection open, if the client does.
     """
     code = status[:3]
-    is_bodiless = code in _BODILESS or code[0] == "1"
+    is_bodiless = code in BODILESS or code[0] == "1"
     has_body = not is_bodiless and request.method != "HEAD"
     is_1_1 = request.version >= (1, 1)
     declared = length if has_body or (length and not is_bodiless) else None

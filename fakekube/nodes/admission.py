@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
+from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
-from fakekube.nodes.pod_status import TERMINAL
 from fakekube.nodes.running_pods import insufficient_resource
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def rejection(pod: Object, node: Object, others: Iterable[Object]) -> Rejection 
     info.set_node(node)
     for other in others:
         status = other.get("status") or {}
-        if status.get("startTime") and status.get("phase") not in TERMINAL:
+        if status.get("startTime") and status.get("phase") not in TERMINAL_POD_PHASES:
             info.add(PodInfo(other))
     return next(_rejections(PodInfo(pod), info), None)
 

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
 from fakekube.apiserver.http.documents import git_version
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
@@ -29,7 +30,7 @@ from fakekube.nodes.commands import Commands, Probes
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
-from fakekube.nodes.pod_status import TERMINAL, StatusManager, completed_status, is_of_job, observed_status, ready_status
+from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
@@ -109,7 +110,6 @@ def healthy_conditions(node: StoredObject, now: str) -> list[dict[str, str]]:
     return conditions
 
 
-NODE_LEASES: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 #: Seconds between two renewals of a node's lease, and between two reports of its unchanged status.
 RENEW_EVERY: Final = 10.0
@@ -201,7 +201,7 @@ class Kubelet(StatusManager):
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (key, *self._running.pods_with_deferred_resize(node)) if status.get("phase") in TERMINAL else (key,)
+        return (key, *self._running.pods_with_deferred_resize(node)) if status.get("phase") in TERMINAL_POD_PHASES else (key,)
 
     def _hold_node_addresses(self, node: StoredObject) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():
@@ -254,7 +254,7 @@ class Kubelet(StatusManager):
         name = node["metadata"]["name"]
         now = _print_micro_time(self.clock.now())
         try:
-            self.client.patch("leases.coordination.k8s.io", name, {"spec": {"renewTime": now}}, namespace=NODE_LEASES)
+            self.client.patch("leases.coordination.k8s.io", name, {"spec": {"renewTime": now}}, namespace=NAMESPACE_NODE_LEASE)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -266,7 +266,7 @@ class Kubelet(StatusManager):
         lease = {
             "kind": "Lease",
             "apiVersion": "coordination.k8s.io/v1",
-            "metadata": {"name": name, "namespace": NODE_LEASES, "ownerReferences": [owner]},
+            "metadata": {"name": name, "namespace": NAMESPACE_NODE_LEASE, "ownerReferences": [owner]},
             "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
         }
         try:
@@ -337,7 +337,7 @@ class Kubelet(StatusManager):
     def _check_deadline(self, key: Key, pod: Object, node: Object) -> None:
         """Fails a pod that has been active for longer than activeDeadlineSeconds."""
         status = pod.get("status") or {}
-        if status.get("phase") in TERMINAL or not status.get("startTime") or "deletionTimestamp" in pod["metadata"]:
+        if status.get("phase") in TERMINAL_POD_PHASES or not status.get("startTime") or "deletionTimestamp" in pod["metadata"]:
             return
         active = (self.clock.now() - parse_time(status["startTime"])).total_seconds()
         left = pod["spec"]["activeDeadlineSeconds"] - active
@@ -375,7 +375,7 @@ class Kubelet(StatusManager):
     def _run_with_plan(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
         deleted = "deletionTimestamp" in pod["metadata"]
-        if (pod.get("status") or {}).get("phase") in TERMINAL and (uid not in self._workers or not deleted):
+        if (pod.get("status") or {}).get("phase") in TERMINAL_POD_PHASES and (uid not in self._workers or not deleted):
             if deleted:
                 self._remove(pod)
             return

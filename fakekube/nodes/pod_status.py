@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
 
 
-#: The phases in which a pod has ended.
-TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 #: The conditions that a kubelet sets in a ready pod; the scheduler sets PodScheduled.
 READY_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 

@@ -20,10 +20,11 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.core.pods.update_validation import RESIZABLE
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_runtime import Exit
-from fakekube.nodes.pod_status import TERMINAL, container_id, image_id, resized_status, resources_of
+from fakekube.nodes.pod_status import container_id, image_id, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class RunningPods:
         name = node["metadata"]["name"]
         keys = [one for one in self._on_node.get(name, ()) if one != key]
         others = [found for one in keys if (found := self._kubelet.cache.get("pods", *one)) is not None]
-        others = [one for one in others if (one.get("status") or {}).get("phase") not in TERMINAL]
+        others = [one for one in others if (one.get("status") or {}).get("phase") not in TERMINAL_POD_PHASES]
         message = why_deferred(pod, node, others)
         if message:
             self._deferred.setdefault(name, set()).add(key)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
+from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.base.golang.strconv import go_quote
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 
 Object = dict[str, Any]
-
-JSON = "application/json"
 
 
 def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, clock: Clock) -> Exchange:

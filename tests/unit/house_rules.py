@@ -213,6 +213,8 @@ def fact_of(value: ast.expr) -> object:
     try:
         fact = ast.literal_eval(value)
     except ValueError:
+        if is_round(limit_of(value)):
+            return None
         if isinstance(value, ast.BinOp | ast.Call) and not any(
             isinstance(node, ast.Name | ast.Lambda) and not is_type(node) for node in ast.walk(value)
         ):
@@ -222,8 +224,22 @@ def fact_of(value: ast.expr) -> object:
     if isinstance(fact, str | bytes):
         return fact if len(fact) > 3 else None
     if isinstance(fact, int | float):
-        return (type(fact).__name__, fact) if fact > 2000 and fact % 1000 else None
+        return (type(fact).__name__, fact) if fact > 2000 and fact % 1000 and not is_round(fact) else None
     return repr(fact) if isinstance(fact, tuple | dict | set | list) and len(repr(fact)) > 12 else None
+
+
+def limit_of(value: ast.expr) -> int:
+    """The number that a product or a shift of literals says (`64 * 1024`, `256 << 10`), or 0."""
+    literals = all(isinstance(node, ast.BinOp | ast.operator | ast.Constant) for node in ast.walk(value))
+    number = eval(ast.unparse(value)) if literals and isinstance(value, ast.BinOp) else 0  # noqa: S307  (constants alone)
+    return number if isinstance(number, int) else 0
+
+
+def is_round(number: float) -> bool:
+    """Reports whether a number is a power of two, or one less: sizes of caches, pieces and windows that nothing connects are equal
+    by chance. What Kubernetes limits to such a number is to be shared by hand."""
+    whole = int(number)
+    return whole == number and whole > 0 and (whole & (whole - 1) == 0 or whole & (whole + 1) == 0)
 
 
 def is_type(node: ast.expr) -> bool:

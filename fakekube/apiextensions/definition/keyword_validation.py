@@ -18,7 +18,7 @@ from fakekube.apiextensions.definition.structural_validation import structural_p
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
 from fakekube.apiextensions.instances.objects import MetadataError, embedded_errors, metadata_of, prune
 from fakekube.apiextensions.instances.validation import value_errors
-from fakekube.apiextensions.schema import has_rules, schema_type
+from fakekube.apiextensions.schema import META_FIELDS, has_rules, schema_type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.model import Shape, Type
@@ -42,9 +42,6 @@ class _Where:
     """Why a default is forbidden; empty if it is allowed."""
 
 
-_META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
-
-
 def _node_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldError]:
     yield from _keyword_errors(schema, path, where)
     values, properties = schema.get("additionalProperties"), schema.get("properties") or {}
@@ -65,7 +62,7 @@ def _child_schemas(schema: Schema, where: _Where, *, root: bool) -> Iterator[tup
         yield "additionalProperties", values, replace(where, no_default=reason) if where.in_meta else where
     for name, part in sorted((schema.get("properties") or {}).items()):
         inherited = where
-        if name in _META_FIELDS and (root or schema.get("x-kubernetes-embedded-resource")):
+        if name in META_FIELDS and (root or schema.get("x-kubernetes-embedded-resource")):
             inherited = replace(where, in_meta=True, no_default=f"in top-level {name}" if root else where.no_default)
         yield f"properties[{name}]", part, inherited
     if schema.get("not") is not None:
@@ -315,7 +312,7 @@ def _errors(schema: Schema, resource: Schema, surround: Surround, in_meta: bool,
     if schema.get("items") is not None:
         yield from _errors(schema["items"], resource, lambda item: surround([item]), in_meta, f"{path}.items")
     for name, below in sorted((schema.get("properties") or {}).items()):
-        within = in_meta or (bool(schema.get(_EMBEDDED)) and name in _META_FIELDS)
+        within = in_meta or (bool(schema.get(_EMBEDDED)) and name in META_FIELDS)
         yield from _errors(below, resource, _surround_property(surround, name), within, f"{path}.properties[{name}]")
 
 

@@ -18,17 +18,17 @@ from typing import Any, Final
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
 from fakekube.apimachinery.cel.compilation import compile_validation
 from fakekube.apimachinery.cel.declarations import Declaration, declaration
+from fakekube.apimachinery.cel.rules import VALIDATIONS
 from fakekube.apimachinery.cel.syntax import escape
+from fakekube.apimachinery.cel.values import MAX_UINT64
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, internal, invalid
 
-_VALIDATIONS: Final = "x-kubernetes-validations"
 _RULE_LIMIT: Final = 10_000_000
 _SCHEMA_LIMIT: Final = 100_000_000
 #: The maximum number of expensive rules that are reported, and the minimum part of the limit that each of them exceeds.
 _MOST_EXPENSIVE: Final = 4
 _EXPENSIVE: Final = _SCHEMA_LIMIT // 100
-_LARGEST: Final = (1 << 64) - 1
 
 
 def compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
@@ -51,7 +51,7 @@ def _find_nodes_with_rules(schema: Schema) -> set[int]:
         for part in (schema.get("additionalProperties"), schema.get("items"), *(schema.get("properties") or {}).values()):
             if isinstance(part, dict):
                 found |= _find_nodes_with_rules(part)
-    if found or schema.get(_VALIDATIONS):
+    if found or schema.get(VALIDATIONS):
         found.add(id(schema))
     return found
 
@@ -70,7 +70,7 @@ class _Node:
 
     def below(self, schema: Schema, path: str, declared: Declaration | None, uncorrelatable: str = "") -> _Node:
         most = _max_elements(self.schema)
-        count = None if self.cardinality is None or most is None else min(self.cardinality * most, _LARGEST)
+        count = None if self.cardinality is None or most is None else min(self.cardinality * most, MAX_UINT64)
         return _Node(schema, f"{self.path}{path}", declared, count, uncorrelatable or self.uncorrelatable)
 
 
@@ -89,11 +89,11 @@ def _max_elements(schema: Schema) -> int | None:
 def _node_errors(node: _Node, walk: _Walk) -> Iterator[FieldError]:
     for below in _nodes_below(node, walk.ruled):
         yield from _node_errors(below, walk)
-    if node.schema.get(_VALIDATIONS) and not any(_lies_within(fault, node.path) for fault in walk.faults):
+    if node.schema.get(VALIDATIONS) and not any(_lies_within(fault, node.path) for fault in walk.faults):
         if node.declared is None:
             said = "failed to construct type information for x-kubernetes-validations rules"
             why = "unable to convert structural schema to CEL declarations"
-            yield internal(f"{node.path}.{_VALIDATIONS}", f"internal error: {said}: {why}")
+            yield internal(f"{node.path}.{VALIDATIONS}", f"internal error: {said}: {why}")
         else:
             yield from _rule_errors(node, node.declared, walk.total)
 
@@ -121,11 +121,11 @@ def _lies_within(fault: str, path: str) -> bool:
 
 
 def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[FieldError]:
-    for index, rule in enumerate(node.schema[_VALIDATIONS]):
-        place = f"{node.path}.{_VALIDATIONS}[{index}]"
+    for index, rule in enumerate(node.schema[VALIDATIONS]):
+        place = f"{node.path}.{VALIDATIONS}[{index}]"
         result = compile_validation(rule, declared)
         values = declared.max_cardinality if node.cardinality is None else node.cardinality
-        cost = min(result.rule_cost * values, _LARGEST)
+        cost = min(result.rule_cost * values, MAX_UINT64)
         yield from _cost_errors(f"{place}.rule", "estimated rule cost", cost, total)
         if result.rule_problem:
             yield invalid(f"{place}.rule", _print_rule(rule), result.rule_problem)
@@ -144,7 +144,7 @@ def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[
 
 def _print_rule(rule: Mapping[str, Any]) -> Any:
     """Returns a rule as Go prints the internal type."""
-    return (internal_schema({_VALIDATIONS: [rule]}) or {})["XValidations"][0]
+    return (internal_schema({VALIDATIONS: [rule]}) or {})["XValidations"][0]
 
 
 # ------------------------------------------------------------ costs
@@ -159,7 +159,7 @@ class _Total:
     """The most expensive rules: (cost, path)."""
 
     def add(self, path: str, cost: int) -> None:
-        self.cost = min(self.cost + cost, _LARGEST)
+        self.cost = min(self.cost + cost, MAX_UINT64)
         if cost >= _EXPENSIVE:
             self.expensive.append((cost, path))
             self.expensive.sort(key=lambda each: -each[0])

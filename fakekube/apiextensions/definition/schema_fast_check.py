@@ -22,6 +22,7 @@ from fakekube.apiextensions.definition.keyword_validation import (
 )
 from fakekube.apiextensions.definition.structural_validation import junctor_schemas, logic_errors, structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema
+from fakekube.apiextensions.schema import PRESERVE_UNKNOWN_FIELDS
 
 
 class ValidSchema(NamedTuple):
@@ -37,7 +38,6 @@ Look = Callable[[Schema, ValidSchema], bool]
 """(node, result to add nodes to) → whether one of its keywords is valid, except for nested schemas in other keywords."""
 
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
-_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _RARE_AT_ROOT: Final = frozenset({"additionalProperties", "default", "not", "allOf", "anyOf", "oneOf"})
 
 
@@ -68,7 +68,7 @@ def _has_wrong_default(schema: Schema) -> bool:
 
 def _is_valid(schema: Schema, found: ValidSchema) -> bool:
     kind = schema.get("type")
-    if kind not in _TYPES and (kind or not (schema.get(_INT_OR_STRING) or schema.get(_PRESERVE))):
+    if kind not in _TYPES and (kind or not (schema.get(_INT_OR_STRING) or schema.get(PRESERVE_UNKNOWN_FIELDS))):
         return False
     if kind == "array" and "items" not in schema:
         return False
@@ -138,7 +138,7 @@ def _rules(schema: Schema, found: ValidSchema) -> bool:
 
 
 def _int_or_string(schema: Schema, _found: ValidSchema) -> bool:
-    return not schema.get(_PRESERVE)
+    return not schema.get(PRESERVE_UNKNOWN_FIELDS)
 
 
 _LOOKS: Final[Mapping[str, Look]] = {
@@ -155,7 +155,7 @@ _LOOKS: Final[Mapping[str, Look]] = {
     "x-kubernetes-list-map-keys": _extension,
     "x-kubernetes-map-type": _extension,
     "x-kubernetes-validations": _rules,
-    _PRESERVE: _extension,
+    PRESERVE_UNKNOWN_FIELDS: _extension,
     _INT_OR_STRING: _int_or_string,
     "x-kubernetes-embedded-resource": _if_set("x-kubernetes-embedded-resource"),
     "uniqueItems": _if_set("uniqueItems"),

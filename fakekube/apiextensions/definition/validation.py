@@ -20,7 +20,7 @@ from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import required_one_of
 from fakekube.apis.validation.rules import from_minor
-from fakekube.apis.validation.webhooks import ca_bundle_errors, service_errors, url_errors
+from fakekube.apis.validation.webhooks import REVIEW_VERSIONS, ca_bundle_errors, service_errors, url_errors
 
 Part = Mapping[str, Any]
 
@@ -267,8 +267,6 @@ def _selectable_errors(fields: Sequence[Part], schema: Part, path: str) -> Itera
 
 # ---------------------------------------------------------------- conversion
 
-_REVIEW_VERSIONS = ("v1", "v1beta1")
-
 
 def _conversion_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[FieldError]:
     conversion, path = spec.get("conversion"), "spec.conversion"
@@ -314,8 +312,8 @@ def _review_errors(versions: list[str], path: str) -> Iterator[FieldError]:
             continue
         for text in names.dns_1035_label(version):
             yield invalid(f"{path}[{index}]", version, text)
-    if not set(versions) & set(_REVIEW_VERSIONS):
-        yield invalid(path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}")
+    if not set(versions) & set(REVIEW_VERSIONS):
+        yield invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
 
 
 # ---------------------------------------------------------------- beside the spec

@@ -25,7 +25,7 @@ from fakekube.apiextensions.instances.validation import (
     types_of,
     unrecognized_formats,
 )
-from fakekube.apiextensions.schema import has_default, has_rules, schema_type
+from fakekube.apiextensions.schema import META_FIELDS, has_default, has_rules, schema_type
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.model import Shape, Type
@@ -184,12 +184,10 @@ def _compile_junctors(schema: Schema) -> Fits | None:
 Check = Callable[[Any], bool]
 """Reports whether an object or a list is pruned and defaulted."""
 
-_TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
-
 
 def is_pruned_and_defaulted(type_: Type, obj: Mapping[str, Any]) -> bool:
     """Reports whether an object is certainly pruned and defaulted. Its metadata is not checked."""
-    return _check(type_)({name: item for name, item in obj.items() if name not in _TYPE_META})
+    return _check(type_)({name: item for name, item in obj.items() if name not in META_FIELDS})
 
 
 def _check(type_: Type) -> Check:

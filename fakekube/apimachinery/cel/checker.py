@@ -20,6 +20,7 @@ from fakekube.apimachinery.cel.frames import is_deep, room
 from fakekube.apimachinery.cel.libraries.strings import MISFITS, compiled, filled
 from fakekube.apimachinery.cel.parser import expanded
 from fakekube.apimachinery.cel.syntax import (
+    LOGICAL_OPERATORS,
     Call,
     Comprehension,
     Identifier,
@@ -361,7 +362,7 @@ class _Checker:
         if (name, member) not in SIGNATURES and (name, not member) not in SIGNATURES:
             return self._complain(node, f"undeclared reference to '{name}' (in container '')")
         given = tuple(self._types[part] for part in node.operands)
-        if name in _LOGIC:
+        if name in LOGICAL_OPERATORS:
             wrong = [
                 self._mismatch(part, BOOL, found)
                 for part, found in zip(node.operands, given, strict=True)
@@ -503,8 +504,6 @@ def _is_excluded(signature: Signature, given: tuple[str | None, ...]) -> bool:
         return False
     return any(each and wanted.name not in (each, "dyn") for wanted, each in zip(signature.arguments, given, strict=True))
 
-
-_LOGIC: Final = frozenset({"_&&_", "_||_"})
 
 _METHODS: Final[dict[type, Callable[[_Checker, Any], Type]]] = {
     Literal: _Checker.literal,

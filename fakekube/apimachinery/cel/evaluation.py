@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.checker import Checked
 from fakekube.apimachinery.cel.cost.actual import equality_cost, rule_of
-from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
+from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, MAP_COST, STRUCT_COST
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.apimachinery.cel.frames import Bindings, Evaluator, Frame, room
@@ -56,6 +56,7 @@ from fakekube.apimachinery.cel.syntax import (
 )
 from fakekube.apimachinery.cel.values import (
     ABSENT,
+    MAX_UINT64,
     OPERATORS,
     QUALIFIERS,
     TYPE_NAMES,
@@ -84,7 +85,7 @@ class Program:
         self._run, self._names, self._deep = run, names, deep
         self._locals = [None] * (slots - len(names))
 
-    def evaluate(self, variables: Bindings, limit: int = MAXIMUM) -> tuple[Any, int]:
+    def evaluate(self, variables: Bindings, limit: int = MAX_UINT64) -> tuple[Any, int]:
         """Evaluates the expression. Returns the value or the EvaluationError, and the cost. Raises CostLimitExceeded."""
         get = variables.get
         frame = Frame([*[get(name, ABSENT) for name in self._names], *self._locals], limit)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
-from fakekube.apimachinery.cel.cost.estimated_calls import MAXIMUM
 from fakekube.apimachinery.cel.errors import CostLimitExceeded
+from fakekube.apimachinery.cel.values import MAX_UINT64
 from fakekube.base.depth import allowance
 
 
@@ -23,7 +23,7 @@ class Frame:
 
     __slots__ = ("cost", "limit", "slots")
 
-    def __init__(self, slots: list[Any], limit: int = MAXIMUM) -> None:
+    def __init__(self, slots: list[Any], limit: int = MAX_UINT64) -> None:
         self.slots = slots
         self.cost = 0
         self.limit = limit

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from fakekube.apimachinery.cel.errors import CompileError, Issue
 from fakekube.apimachinery.cel.frames import is_deep, room
 from fakekube.apimachinery.cel.syntax import (
+    LOGICAL_OPERATORS,
     RESERVED,
     Call,
     Comprehension,
@@ -294,11 +295,9 @@ def _is_too_deep(tree: Node) -> bool:
 
 
 def _is_deepening(call: Call) -> bool:
-    return call.target is not None or (call.function[0] == "_" and call.function not in _LEVEL) or call.function == "@in"
-
-
-#: Operators that do not count as nesting.
-_LEVEL: Final = frozenset({"_&&_", "_||_"})
+    return (
+        call.target is not None or (call.function[0] == "_" and call.function not in LOGICAL_OPERATORS) or call.function == "@in"
+    )
 
 
 class _Stop(Exception):

@@ -104,7 +104,7 @@ class Correlation:
 
 Warn = Callable[[str], None]
 
-_VALIDATIONS: Final = "x-kubernetes-validations"
+VALIDATIONS: Final = "x-kubernetes-validations"
 _MAX_MESSAGE: Final = 5 * 1024
 #: The cost limit of all rules for one resource.
 _BUDGET: Final = 10_000_000
@@ -421,7 +421,7 @@ def _computed_message(walk: _Walk, rule: _Rule, compiled: Compiled, variables: d
 
 def _compile(rules: Schema, schema: Schema, declared: Declaration | None, root: bool = False) -> Rules | None:
     """Compiles rules: `rules` is the schema that has them (possibly in an allOf), `schema` the type of the values."""
-    compiled = tuple(_rule(rule, schema, declared) for rule in rules.get(_VALIDATIONS) or ())
+    compiled = tuple(_rule(rule, schema, declared) for rule in rules.get(VALIDATIONS) or ())
     properties = {
         name: below
         for name, part in (rules.get("properties") or {}).items()

@@ -20,6 +20,8 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.errors import Issue
 from fakekube.apimachinery.cel.values import UInt
 
+LOGICAL_OPERATORS: Final = frozenset({"_&&_", "_||_"})
+
 # Splits an expression into tokens.
 #
 # The tokens of literals have their values. Like the real lexer, reports and skips characters that do not start a token.

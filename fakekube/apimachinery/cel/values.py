@@ -358,7 +358,7 @@ def _first_place(digits: str) -> int:
 
 _MAX: Final = (1 << 63) - 1
 _MIN: Final = -(1 << 63)
-_UMAX: Final = (1 << 64) - 1
+MAX_UINT64: Final = (1 << 64) - 1
 _FIRST: Final = -62135596800 * NANOSECONDS
 _LAST: Final = 253402300800 * NANOSECONDS - 1
 
@@ -372,7 +372,7 @@ def checked_int(number: int) -> int:
 
 def checked_uint(number: int) -> UInt:
     """Returns the result; raises EvaluationError beyond uint64."""
-    if 0 <= number <= _UMAX:
+    if 0 <= number <= MAX_UINT64:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
 

@@ -43,6 +43,20 @@ from typing import Any, Final
 
 import orjson
 
+FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
+
+NETWORKING: Final = "networking.k8s.io"
+
+AUTHORIZATION: Final = "authorization.k8s.io"
+
+API_EXTENSIONS: Final = "apiextensions.k8s.io"
+
+RBAC: Final = "rbac.authorization.k8s.io"
+
+ADMISSION_REGISTRATION: Final = "admissionregistration.k8s.io"
+
+META_V1: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+
 RELEASES: Final[Mapping[str, int]] = {"1.33": 13, "1.34": 4, "1.35": 4, "1.36": 3, "1.37": 2}
 """The known minors, the oldest first, each with the patch release that the data are of."""
 

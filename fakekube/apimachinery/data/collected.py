@@ -14,18 +14,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.data.shapes import schema_name
 
 Row = dict[str, Any]
 
-_META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
 #: PartialObjectMetadata, which is in no scheme and so not among the collected types.
 _METADATA_ONLY: dict[str, Row] = {
-    _META + name: {
+    META_V1 + name: {
         "fields": [
-            {"json": "", "type": _META + "TypeMeta", "inline": True},
-            {"json": "metadata", "type": _META + metadata, "omitempty": True, "protobuf": "bytes,1,opt"},
+            {"json": "", "type": META_V1 + "TypeMeta", "inline": True},
+            {"json": "metadata", "type": META_V1 + metadata, "omitempty": True, "protobuf": "bytes,1,opt"},
             *more,
         ]
     }
@@ -34,7 +34,7 @@ _METADATA_ONLY: dict[str, Row] = {
         (
             "PartialObjectMetadataList",
             "ListMeta",
-            [{"json": "items", "type": f"[]{_META}PartialObjectMetadata", "protobuf": "bytes,2,rep"}],
+            [{"json": "items", "type": f"[]{META_V1}PartialObjectMetadata", "protobuf": "bytes,2,rep"}],
         ),
     )
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apimachinery.data import ADMISSION_REGISTRATION, RBAC
 from fakekube.apimachinery.printers.texts import (  # fmt: skip
     NONE,
     UNSET,
@@ -233,16 +234,14 @@ def _definition(obj: StoredObject, _: Ages) -> list[Any]:
 
 
 _WEBHOOKS: Final = _count_of("webhooks")
-_ADMISSION: Final = "admissionregistration.k8s.io"
-_RBAC: Final = "rbac.authorization.k8s.io"
 
 CELLS: Final[Mapping[tuple[str, str], Cells]] = {
-    (_ADMISSION, "mutatingadmissionpolicies"): _policy("mutations"),
-    (_ADMISSION, "mutatingadmissionpolicybindings"): _policy_binding,
-    (_ADMISSION, "mutatingwebhookconfigurations"): _WEBHOOKS,
-    (_ADMISSION, "validatingadmissionpolicies"): _policy("validations"),
-    (_ADMISSION, "validatingadmissionpolicybindings"): _policy_binding,
-    (_ADMISSION, "validatingwebhookconfigurations"): _WEBHOOKS,
+    (ADMISSION_REGISTRATION, "mutatingadmissionpolicies"): _policy("mutations"),
+    (ADMISSION_REGISTRATION, "mutatingadmissionpolicybindings"): _policy_binding,
+    (ADMISSION_REGISTRATION, "mutatingwebhookconfigurations"): _WEBHOOKS,
+    (ADMISSION_REGISTRATION, "validatingadmissionpolicies"): _policy("validations"),
+    (ADMISSION_REGISTRATION, "validatingadmissionpolicybindings"): _policy_binding,
+    (ADMISSION_REGISTRATION, "validatingwebhookconfigurations"): _WEBHOOKS,
     ("apiextensions.k8s.io", "customresourcedefinitions"): _definition,
     ("apiregistration.k8s.io", "apiservices"): _api_service,
     ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
@@ -254,8 +253,8 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): _flow_schema,
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _priority_level,
     ("node.k8s.io", "runtimeclasses"): _runtime_class,
-    (_RBAC, "clusterrolebindings"): _role_binding,
-    (_RBAC, "rolebindings"): _role_binding,
+    (RBAC, "clusterrolebindings"): _role_binding,
+    (RBAC, "rolebindings"): _role_binding,
     ("resource.k8s.io", "deviceclasses"): _name_and_age,
     ("resource.k8s.io", "resourceclaims"): _resource_claim,
     ("resource.k8s.io", "resourceclaimtemplates"): _name_and_age,

@@ -22,7 +22,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose, encodings_of
 from fakekube.apimachinery.codecs.formats import Kind
-from fakekube.apimachinery.data import field_text
+from fakekube.apimachinery.data import META_V1, field_text
 from fakekube.apimachinery.printers import cluster, core, network, workloads
 from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at
 from fakekube.apimachinery.schema import printing
@@ -317,8 +317,6 @@ def _template(convertor: TableConvertor, obj: Object) -> Template:
 # k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 
 
-_META = "k8s.io/apimachinery/pkg/apis/meta/v1."
-
 #: By (group, plural): the annotation that is a field in the internal version.
 _FIELDS_IN_ANNOTATIONS: Final = {
     ("apps", "daemonsets"): "deprecated.daemonset.template.generation",
@@ -341,7 +339,7 @@ def partial_metadata(obj: Object, api_version: str, resource: tuple[str, str] = 
     if hides_field:
         metadata = {**metadata, "annotations": {name: annotations[name] for name in annotations if name != field}}
     if custom or hides_field:
-        metadata = printing.normalise(type_of(f"{_META}ObjectMeta"), metadata)
+        metadata = printing.normalise(type_of(f"{META_V1}ObjectMeta"), metadata)
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
 
@@ -365,7 +363,7 @@ def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bo
 @cache
 def kind(api_version: str) -> Kind:
     """Returns the encoding properties of PartialObjectMetadata."""
-    type_ = type_of(f"{_META}PartialObjectMetadata")
+    type_ = type_of(f"{META_V1}PartialObjectMetadata")
     return Kind(api_version, "PartialObjectMetadata", type_, custom=True)
 
 

@@ -12,9 +12,9 @@ from functools import cache, partial
 from typing import Any
 
 from fakekube.apimachinery import data
+from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type
 
-_META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 _EXTENSIONS = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
 
 _SCALARS: Mapping[str, tuple[Shape, str]] = {
@@ -29,10 +29,10 @@ _SCALARS: Mapping[str, tuple[Shape, str]] = {
 
 #: Types with a custom JSON form.
 _CUSTOM: Mapping[str, Shape] = {
-    _META + "Time": Shape.TIME,
-    _META + "MicroTime": Shape.MICRO_TIME,
-    _META + "Duration": Shape.DURATION,
-    _META + "FieldsV1": Shape.FIELDS_V1,
+    META_V1 + "Time": Shape.TIME,
+    META_V1 + "MicroTime": Shape.MICRO_TIME,
+    META_V1 + "Duration": Shape.DURATION,
+    META_V1 + "FieldsV1": Shape.FIELDS_V1,
     "k8s.io/apimachinery/pkg/api/resource.Quantity": Shape.QUANTITY,
     "k8s.io/apimachinery/pkg/util/intstr.IntOrString": Shape.INT_OR_STRING,
     "k8s.io/apimachinery/pkg/runtime.RawExtension": Shape.RAW,

@@ -24,7 +24,7 @@ from fakekube.apis.validation.expressions import expression
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import has_invalid_label_value, label_selector
 from fakekube.apis.validation.to_internal import contains_empty
-from fakekube.apis.validation.webhooks import service_errors, url_errors
+from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, service_errors, url_errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
@@ -184,9 +184,7 @@ def _named_rule(rule: Object, path: str) -> list[FieldError]:
     return errors + rule_errors(rule, path)
 
 
-REVIEW_VERSIONS = ("v1", "v1beta1")
 SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
-NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 MAX_TIMEOUT = 30
 
 

@@ -23,6 +23,7 @@ from fakekube.apis.certificates.certificatesigningrequests import pem_blocks, si
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each
+from fakekube.apis.validation.objectmeta import ANNOTATIONS_LENGTH
 from fakekube.apis.validation.to_internal import same
 from fakekube.base.golang.strconv import go_quote
 
@@ -32,7 +33,6 @@ MAX_SECONDS_OF_KUBERNETES: Final = 24 * 3600
 MAX_CHAIN_SIZE: Final = 100 * 1024
 MAX_REQUEST_SIZE: Final = 10 * 1024
 MAX_UID_LENGTH: Final = 128
-MAX_ANNOTATIONS_SIZE: Final = 256 * 1024
 FINAL: Final = ("Issued", "Denied", "Failed")
 _RSA_BITS: Final = (3072, 4096)
 _REQUEST: Final = "spec.stubPKCS10Request"
@@ -56,8 +56,8 @@ def validate_user_annotations(annotations: Mapping[str, str], path: str) -> list
     errors: list[FieldError] = []
     for key in annotations:
         errors += _domain_prefixed_key(path, key.lower())
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATIONS_SIZE:
-        errors.append(too_long(path, MAX_ANNOTATIONS_SIZE))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LENGTH:
+        errors.append(too_long(path, ANNOTATIONS_LENGTH))
     return errors
 
 

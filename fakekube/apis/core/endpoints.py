@@ -17,12 +17,19 @@ from fakekube.apimachinery.errors.field import duplicate, invalid, required, too
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
-from fakekube.apis.validation.checks import fully_qualified_domain, invalid_each, label_name, one_of, port, required_one_of
+from fakekube.apis.validation.checks import (
+    PROTOCOLS,
+    fully_qualified_domain,
+    invalid_each,
+    label_name,
+    one_of,
+    port,
+    required_one_of,
+)
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable, needed, rules
 from fakekube.apis.validation.to_internal import same, same_as
 
 _SLICE = "k8s.io/api/discovery/v1.EndpointSlice"
-PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 class EndpointsStrategy(Strategy):

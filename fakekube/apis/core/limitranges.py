@@ -15,13 +15,17 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
-from fakekube.apis.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
+from fakekube.apis.validation.resource_lists import (
+    MAX_MILLI_VALUE,
+    container_resource_name,
+    is_overcommitable,
+    quantity,
+    resource_name,
+)
 from fakekube.base.chance import random_uuid
 
 TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
-#: Quantities above this are compared as whole numbers.
-MAX_MILLI_VALUE = (2**63 - 1) // 1000
 
 Amounts = Mapping[str, str]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
@@ -20,6 +20,8 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import same, without_empty_fields
 from fakekube.base.golang.strings import bytes_of
+
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 IntOrString = int | str
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, invalid_each
+
+MAX_MILLI_VALUE: Final = (2**63 - 1) // 1000
 
 ResourceList = Mapping[str, str]
 ResourceNameCheck = Callable[[str, str], list[FieldError]]

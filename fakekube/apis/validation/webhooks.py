@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.urls import parse_url
+
+NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
+
+REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
 SERVICE_PORT = 443
 FORM = "; desired format: https://host[/path]"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 
+from fakekube.apimachinery.data import NETWORKING
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.rest.strategy import Object
@@ -25,6 +26,7 @@ from fakekube.apis.well_known import (
     BETA_STORAGE_CLASS_ANNOTATION,
     PV_PROTECTION_FINALIZER,
     PVC_PROTECTION_FINALIZER,
+    SYSTEM_PRIVILEGED_GROUP,
     VAC_PROTECTION_FINALIZER,
 )
 from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
@@ -132,7 +134,6 @@ def _is_in_a_namespace(attributes: Attributes) -> bool:
 
 REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
-ALMIGHTY_GROUP = "system:masters"
 
 
 class CertificateApproval(Plugin):
@@ -181,8 +182,8 @@ class CertificateSubjectRestriction(Plugin):
             return
         request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
         groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-        if any(group.value == ALMIGHTY_GROUP for group in groups):
-            text = f"use of {CLIENT_SIGNER} signer with {ALMIGHTY_GROUP} group is not allowed"
+        if any(group.value == SYSTEM_PRIVILEGED_GROUP for group in groups):
+            text = f"use of {CLIENT_SIGNER} signer with {SYSTEM_PRIVILEGED_GROUP} group is not allowed"
             raise forbidden(attributes, text)
 
 
@@ -308,7 +309,6 @@ def _class_name(claim: Object) -> str:
     return (claim.get("spec") or {}).get("storageClassName") or ""
 
 
-GROUP = "networking.k8s.io"
 DEFAULT_INGRESS_CLASS_ANNOTATIONS = ("ingressclass.kubernetes.io/is-default-class",)
 
 
@@ -317,7 +317,7 @@ class DefaultIngressClass(Plugin):
 
     name = "DefaultIngressClass"
     operations = frozenset({Operation.CREATE})
-    resources = frozenset({(GROUP, "ingresses")})
+    resources = frozenset({(NETWORKING, "ingresses")})
 
     def admit(self, attributes: Attributes) -> None:
         ingress = attributes.object
@@ -326,6 +326,6 @@ class DefaultIngressClass(Plugin):
         annotations = ingress.get("metadata", {}).get("annotations") or {}
         if spec.get("ingressClassName") is not None or ANNOTATION_INGRESS_CLASS in annotations:
             return
-        found = newest_default(attributes.context.services.list(GROUP, "ingressclasses"), DEFAULT_INGRESS_CLASS_ANNOTATIONS)
+        found = newest_default(attributes.context.services.list(NETWORKING, "ingressclasses"), DEFAULT_INGRESS_CLASS_ANNOTATIONS)
         if found is not None:
             spec["ingressClassName"] = found["metadata"]["name"]

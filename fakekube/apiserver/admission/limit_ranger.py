@@ -11,15 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, pod_limits, pod_requests
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.validation.resource_lists import MAX_MILLI_VALUE, quantity
 from fakekube.apiserver.admission.chain import UPDATE, Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.default_plugins import CLAIMS
 
 PODS = ("", "pods")
-CLAIMS = ("", "persistentvolumeclaims")
 ANNOTATION = "kubernetes.io/limit-ranger"
 
-MAX_MILLI_VALUE = (2**63 - 1) // 1000
-"""Above it, amounts are compared as whole numbers."""
 
 NOTHING = quantity("0")
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
@@ -129,7 +130,6 @@ _EXEMPT_KINDS = frozenset(
         "MutatingAdmissionPolicyBinding",
     }
 )
-_EXEMPT_GROUP = "admissionregistration.k8s.io"
 _ANY = "*"
 
 
@@ -146,7 +146,7 @@ class Match:
 def is_exempt(attributes: Attributes) -> bool:
     """Reports whether the request is for the configuration of admission itself."""
     resource = attributes.resource
-    return resource.group == _EXEMPT_GROUP and resource.kind in _EXEMPT_KINDS
+    return resource.group == ADMISSION_REGISTRATION and resource.kind in _EXEMPT_KINDS
 
 
 def namespace_of(attributes: Attributes) -> str:

@@ -17,7 +17,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.validation.to_internal import diff, same
-from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
+from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 
@@ -93,10 +93,7 @@ def _missing(attributes: Attributes, name: str, old: Spec, new: Spec) -> Iterato
     yield from (feature for feature in required if feature not in declared)
 
 
-_NODES: Final = "system:nodes"
-_PREFIX: Final = "system:node:"
 _RESTRICTED: Final = "node-restriction.kubernetes.io"
-_NODE_LEASES: Final = "kube-node-lease"
 _CLIENT_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 
 #: Labels in Kubernetes domains that a kubelet may set.
@@ -141,9 +138,9 @@ class NodeRestriction(Plugin):
 
     def admit(self, attributes: Attributes) -> None:
         context = attributes.context
-        if _NODES not in context.groups or not context.user.startswith(_PREFIX):
+        if NODES_GROUP not in context.groups or not context.user.startswith(NODE_USER_NAME_PREFIX):
             return
-        node = context.user[len(_PREFIX) :]
+        node = context.user[len(NODE_USER_NAME_PREFIX) :]
         if not node:
             raise forbidden(attributes, f"could not determine node from user {go_quote(context.user)}")
         resource = attributes.resource
@@ -406,8 +403,8 @@ def _name_of(attributes: Attributes) -> str:
 
 
 def _check_lease(node: str, attributes: Attributes) -> None:
-    if attributes.namespace != _NODE_LEASES:
-        raise forbidden(attributes, f"can only access leases in the {go_quote(_NODE_LEASES)} system namespace")
+    if attributes.namespace != NAMESPACE_NODE_LEASE:
+        raise forbidden(attributes, f"can only access leases in the {go_quote(NAMESPACE_NODE_LEASE)} system namespace")
     if _name_of(attributes) != node:
         raise forbidden(attributes, "can only access node lease with the same name as the requesting node")
 

@@ -16,7 +16,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests, qos_class, with_allocated_resources
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.resource_lists import is_extended, is_native, quantity
+from fakekube.apis.validation.resource_lists import HUGE_PAGES, REQUESTS, is_extended, is_native, quantity
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.apiserver.admission.chain import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
 
@@ -39,8 +39,6 @@ _ALSO_BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets
 ONE = quantity("1")
 NONE = quantity("0")
 
-REQUESTS = "requests."
-HUGE_PAGES = "hugepages-"
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 PER_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 PER_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"

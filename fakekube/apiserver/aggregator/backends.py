@@ -209,7 +209,7 @@ def _environ(request: BackendRequest) -> dict[str, Any]:
     return environ
 
 
-_AHEAD = 256 * 1024
+MAX_READ_AHEAD = 256 * 1024
 
 
 class Following:
@@ -259,7 +259,7 @@ class Following:
         try:
             for piece in self._body:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._size < _AHEAD or self._closed)
+                    self._changed.wait_for(lambda: self._size < MAX_READ_AHEAD or self._closed)
                     if self._closed:
                         return
                     self._frames.append(piece)

@@ -19,8 +19,7 @@ from fakekube.base.golang.strconv import go_quote
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.remote import RemoteBackend
 from fakekube.apiserver.aggregator.backends import BackendError, BackendRequest, BackendResponse, MountedBackend
-
-_ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
+from fakekube.apiserver.webhooks.services import ROUTED_TYPES
 
 
 class UnresolvedError(Exception):
@@ -109,7 +108,7 @@ class Locations:
         kind = spec.get("type", "ClusterIP")
         if kind == "ExternalName":
             return _join_host_port(spec["externalName"], port)
-        if kind not in _ROUTED:
+        if kind not in ROUTED_TYPES:
             raise UnresolvedError(f"unsupported service type {go_quote(kind)}")
         if spec.get("clusterIP") == "None" and kind == "ClusterIP":
             raise UnresolvedError('cannot route to service with ClusterIP "None"')

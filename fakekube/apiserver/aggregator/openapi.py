@@ -106,10 +106,11 @@ def _document(location: Location, path: str, accept: str) -> Json | None:
 
 
 _DEFINITIONS, _SCHEMAS = "#/definitions/", "#/components/schemas/"
-_PARAMETERS = "#/parameters/"
-_GVK = "x-kubernetes-group-version-kind"
+OPENAPI_V3_ROOT = "/openapi/v3/"
+PARAMETERS = "#/parameters/"
+GVK_EXTENSION = "x-kubernetes-group-version-kind"
 _OLD_MEMBERS = frozenset({"parameters", "responses", "consumes", "produces", "schemes"})
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+OPENAPI_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
 # ---------------------------------------------------------------- filtering
@@ -179,7 +180,7 @@ def _merge(result: Json, source: Json) -> None:
         return
     if len(kept) < len(paths):
         source = _with_paths(source, kept)
-    for part, prefix in (("definitions", _DEFINITIONS), ("parameters", _PARAMETERS)):
+    for part, prefix in (("definitions", _DEFINITIONS), ("parameters", PARAMETERS)):
         renames = _renames(result[part], _mapping(source.get(part)))
         if renames:
             source = _rename_references(source, {prefix + old: prefix + new for old, new in renames.items()})
@@ -210,14 +211,14 @@ def _renames(known: Json, own: Json) -> dict[str, str]:
 
 
 def _without_kinds(value: Any) -> Any:
-    return {name: one for name, one in value.items() if name != _GVK} if isinstance(value, dict) else value
+    return {name: one for name, one in value.items() if name != GVK_EXTENSION} if isinstance(value, dict) else value
 
 
 def _with_kinds(known: Json, other: Json) -> Json:
     """Returns a definition with the kinds of both documents."""
-    mine, others = known.get(_GVK) or [], other.get(_GVK) or []
+    mine, others = known.get(GVK_EXTENSION) or [], other.get(GVK_EXTENSION) or []
     more = [kind for kind in others if kind not in mine]
-    return {**known, _GVK: [*mine, *more]} if more else known
+    return {**known, GVK_EXTENSION: [*mine, *more]} if more else known
 
 
 def _rename_references(value: Any, references: Mapping[str, str]) -> Any:
@@ -253,8 +254,8 @@ def convert_v2_to_v3(document: Json) -> Json:
 
 
 def _path(item: Any) -> Json:
-    found = {name: value for name, value in _mapping(item).items() if name not in (*_METHODS, "parameters")}
-    for method in _METHODS:
+    found = {name: value for name, value in _mapping(item).items() if name not in (*OPENAPI_METHODS, "parameters")}
+    for method in OPENAPI_METHODS:
         if isinstance(_mapping(item).get(method), dict):
             found[method] = _operation(item[method])
     parameters = _mapping(item).get("parameters")
@@ -286,7 +287,7 @@ def _response(response: Json, produces: Iterable[str]) -> Json:
 
 def _parameter(parameter: Json) -> Json:
     if "$ref" in parameter:
-        return {"$ref": parameter["$ref"].replace(_PARAMETERS, "#/components/parameters/", 1)}
+        return {"$ref": parameter["$ref"].replace(PARAMETERS, "#/components/parameters/", 1)}
     simple = ("type", "format", "uniqueItems")
     found = {name: value for name, value in parameter.items() if name not in (*simple, "schema")}
     schema = parameter.get("schema") or {name: parameter[name] for name in simple if name in parameter}

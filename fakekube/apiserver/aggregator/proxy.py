@@ -44,6 +44,7 @@ from fakekube.apiserver.aggregator.backends import (
     response_headers,
 )
 from fakekube.apiserver.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, Response, User
 from fakekube.base.golang.timestamps import parse_duration
 from fakekube.net.streaming.kubelet_api import Destination
@@ -234,8 +235,7 @@ _REQUEST_SECONDS: Final = 60.0
 """The timeout of other requests that are not watches (--request-timeout)."""
 _BUFFERED = 65536
 """The maximum size in bytes of a body that is read before the response is sent."""
-_NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
-_TEXT: Final = "text/plain; charset=utf-8"
+NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
 _TIMED_OUT: Final = (
     b'{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout",'
     b'"reason":"Timeout","details":{},"code":504}\n'
@@ -284,17 +284,17 @@ class Proxy:
             response = location.backend.send(sent, None if timeout is None else time.monotonic() + timeout)
         except BackendError as error:
             if isinstance(error, BackendTimeoutError) and not is_discovery:
-                return Response(504, [("Content-Type", _TEXT)], _TIMED_OUT)
+                return Response(504, [("Content-Type", PLAIN_TEXT)], _TIMED_OUT)
             return text_error(503, f"error trying to reach service: {error}")
         if 300 <= response.status <= 399 and header(response.headers, "location"):
             response.body.close()
-            return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
+            return Response(502, [("Content-Type", PLAIN_TEXT)], _REDIRECTED)
         return proxy_response(response, request, _make_front(location), long_running=origin.long_running)
 
 
 def text_error(code: int, text: str) -> Response:
     """Makes an error response like http.Error."""
-    headers = [("Content-Type", _TEXT), ("X-Content-Type-Options", "nosniff")]
+    headers = [("Content-Type", PLAIN_TEXT), ("X-Content-Type-Options", "nosniff")]
     return Response(code, headers, f"{text}\n".encode())
 
 
@@ -386,7 +386,7 @@ def proxy_response(response: BackendResponse, request: Request, front: Front, *,
     if header(found, "location"):
         found = [(name, rewrite_url(value, front) if name == "Location" else value) for name, value in found]
     if any(name == "Cache-Control" for name, _ in found):  # both are sent
-        found.insert(0, _NOT_CACHED)
+        found.insert(0, NOT_CACHED)
     if isinstance(response.body, MountedBody) and hasattr(response.body.result, "take"):
         stream: Any = response.body.result
         return Response(response.status, found, stream)
@@ -397,7 +397,7 @@ def proxy_response(response: BackendResponse, request: Request, front: Front, *,
         found = [entry for entry in found if entry[0] != "Content-Type"]
     body = _body_of(response, request, long_running=long_running)
     if response.length and not header(found, "content-type"):
-        found.append(("Content-Type", _detect_content_type(body[0]) if isinstance(body, tuple) and body else _TEXT))
+        found.append(("Content-Type", _detect_content_type(body[0]) if isinstance(body, tuple) and body else PLAIN_TEXT))
     return Response(response.status, found, body)
 
 
@@ -408,7 +408,7 @@ def _detect_content_type(body: bytes) -> str:
         return "text/html; charset=utf-8"
     if begin.startswith(b"<?XML"):
         return "text/xml; charset=utf-8"
-    return "application/octet-stream" if _BINARY.search(body, 0, 512) else _TEXT
+    return "application/octet-stream" if _BINARY.search(body, 0, 512) else PLAIN_TEXT
 
 
 def _rewrite_links(response: BackendResponse, front: Front) -> None:

@@ -24,6 +24,7 @@ from contextlib import suppress
 from typing import Any
 
 from fakekube.apiserver.aggregator.backends import (
+    MAX_READ_AHEAD,
     BackendError,
     BackendRequest,
     BackendResponse,
@@ -34,7 +35,7 @@ from fakekube.apiserver.aggregator.backends import (
 )
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.webhooks.connections import ConnectionFailedError
-from fakekube.apiserver.webhooks.transport import Endpoint, connect
+from fakekube.apiserver.webhooks.transport import CONNECTION_BROKEN, DEADLINE_EXCEEDED, Endpoint, connect
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.threads import WORKERS
 from fakekube.net.http1 import BodyError, responses
@@ -44,8 +45,6 @@ from fakekube.net.streams import Notifier
 _PIECE = 65536
 _DIAL_SECONDS = 30.0
 """The timeout of dialing (net.Dialer of the default transport)."""
-_EXCEEDED = "context deadline exceeded"
-_BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 
 class RemoteBackend:
@@ -97,7 +96,7 @@ class Connection:
         try:
             self.socket = connect(endpoint, limit if deadline is None else min(limit, deadline))
         except TimeoutError:
-            raise BackendTimeoutError(_EXCEEDED) from None
+            raise BackendTimeoutError(DEADLINE_EXCEEDED) from None
         except ConnectionFailedError as error:
             raise BackendError(str(error)) from None
         self.reader = ResponseReader(self._receive)
@@ -112,7 +111,7 @@ class Connection:
             if head or request.length is None:
                 self._send(head + (b"0\r\n\r\n" if request.length is None else b""))
         except TimeoutError:
-            raise BackendTimeoutError(_EXCEEDED) from None
+            raise BackendTimeoutError(DEADLINE_EXCEEDED) from None
         except OSError:
             return
 
@@ -142,7 +141,7 @@ class Connection:
         try:
             return self.reader.read_response(method)
         except TimeoutError:
-            raise BackendTimeoutError(_EXCEEDED) from None
+            raise BackendTimeoutError(DEADLINE_EXCEEDED) from None
         except ConnectionEndedError:
             raise BackendError("EOF") from None
         except OSError as error:
@@ -153,7 +152,7 @@ class Connection:
         try:
             return self.response_with_head(self.read_head(method), decompress=decompress)
         except MalformedResponseError as error:
-            raise BackendError(f"{_BROKEN}{error}") from None
+            raise BackendError(f"{CONNECTION_BROKEN}{error}") from None
 
     def response_with_head(self, head: responses.Response, *, decompress: bool = False) -> BackendResponse:
         """Returns the response with this head."""
@@ -195,7 +194,7 @@ class _Body:
         try:
             yield from decompress_gzip(pieces) if self.compressed else pieces
         except TimeoutError:
-            raise BackendTimeoutError(_EXCEEDED) from None
+            raise BackendTimeoutError(DEADLINE_EXCEEDED) from None
         except (BodyError, OSError, ValueError) as error:  # ValueError: closed from another thread
             raise BackendError(str(error)) from None
 
@@ -205,7 +204,6 @@ class _Body:
 
 _RESPONSE_SECONDS = 60.0
 _ROUND_SECONDS = 60.0
-_AHEAD = 256 * 1024
 
 
 class UpgradeError(Exception):
@@ -277,11 +275,11 @@ class UpgradeTunnel:
 
     @property
     def full(self) -> bool:
-        return len(self._outgoing) > _AHEAD
+        return len(self._outgoing) > MAX_READ_AHEAD
 
     def take(self) -> list[bytes]:
         with self._lock:
-            was_full = self._incoming_size > _AHEAD
+            was_full = self._incoming_size > MAX_READ_AHEAD
             frames, self._incoming, self._incoming_size = self._incoming, [], 0
         if was_full:
             self._wake()
@@ -329,7 +327,7 @@ class UpgradeTunnel:
     def _wait(self) -> None:
         """Waits until the socket of the backend is readable or writable, or `_wake` is called."""
         plain = self._connection.socket
-        reads = self._incoming_size <= _AHEAD
+        reads = self._incoming_size <= MAX_READ_AHEAD
         events = (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self._outgoing else 0)
         if plain in self._selector.get_map():
             self._selector.unregister(plain)
@@ -342,7 +340,7 @@ class UpgradeTunnel:
 
     def _read(self) -> bool:
         """Reads from the backend. Returns False at the end of the stream."""
-        while self._incoming_size <= _AHEAD:
+        while self._incoming_size <= MAX_READ_AHEAD:
             try:
                 data = self._connection.socket.recv(_PIECE)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):

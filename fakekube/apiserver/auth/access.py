@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
+from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apimachinery.selectors.fields import FieldRequirement
 from fakekube.apimachinery.selectors.labels import LabelRequirement
 from fakekube.apis.rest.cluster_access import ClusterAccess, Decision
+from fakekube.apis.well_known import SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.auth import node
 from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Anonymous, Authenticator, StaticTokens
 from fakekube.apiserver.auth.authorization import (
@@ -34,11 +36,11 @@ from fakekube.apiserver.auth.authorization import (
 )
 from fakekube.apiserver.auth.authorizers import Factories, authorizer_of
 from fakekube.apiserver.auth.browsers import BrowserGuard
-from fakekube.apiserver.auth.identities import ADMIN, MASTERS, BadCredentialsError, TokenAuthenticator
+from fakekube.apiserver.auth.identities import ADMIN, BadCredentialsError, TokenAuthenticator
 from fakekube.apiserver.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
 from fakekube.apiserver.auth.node import NodeAuthorizer, NodeGraph
 from fakekube.apiserver.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
-from fakekube.apiserver.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
+from fakekube.apiserver.auth.rbac import BUCKETS, RBACAuthorizer
 from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
 from fakekube.base.clock import Clock
@@ -233,7 +235,7 @@ class Access:
 
     def _node_authorizer(self) -> NodeAuthorizer:
         graph = NodeGraph(Observed(self._services, [self._bucket(name) for name in node.BUCKETS]))
-        role = self._services.get(GROUP, "clusterroles", "", "system:node") or {}
+        role = self._services.get(RBAC, "clusterroles", "", "system:node") or {}
         return NodeAuthorizer(graph, role.get("rules") or ())
 
     # ------------------------------------------------------------ requests
@@ -247,7 +249,7 @@ class Access:
 
         Raises StatusError 403 if it is forbidden, UndecidedError if an authorizer fails.
         """
-        if MASTERS in user.groups:
+        if SYSTEM_PRIVILEGED_GROUP in user.groups:
             if audit is not None:
                 audit.annotate(_DECISION, "allow")
                 audit.annotate(_REASON, "")

@@ -19,7 +19,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.selectors.fields import FieldRequirement
 from fakekube.apimachinery.selectors.labels import LabelRequirement
 from fakekube.apis.rest.cluster_access import Decision
-from fakekube.apiserver.auth.identities import MASTERS
+from fakekube.apis.well_known import SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import Source, subscribe_weakly
@@ -121,7 +121,7 @@ class PrivilegedGroup:
 
     def authorize(self, attributes: Attributes) -> Decision:
         """Returns the decision for the attributes of a request."""
-        return ALLOWED if MASTERS in attributes.user.groups else NO_OPINION
+        return ALLOWED if SYSTEM_PRIVILEGED_GROUP in attributes.user.groups else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         """Returns no rules."""

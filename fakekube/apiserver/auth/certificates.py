@@ -11,7 +11,6 @@ Specified by: k8s.io/apiserver/pkg/authentication/request/{x509/x509.go,headerre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +23,7 @@ from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.identities import BadCredentialsError, with_authenticated
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strings import text_of
+from fakekube.base.golang.urls import INVALID_ESCAPE
 from fakekube.net.wsgi import Headers
 
 if TYPE_CHECKING:
@@ -191,9 +191,6 @@ def _uid(subject: Any) -> str:
     return uids[0] if uids else ""
 
 
-_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
-
-
 @dataclass(slots=True, frozen=True)
 class RequestHeaders:
     """Authenticates requests of front proxies. Names of headers are those of the flags."""
@@ -232,7 +229,7 @@ class RequestHeaders:
 
 def unescape_extra_key(key: str) -> str:
     """Unescapes the key of an extra header; an invalid escape leaves it unchanged."""
-    if "%" not in key or _BAD_ESCAPE.search(key):
+    if "%" not in key or INVALID_ESCAPE.search(key):
         return key
     return text_of(unquote_to_bytes(key))
 

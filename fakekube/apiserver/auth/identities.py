@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from fakekube.apis.validation import names
+from fakekube.apis.well_known import NODE_USER_NAME_PREFIX, SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
 
-MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
-NODES: Final = "system:nodes"
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 
 ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
-ADMIN: Final = User("admin", "admin", (MASTERS, AUTHENTICATED))
+ADMIN: Final = User("admin", "admin", (SYSTEM_PRIVILEGED_GROUP, AUTHENTICATED))
 
-NODE_PREFIX: Final = "system:node:"
 _SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 _SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 
@@ -59,14 +57,14 @@ def service_account(username: str) -> tuple[str, str] | None:
 
 def is_node_username(username: str) -> bool:
     """Reports whether this is the user name of a kubelet."""
-    return username.startswith(NODE_PREFIX)
+    return username.startswith(NODE_USER_NAME_PREFIX)
 
 
 def node_name(username: str) -> str | None:
     """Returns the name of the node of a user, or None."""
-    if not username.startswith(NODE_PREFIX):
+    if not username.startswith(NODE_USER_NAME_PREFIX):
         return None
-    name = username[len(NODE_PREFIX) :]
+    name = username[len(NODE_USER_NAME_PREFIX) :]
     return None if names.dns_subdomain(name, False) else name
 
 

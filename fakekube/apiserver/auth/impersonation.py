@@ -20,6 +20,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
+from fakekube.apis.well_known import NODES_GROUP, SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Authorizer, UndecidedError, forbidden
 from fakekube.apiserver.auth.certificates import unescape_extra_key
@@ -268,7 +269,7 @@ class _Check:
         if node is not None:
             name = _ALL if self._mode.name == _ASSOCIATED else node
             question = self._question("nodes", name, self._mode.group)
-            groups = (identities.NODES,)
+            groups = (NODES_GROUP,)
         account = identities.service_account(wanted.name)
         if account is not None:
             question = self._question("serviceaccounts", account[1], self._mode.group, namespace=account[0])
@@ -281,8 +282,8 @@ class _Check:
             if "" in groups:
                 question = self._question("groups", "", self._mode.group)
                 raise forbidden(question, "impersonating the empty string group is not allowed")
-            if identities.MASTERS in groups:
-                question = self._question("groups", identities.MASTERS, self._mode.group)
+            if SYSTEM_PRIVILEGED_GROUP in groups:
+                question = self._question("groups", SYSTEM_PRIVILEGED_GROUP, self._mode.group)
                 raise forbidden(question, "impersonating the system:masters group is not allowed")
             if len(groups) >= _MANY and self._allows(self._question("groups", _ALL, self._mode.group)):
                 return

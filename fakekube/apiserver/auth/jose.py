@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
     PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
+OPENID_CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
+
 
 #: Go skips line ends in base64.
 _not_base64url: Final = re.compile(r"[^A-Za-z0-9_\-\r\n]").search

@@ -23,7 +23,7 @@ from fakekube.apimachinery.cel.views import untyped
 from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.auth import identities, jose
 from fakekube.apiserver.auth.identities import AuthenticatedToken, BadCredentialsError, common_audiences, go_list
-from fakekube.apiserver.auth.jose import InvalidSignatureError, Token
+from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH, InvalidSignatureError, Token
 from fakekube.apiserver.auth.service_accounts import issuer_of
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 SIGNING_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
-_DISCOVERY: Final = "/.well-known/openid-configuration"
 _TIMEOUT: Final = 30.0
 #: Seconds of clock skew that `nbf` allows.
 _NOT_BEFORE_LEEWAY: Final = 60
@@ -257,7 +256,7 @@ class _RemoteKeys:
     def _discover_url(self) -> str:
         """Returns the URL of the keys. Raises CallError, ValueError."""
         issuer = self._configuration.issuer
-        document = self._document(self._configuration.discovery_url or issuer.rstrip("/") + _DISCOVERY)
+        document = self._document(self._configuration.discovery_url or issuer.rstrip("/") + OPENID_CONFIGURATION_PATH)
         if document.get("issuer") != issuer:
             found = go_quote(str(document.get("issuer", "")))
             text = f"issuer did not match the issuer returned by provider, expected {go_quote(issuer)} got {found}"

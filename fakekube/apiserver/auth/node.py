@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.apis.core.pods.visitor import claim_names, config_map_names, secret_names
 from fakekube.apis.rest.cluster_access import Decision
-from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
+from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import ALLOWED, NO_OPINION, Attributes, Observed, ResolvedRules, Rule
 from fakekube.apiserver.auth.rbac import rule_allows
@@ -124,7 +124,6 @@ def _secrets_of_volume(spec: Mapping[str, Any], claim: Mapping[str, Any]) -> Ite
 
 #: Resource → verbs that a kubelet may use on its own object.
 _OWN_OBJECT: Final = frozenset({"get", "create", "update", "patch", "delete"})
-_NODE_LEASES: Final = "kube-node-lease"
 
 
 class NodeAuthorizer:
@@ -149,9 +148,9 @@ class NodeAuthorizer:
 
     def authorize(self, attributes: Attributes) -> Decision:
         """See `Authorizer.authorize`."""
-        if identities.NODES not in attributes.user.groups or not identities.is_node_username(attributes.user.name):
+        if NODES_GROUP not in attributes.user.groups or not identities.is_node_username(attributes.user.name):
             return NO_OPINION
-        node = attributes.user.name[len(identities.NODE_PREFIX) :]
+        node = attributes.user.name[len(NODE_USER_NAME_PREFIX) :]
         if not node:
             return Decision(False, f'unknown node for user "{attributes.user.name}"')
         if attributes.is_resource_request:
@@ -162,7 +161,7 @@ class NodeAuthorizer:
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         """Reports that the rules of a node cannot be listed."""
-        if identities.NODES not in user.groups or not identities.is_node_username(user.name):
+        if NODES_GROUP not in user.groups or not identities.is_node_username(user.name):
             return ResolvedRules()
         return ResolvedRules((), True, "node authorizer does not support user rule resolution")
 
@@ -250,8 +249,8 @@ def _selects(attributes: Attributes, field: str, value: str) -> bool:
 def _lease(node: str, attributes: Attributes) -> Decision:
     if attributes.verb not in _OWN_OBJECT:
         return Decision(False, "can only get, create, update, patch, or delete a node lease")
-    if attributes.namespace != _NODE_LEASES:
-        return Decision(False, f'can only access leases in the "{_NODE_LEASES}" system namespace')
+    if attributes.namespace != NAMESPACE_NODE_LEASE:
+        return Decision(False, f'can only access leases in the "{NAMESPACE_NODE_LEASE}" system namespace')
     if attributes.verb != "create" and attributes.name != node:
         return Decision(False, "can only access node lease with the same name as the requesting node")
     return ALLOWED

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth import identities
@@ -22,11 +23,10 @@ from fakekube.apiserver.auth.authorization import Attributes, Observed, Resolved
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
 
-__all__ = ["BUCKETS", "GROUP", "RBACAuthorizer", "Rule", "rule_allows"]
+__all__ = ["BUCKETS", "RBAC", "RBACAuthorizer", "Rule", "rule_allows"]
 
-GROUP: Final = "rbac.authorization.k8s.io"
 #: The buckets on which decisions depend.
-BUCKETS: Final = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
+BUCKETS: Final = tuple(f"{plural}.{RBAC}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
 _ALL: Final = "*"
 _MAXIMUM_KEPT_DECISIONS: Final = 4096
 
@@ -62,9 +62,9 @@ class _Policy:
         self._cluster: _Subjects = {}
         self._namespaces: dict[str, _Subjects] = {}
         roles = _Roles(policies)
-        for position, binding in enumerate(policies.list(GROUP, "clusterrolebindings")):
+        for position, binding in enumerate(policies.list(RBAC, "clusterrolebindings")):
             _index(self._cluster, binding, position, "", roles)
-        for position, binding in enumerate(policies.list(GROUP, "rolebindings")):
+        for position, binding in enumerate(policies.list(RBAC, "rolebindings")):
             namespace = binding["metadata"]["namespace"]
             _index(self._namespaces.setdefault(namespace, {}), binding, position, namespace, roles)
 
@@ -132,10 +132,10 @@ class _Roles:
     """The rules behind a roleRef."""
 
     def __init__(self, policies: Observed) -> None:
-        self._cluster = {role["metadata"]["name"]: role.get("rules") or () for role in policies.list(GROUP, "clusterroles")}
+        self._cluster = {role["metadata"]["name"]: role.get("rules") or () for role in policies.list(RBAC, "clusterroles")}
         self._roles = {
             (role["metadata"]["namespace"], role["metadata"]["name"]): role.get("rules") or ()
-            for role in policies.list(GROUP, "roles")
+            for role in policies.list(RBAC, "roles")
         }
 
     def rules(self, kind: str, namespace: str, name: str) -> tuple[Sequence[Rule], str]:
@@ -146,7 +146,7 @@ class _Roles:
             rules = self._roles.get((namespace, name))
         else:
             return (), f"unsupported role reference kind: {go_quote(kind)}"
-        return ((), status.not_found(GROUP, kind.lower(), name).message) if rules is None else (rules, "")
+        return ((), status.not_found(RBAC, kind.lower(), name).message) if rules is None else (rules, "")
 
 
 def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles) -> None:

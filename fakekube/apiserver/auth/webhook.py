@@ -19,6 +19,7 @@ import orjson
 from fakekube.apimachinery.cel.compilation import ExpressionError, access_review
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apis.rest.cluster_access import CallError, Decision
 from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregate_errors
 from fakekube.apiserver.endpoints.request import User
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Transport
 
 
-_GROUP: Final = "authorization.k8s.io"
 _KIND: Final = "SubjectAccessReview"
 _KEPT: Final = 8192
 #: Decisions for attributes with longer texts than this are not cached.
@@ -146,7 +146,7 @@ class WebhookAuthorizer:
         from fakekube.apiserver.webhooks.transport import Transport
 
         version = self._configuration.version
-        api_version = f"{_GROUP}/{version}"
+        api_version = f"{AUTHORIZATION}/{version}"
         if version == "v1beta1":
             spec = {("group" if key == "groups" else key): value for key, value in spec.items()}
         review = {"kind": _KIND, "apiVersion": api_version, "metadata": {}, "spec": spec, "status": {"allowed": False}}

@@ -29,6 +29,7 @@ import orjson
 from fakekube.apiextensions.definition import conditions
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.data import API_EXTENSIONS
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
@@ -182,7 +183,6 @@ def _available(obj: Object, state: tuple[str, str, str], now: str) -> Object:
     return with_condition(obj, type_="Available", status=status, reason=reason, message=message, now=now)
 
 
-API_EXTENSIONS = "apiextensions.k8s.io"
 PLURAL = "customresourcedefinitions"
 
 

@@ -25,6 +25,7 @@ from math import floor
 from typing import Any, Final, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.data import FLOW_CONTROL
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.patch.apply.schema import OBJECT_META
 from fakekube.apimachinery.schema import printing
@@ -41,7 +42,6 @@ from fakekube.base.objects import StoredObject
 from fakekube.net.streams import subscribe_weakly
 from fakekube.store import Store
 
-_FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
 _AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
 
 
@@ -122,8 +122,8 @@ _KINDS: Final = (
     _Kind("", "v1", "endpoints", 10.0, _repair_endpoints),
     _Kind("discovery.k8s.io", "v1", "endpointslices", 10.0, _repair_slice),
     _Kind("coordination.k8s.io", "v1", "leases", 10.0, _repair_lease),
-    _Kind(_FLOW_CONTROL, "v1", "prioritylevelconfigurations", 60.0, _repair_flow_control),
-    _Kind(_FLOW_CONTROL, "v1", "flowschemas", 60.0, _repair_flow_control),
+    _Kind(FLOW_CONTROL, "v1", "prioritylevelconfigurations", 60.0, _repair_flow_control),
+    _Kind(FLOW_CONTROL, "v1", "flowschemas", 60.0, _repair_flow_control),
     _Kind("", "v1", "namespaces", 60.0, names=frozenset({"kube-node-lease"})),
 )
 
@@ -177,7 +177,7 @@ class DefaultObjectsController:
 
     def _find_unwanted(self, kind: _Kind) -> Iterator[str]:
         """Yields the names of objects that claim to be the API server's, and are not."""
-        if kind.group != _FLOW_CONTROL:
+        if kind.group != FLOW_CONTROL:
             return
         names = {first["metadata"]["name"] for first in self._first_objects(kind)}
         for obj in self._services.list(kind.group, kind.plural):

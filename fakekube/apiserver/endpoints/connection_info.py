@@ -16,17 +16,17 @@ from urllib.parse import urlencode
 
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, WITH_PATHS
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.ip import parse_ip
+from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote, parse_uint16
 from fakekube.net.streaming.kubelet_api import Kubelet, KubeletError
 
-_KUBELET_PORT = 10250
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
-_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,7 +64,7 @@ def container_of(pod: Object, wanted: str) -> str:
 
 
 def _containers(spec: Object) -> Iterator[Any]:
-    for kind in _CONTAINERS:
+    for kind in WITH_PATHS:
         yield from spec.get(kind, ())
 
 
@@ -80,7 +80,7 @@ def connection_info(scope: Scope, name: str) -> ConnectionInfo:
     addresses = {one["type"]: one["address"] for one in reversed(found.get("addresses", ()))}
     for kind in _ADDRESS_TYPES:
         if kind in addresses:
-            port = found.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port") or _KUBELET_PORT
+            port = found.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port") or KUBELET_PORT
             return ConnectionInfo(node, join_host_port(addresses[kind], str(port)), scope.backend.kubelet_of(node))
     shown = " ".join(f"{{{one['type']} {one['address']}}}" for one in found.get("addresses", ()))
     raise status.generic(500, "", f"no preferred addresses found; known addresses: [{shown}]")
@@ -112,8 +112,6 @@ def unresolvable(host: str) -> str:
     return f"lookup {host}: no such host"
 
 
-_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-_SPECS = ("initContainers", "containers", "ephemeralContainers")
 _WAITING = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
 
 
@@ -161,7 +159,7 @@ def require_running_pod(pod: Object) -> None:
 
 def spec_of(pod: Object, container: str) -> Object:
     """Returns the container's part of the spec; {} if there is none."""
-    found = (one for kind in _SPECS for one in pod["spec"].get(kind, ()) if one["name"] == container)
+    found = (one for kind in WITH_PATHS for one in pod["spec"].get(kind, ()) if one["name"] == container)
     return next(found, {})
 
 
@@ -175,7 +173,7 @@ def _full_name(pod: Object) -> str:
 
 
 def _statuses(pod: Object) -> list[Any]:
-    return [one for kind in _STATUSES for one in (pod.get("status") or {}).get(kind) or ()]
+    return [one for kind in CONTAINER_STATUSES for one in (pod.get("status") or {}).get(kind) or ()]
 
 
 def _status_of(pod: Object, container: str) -> Object | None:

@@ -28,7 +28,8 @@ from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
-from fakekube.apiserver.aggregator.proxy import Origin
+from fakekube.apiserver.aggregator.openapi import OPENAPI_V3_ROOT
+from fakekube.apiserver.aggregator.proxy import NOT_CACHED, Origin
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.authorization import UndecidedError, sanitise
 from fakekube.apiserver.endpoints import handlers
@@ -99,7 +100,6 @@ class Observer(Protocol):
 
 _log = logging.getLogger(__name__)
 
-_NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
 #: Bytes: net/http sets Content-Length for bodies up to this size when the handler does not
 #: (bufferBeforeChunkingSize).
 _MEASURED: Final = 2048
@@ -110,8 +110,6 @@ _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 #: Finds impersonation headers in the joined names of all headers.
 _IMPERSONATION: Final = "HTTP_IMPERSONATE_"
-#: The prefix of the OpenAPI v3 documents.
-_DOCUMENTS: Final = "/openapi/v3/"
 _CBOR_GATE: Final = "CBORServingAndStorage"
 
 
@@ -224,7 +222,7 @@ class Application:
                 observation.info = info
         except UnknownTargetError:
             return _unknown_target(environ)
-        exchange.headers.append(_NOT_CACHED)
+        exchange.headers.append(NOT_CACHED)
         try:
             timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
@@ -303,7 +301,7 @@ class Application:
 
     def _proxy_aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
         """Returns the response of an aggregated API server, if one serves the path."""
-        name, document = self._aggregator.service_of(request.path), request.path.removeprefix(_DOCUMENTS)
+        name, document = self._aggregator.service_of(request.path), request.path.removeprefix(OPENAPI_V3_ROOT)
         if name is None and document != request.path and not self._openapi.has(document):
             name = self._aggregator.publisher_of(document)
         if name is None:
@@ -378,7 +376,7 @@ def _make_body(response: Response, environ: Environment, *, compresses: bool) ->
 def _merge_headers(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Returns all headers; the Cache-Control of a response overrides the common one."""
     if "Cache-Control" in dict(own):
-        common.remove(_NOT_CACHED)
+        common.remove(NOT_CACHED)
     return common + own
 
 

@@ -26,6 +26,7 @@ from functools import cache, cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
@@ -374,7 +375,6 @@ def _foreign(resource: Resource, subresource: Subresource) -> bool:
     return (subresource.gvk.group, subresource.gvk.version) != (resource.group, resource.version)
 
 
-_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 _AGGREGATED: Final = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 _AGGREGATED_TYPE: Final = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList"
 _AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};as={_AGGREGATED.kind}"
@@ -459,7 +459,7 @@ class DiscoveryEndpoints:
     def _resources(self, document: dict[str, Any], request: Request) -> Response:
         """Returns the resources of a built-in group version."""
         self._check(request, self._offer)
-        return responses.negotiate_response(document, f"{_META}APIResourceList", request, cbor=self._cbor)
+        return responses.negotiate_response(document, f"{META_V1}APIResourceList", request, cbor=self._cbor)
 
     def _check(self, request: Request, offer: Offer) -> None:
         """Checks the method and the Accept header like the router. Raises StatusError 405 or 406."""
@@ -470,7 +470,7 @@ class DiscoveryEndpoints:
     # ------------------------------------------------------------ encodings
 
     def _negotiate(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        return responses.negotiate_response(document, _META + kind, request)
+        return responses.negotiate_response(document, META_V1 + kind, request)
 
     def _answer_aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """Returns the aggregated form of these groups if the client prefers it, else None."""

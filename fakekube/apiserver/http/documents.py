@@ -64,7 +64,6 @@ def version_info(minor: str, emulated: str = "") -> dict[str, str]:
     }
 
 
-CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 KEYS_PATH: Final = "/openid/v1/jwks"
 KEYS_TYPE: Final = "application/jwk-set+json"
 

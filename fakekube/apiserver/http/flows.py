@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apimachinery.data import FLOW_CONTROL
 from fakekube.apiserver.auth.authorization import Lister, Observed
 from fakekube.apiserver.auth.identities import service_account_username
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.net.streams import Source
 
-_GROUP: Final = "flowcontrol.apiserver.k8s.io"
 _SCHEMAS: Final = "flowschemas"
 _LEVELS: Final = "prioritylevelconfigurations"
 _ALL: Final = "*"
@@ -60,7 +60,7 @@ class _Schemas:
     def __init__(self, objects: Observed, version: int) -> None:
         self.version = version
         self.known: dict[tuple[object, ...], Headers] = {}
-        self._in_order = _known_order.of(tuple(objects.list(_GROUP, _SCHEMAS)), tuple(objects.list(_GROUP, _LEVELS)))
+        self._in_order = _known_order.of(tuple(objects.list(FLOW_CONTROL, _SCHEMAS)), tuple(objects.list(FLOW_CONTROL, _LEVELS)))
 
     def find(self, info: RequestInfo, user: User) -> Headers:
         """Returns the headers for the first FlowSchema that matches."""
@@ -71,7 +71,7 @@ class Flows:
     """Classifies the requests of one cluster."""
 
     def __init__(self, lister: Lister, bucket: Callable[[str], Source]) -> None:
-        self._objects = Observed(lister, [bucket(f"{plural}.{_GROUP}") for plural in (_SCHEMAS, _LEVELS)])
+        self._objects = Observed(lister, [bucket(f"{plural}.{FLOW_CONTROL}") for plural in (_SCHEMAS, _LEVELS)])
         self._schemas: _Schemas | None = None
 
     def headers(self, info: RequestInfo, user: User) -> Headers:
@@ -99,7 +99,7 @@ class Flows:
 
     def nominal_seats(self) -> dict[str, int]:
         """Returns the nominal number of seats of each priority level, by its shares."""
-        shares = {level["metadata"]["name"]: _shares(level["spec"]) for level in self._objects.list(_GROUP, _LEVELS)}
+        shares = {level["metadata"]["name"]: _shares(level["spec"]) for level in self._objects.list(FLOW_CONTROL, _LEVELS)}
         total = sum(shares.values())
         return {name: -(-_SEATS * share // total) if total else 0 for name, share in sorted(shares.items())}
 

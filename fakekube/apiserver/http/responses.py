@@ -21,17 +21,16 @@ from typing import Any, Final
 from fakekube.apimachinery.codecs import EncodeError, formats, json
 from fakekube.apimachinery.codecs.document import Chunks, Document
 from fakekube.apimachinery.codecs.formats import Kind
+from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import generic
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apiserver.endpoints import negotiation
-from fakekube.apiserver.endpoints.negotiation import MediaType
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT, MediaType
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.base.golang.strings import bytes_of
 
 NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
-_TEXT: Final = "text/plain; charset=utf-8"
-_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
 Headers = Mapping[str, str]
 
@@ -59,7 +58,7 @@ def http_error(code: int, text: str) -> Response:
 
 def plain_text(text: str, code: int = 200, *headers: tuple[str, str]) -> Response:
     """Returns a plain text response."""
-    return Response(code, [("Content-Type", _TEXT), *headers], bytes_of(text))
+    return Response(code, [("Content-Type", PLAIN_TEXT), *headers], bytes_of(text))
 
 
 def indented_json(value: Any) -> Response:
@@ -82,9 +81,9 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
     if chosen.format == "protobuf" and not protobuf:
         chosen = negotiation.error_output(negotiation.JSON, pretty=True)
     try:
-        body = encode_object(error.status(), _META + "Status", chosen)
+        body = encode_object(error.status(), META_V1 + "Status", chosen)
     except EncodeError as problem:
-        body = encode_object(generic(500, "", str(problem)).status(), _META + "Status", chosen)
+        body = encode_object(generic(500, "", str(problem)).status(), META_V1 + "Status", chosen)
     response = Response(error.code, [("Content-Type", chosen.media_type)], body)
     if error.retry_after:
         response.headers.append(("Retry-After", str(error.retry_after)))

@@ -23,21 +23,13 @@ from typing import Final, NamedTuple
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.apiserver.http import health, responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
-from fakekube.apiserver.http.documents import (
-    CONFIGURATION_PATH,
-    KEYS_PATH,
-    KEYS_TYPE,
-    PREFIXES,
-    configuration,
-    endpoints,
-    keys,
-    version_info,
-)
+from fakekube.apiserver.http.documents import KEYS_PATH, KEYS_TYPE, PREFIXES, configuration, endpoints, keys, version_info
 from fakekube.apiserver.http.metrics import Metrics
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.responses import gzip_body, takes_gzip
@@ -229,7 +221,7 @@ class Site:
         self._discovery = discovery
         self._services: Mapping[str, _Service] = {
             "/version": _Service(lambda _: responses.indented_json(version_info(emulation.version, emulation.emulated))),
-            CONFIGURATION_PATH: _Service(lambda request: configuration(signer, request)),
+            OPENID_CONFIGURATION_PATH: _Service(lambda request: configuration(signer, request)),
             KEYS_PATH: _Service(lambda _: keys(signer), (KEYS_TYPE,)),
         }
         self._listed: Mapping[str, Handler] = {

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recorded, ServiceRanges
@@ -19,15 +20,14 @@ from fakekube.apiserver.registry.generic.writes import same_object, stamp_revisi
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.store import Bucket, Conflict, Store
 
-_ADMISSION_GROUP = "admissionregistration.k8s.io"
 _LIMIT_RANGES = ("", "limitranges")
 _RESOURCE_QUOTAS = ("", "resourcequotas")
 _PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
 _WEBHOOKS_OR_POLICIES = (
-    (_ADMISSION_GROUP, "mutatingwebhookconfigurations"),
-    (_ADMISSION_GROUP, "validatingwebhookconfigurations"),
-    (_ADMISSION_GROUP, "mutatingadmissionpolicybindings"),
-    (_ADMISSION_GROUP, "validatingadmissionpolicybindings"),
+    (ADMISSION_REGISTRATION, "mutatingwebhookconfigurations"),
+    (ADMISSION_REGISTRATION, "validatingwebhookconfigurations"),
+    (ADMISSION_REGISTRATION, "mutatingadmissionpolicybindings"),
+    (ADMISSION_REGISTRATION, "validatingadmissionpolicybindings"),
 )
 #: The resources that an AdmissionSnapshot tells of.
 _CONFIGURATION = (_LIMIT_RANGES, _RESOURCE_QUOTAS, _PRIORITY_CLASSES, *_WEBHOOKS_OR_POLICIES)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from fakekube.apimachinery.codecs import DecodeError as CodecError
 from fakekube.apimachinery.codecs import json, yaml
-from fakekube.apimachinery.data import DEFAULT
+from fakekube.apimachinery.data import AUTHORIZATION, DEFAULT
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
@@ -273,15 +273,12 @@ def _check_kind(claimed: str, claimed_version: str, api_version: str, kind: str)
         (claimed_group == group and claimed in (kind, *_KINDS_BESIDE.get(group, ())))
         or (not claimed_group and claimed in _META_KINDS)
     )
-    if group == _WIDE_SCHEME:
+    if group == AUTHORIZATION:
         known = builtins(DEFAULT).kind_type(claimed_group, short, claimed) is not None
     if known:
         wanted = api_version.rpartition("/")[2]
         raise CallError(f"converting ({short}.{claimed}) to ({wanted}.{kind}): unknown conversion")
     raise CallError(not_registered(claimed, claimed_version))
 
-
-#: In the scheme of the client for reviews of this group all built-in kinds are registered.
-_WIDE_SCHEME = "authorization.k8s.io"
 
 _KINDS_BESIDE = {"apiextensions.k8s.io": ("CustomResourceDefinition", "CustomResourceDefinitionList")}

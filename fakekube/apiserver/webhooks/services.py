@@ -18,7 +18,7 @@ from fakekube.base.golang.strconv import go_quote
 
 _log = logging.getLogger(__name__)
 
-_ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
+ROUTED_TYPES = ("ClusterIP", "LoadBalancer", "NodePort")
 
 
 Address = tuple[str, int]
@@ -74,7 +74,7 @@ class ServiceResolver:
         kind = spec.get("type", "ClusterIP")
         if kind == "ExternalName":
             return spec["externalName"], port
-        if kind not in _ROUTED:
+        if kind not in ROUTED_TYPES:
             raise CallError(f"unsupported service type {go_quote(kind)}")
         if kind == "ClusterIP" and spec.get("clusterIP") == "None":
             raise CallError('cannot route to service with ClusterIP "None"')

@@ -46,8 +46,8 @@ _PORTS = {"https": 443, "http": 80}
 _SWITCHING_PROTOCOLS = 101
 
 UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
-_TOO_SLOW = "context deadline exceeded"
-_BROKEN = "net/http: HTTP/1.x transport connection broken: "
+DEADLINE_EXCEEDED = "context deadline exceeded"
+CONNECTION_BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 
 @dataclass(slots=True, frozen=True)
@@ -153,7 +153,7 @@ class Transport:
                 target = _target(endpoint)
                 connection = self._idle.take(target) or Connection(dial(target, deadline))
             except TimeoutError:
-                raise _make_url_error(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+                raise _make_url_error(endpoint.url, DEADLINE_EXCEEDED, CallTimeoutError) from None
             except ConnectionFailedError as error:
                 raise _make_url_error(endpoint.url, str(error)) from None
             try:
@@ -254,8 +254,8 @@ def _read_answer(endpoint: Endpoint, connection: Connection, method: str, messag
         return _read_whole(reader, method)
     except (TimeoutError, TooLargeError):  # a response without end times out in Go
         if reader.has_head:
-            raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None
-        raise _make_url_error(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+            raise CallTimeoutError(f"{UNREADABLE}{DEADLINE_EXCEEDED}") from None
+        raise _make_url_error(endpoint.url, DEADLINE_EXCEEDED, CallTimeoutError) from None
     except (ConnectionEndedError, BrokenError) as error:
         if connection.used and not connection.answered:
             raise _ConnectionClosedError from None
@@ -263,7 +263,7 @@ def _read_answer(endpoint: Endpoint, connection: Connection, method: str, messag
             raise CallError(f"{UNREADABLE}{error}") from None
         raise _make_url_error(endpoint.url, str(error) or "EOF") from None
     except MalformedResponseError as error:
-        raise _make_url_error(endpoint.url, f"{_BROKEN}{error}") from None
+        raise _make_url_error(endpoint.url, f"{CONNECTION_BROKEN}{error}") from None
     except BodyError as error:
         raise CallError(f"{UNREADABLE}{error}") from None
 

@@ -18,11 +18,11 @@ from fakekube.base.golang.net import parse_address
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.strings import bytes_of, text_of
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 _PORT: Final = re.compile(r"(?::([0-9]*))?")
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+INVALID_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _IN_HOST: Final = re.compile(r"[^\x00-\x20#%/?@\\^`{|}\x7f]")
 _ESCAPE_OR_CHARACTER: Final = re.compile("%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _ZONE_ESCAPES: Final = ("%25", "%20")
@@ -94,7 +94,7 @@ def query_values(query: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for part in query.split("&"):
         name, _, value = part.partition("=")
-        if part and ";" not in part and not _BAD_ESCAPE.search(part):
+        if part and ";" not in part and not INVALID_ESCAPE.search(part):
             found.setdefault(_unescape(name.replace("+", " ")), []).append(_unescape(value.replace("+", " ")))
     return found
 
@@ -107,7 +107,7 @@ def _parse_url(text: str, *, request: bool) -> Url:
 
 
 def _parse(text: str, request: bool) -> Url:
-    if _CONTROL.search(text):
+    if CONTROL_CHARACTER.search(text):
         raise ValueError("net/url: invalid control character in URL")
     if not text and request:
         raise ValueError("empty url")
@@ -208,7 +208,7 @@ def _decoded_authority(text: str, may_escape: Callable[[str], bool]) -> str:
 def _unescape(text: str) -> str:
     if "%" not in text:
         return text
-    bad = _BAD_ESCAPE.search(text)
+    bad = INVALID_ESCAPE.search(text)
     if bad:
         raise _invalid_escape(text[bad.start() :])
     return text_of(unquote_to_bytes(bytes_of(text)))

@@ -39,7 +39,7 @@ Members = Mapping[str, Any]
 _ON = frozenset({"verbs", "resource", "namespace", "name", "user", "agent", "path", "own"})
 _FREQUENCY = frozenset(field.name for field in fields(Frequency))
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)?")
-_NUMBER = re.compile(r"-?[0-9]{1,40}")
+NUMBER = re.compile(r"-?[0-9]{1,40}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 #: The number of latest requests in a preview.
@@ -163,7 +163,7 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
 
 
 def _number(text: str, name: str) -> int:
-    if not _NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         raise BadMembers(f"parameter {name!r} must be a number")
     return int(text)
 

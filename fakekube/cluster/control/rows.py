@@ -24,14 +24,13 @@ precondition. Errors are a list of paths and messages.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.cluster.control.members import BadMembers
-from fakekube.cluster.control.powers import Raw
+from fakekube.cluster.control.powers import NUMBER, Raw
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.powers.columns import revision_value
 from fakekube.store import Compacted, FutureRevision
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 Answer = tuple[int, Any]
 Members = Mapping[str, Any]
 
-_WHOLE = re.compile(r"-?[0-9]{1,40}")
 _MAX_KINDS = 1_000
 
 
@@ -52,7 +50,7 @@ def read_integer(members: Members, name: str, default: int | None = None) -> int
     text = members.get(name)
     if text is None or text == "":
         return default
-    if not _WHOLE.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         raise BadMembers(f"parameter {name!r} must be a whole number")
     return int(text)
 

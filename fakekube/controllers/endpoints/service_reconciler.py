@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import is_pod_ready
 from fakekube.controllers.reconciler import Key, Reconciler
@@ -62,7 +63,6 @@ def _new_subset(
 
 
 LAST_CHANGE: Final = "endpoints.kubernetes.io/last-change-trigger-time"
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 def selects(service: StoredObject, labels: Mapping[str, str] | None) -> bool:
@@ -76,7 +76,7 @@ def selects(service: StoredObject, labels: Mapping[str, str] | None) -> bool:
 def should_pod_be_in_endpoints(pod: StoredObject, *, include_terminating: bool) -> bool:
     """Reports whether the pod has an address and has not terminated (ShouldPodBeInEndpoints)."""
     status = pod.get("status") or {}
-    if status.get("phase") in _TERMINAL or not (status.get("podIP") or status.get("podIPs")):
+    if status.get("phase") in TERMINAL_POD_PHASES or not (status.get("podIP") or status.get("podIPs")):
         return False
     return include_terminating or "deletionTimestamp" not in pod["metadata"]
 
@@ -121,7 +121,7 @@ def endpoint_fields(pod: StoredObject) -> tuple[Any, ...]:
     status, spec = pod.get("status") or {}, pod["spec"]
     return (
         status.get("podIPs"),
-        status.get("phase") in _TERMINAL,
+        status.get("phase") in TERMINAL_POD_PHASES,
         is_pod_ready(pod),
         "deletionTimestamp" in pod["metadata"],
         spec.get("nodeName"),

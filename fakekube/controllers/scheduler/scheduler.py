@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.clock import Clock
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
@@ -222,12 +223,11 @@ NO_CLAIMS: Final = "no new claims to deallocate"
 #: The post filter message after a PreFilterRejection: no plugin state exists for preemption.
 NO_STATE: Final = "not found"
 
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _WATCHED: Final = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io")
 
 
 def _is_terminal(pod: Mapping[str, Any]) -> bool:
-    return (pod.get("status") or {}).get("phase") in _TERMINAL
+    return (pod.get("status") or {}).get("phase") in TERMINAL_POD_PHASES
 
 
 class Scheduler(Reconciler):

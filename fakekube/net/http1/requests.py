@@ -16,6 +16,7 @@ import functools
 import re
 from dataclasses import dataclass, field
 
+from fakekube.base.golang.urls import CONTROL_CHARACTER, INVALID_ESCAPE
 from fakekube.net.http1.messages import (
     END_OF_HEADER,
     TOKEN,
@@ -38,8 +39,6 @@ _METHOD = re.compile(TOKEN + "+")
 _USUAL_LINE = re.compile(rf"({TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
 _VERSION = re.compile(r"HTTP/([0-9])\.([0-9])")
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\[\]'_~]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST_AND_PORT = r"(?:\[[^\[\]/?]*\]|[^\[\]/?:@]*)(?::[0-9]*)?"
 _ABSOLUTE = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:(?!//)|//(?:[^/?@]*@)?{_HOST_AND_PORT}(?=[/?]|\Z))")
 
@@ -206,13 +205,13 @@ def _request_line(line: str) -> tuple[str, str, tuple[int, int]]:
 
 def is_valid_target(method: str, target: str) -> bool:
     """Reports whether net/url's ParseRequestURI accepts a target."""
-    if _CONTROL.search(target):
+    if CONTROL_CHARACTER.search(target):
         return False
     if target == "*" or (method == "CONNECT" and not target.startswith("/")):
         return bool(target)
     if not target.startswith("/") and not _ABSOLUTE.match(target):
         return False
-    return not _BAD_ESCAPE.search(target.partition("?")[0])
+    return not INVALID_ESCAPE.search(target.partition("?")[0])
 
 
 def _fields(block: str, is_1_1: bool) -> Fields:

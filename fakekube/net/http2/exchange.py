@@ -29,7 +29,7 @@ from fakekube.net.http2.connection_socket import Multiplexer, StreamTransport, U
 from fakekube.net.http2.header_blocks import encode_block
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.pump import Delivery, Progress, RequestService
-from fakekube.net.response import Fields, WSGIResponse
+from fakekube.net.response import BODILESS, Fields, WSGIResponse
 from fakekube.net.streams import BrokenStreamError, Stream, is_stream
 from fakekube.net.transport import Disconnected
 
@@ -67,7 +67,6 @@ class _Body:
 
 _MEASURED_BYTES = 4096
 """Bodies up to this size have a Content-Length (handlerChunkBytes)."""
-_BODILESS = frozenset({"204", "304"})
 _DROPPED = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
 
 _NAME = operator.itemgetter(0)
@@ -151,7 +150,7 @@ class StreamAnswer(WSGIResponse):
             raise RuntimeError("the application did not call start_response")
         self._head_sent = True
         code = self.status[:3]
-        is_bodiless = code in _BODILESS
+        is_bodiless = code in BODILESS
         self._has_body = not is_bodiless and self._stream.request.method != "HEAD"
         date = ""
         declared = None if is_bodiless else length

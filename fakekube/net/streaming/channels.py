@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _CLOSE_CHANNEL = 255
-_STREAM_CLOSE = "v5.channel.k8s.io"
+V5_CHANNEL = "v5.channel.k8s.io"
 #: If more bytes of replies than this wait for the client, nothing more is read from it.
 MAX_ANSWER_BYTES = 64 * 1024
 
@@ -76,7 +76,7 @@ class ChannelConnection:
         self, protocol: str, count: int, receive: Callable[[int, bytes], None], close: Callable[[int], None] = lambda _: None
     ) -> None:
         self._base64 = "base64" in protocol
-        self._closes = protocol == _STREAM_CLOSE
+        self._closes = protocol == V5_CHANNEL
         self._count = count
         self._receive_data = receive
         self._close_channel = close

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from fakekube.base.threads import WORKERS
 from fakekube.net import spdy, websocket
 from fakekube.net.pipes import Inlet, Pipe, TerminalSize, TerminalSizeQueue
-from fakekube.net.streaming.channels import ChannelConnection, ChannelTunnel
+from fakekube.net.streaming.channels import V5_CHANNEL, ChannelConnection, ChannelTunnel
 from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, KubeletError, Streams
 from fakekube.net.streams import Notifier, frames_of
 
@@ -251,7 +251,6 @@ def _terminal_size(document: object) -> TerminalSize | None:
     return TerminalSize(*numbers)
 
 
-V5 = "v5.channel.k8s.io"
 #: The subprotocols of the kubelet's server; "" is none.
 KUBELET_PROTOCOLS = ("", "channel.k8s.io", "base64.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
 
@@ -308,7 +307,7 @@ class WebSocketCommand(ChannelTunnel):
 
     def _write_status(self, exit_status: ExitStatus, frames: list[bytes]) -> None:
         status: Mapping[str, object]
-        if self._protocol == V5:
+        if self._protocol == V5_CHANNEL:
             version, status = "v5", self._command.translated_status(exit_status)
         else:
             version, status = self._protocol[:2], self._command.status(exit_status)
@@ -326,7 +325,7 @@ class RefusedCommand:
     def __init__(self, options: Options, problem: str) -> None:
         self.source = Notifier()
         self.ended = False
-        connection = ChannelConnection(V5, 5, lambda _channel, _data: None)
+        connection = ChannelConnection(V5_CHANNEL, 5, lambda _channel, _data: None)
         status = encode_status(internal_error(problem), "v5")
         confirmation = connection.message(_confirmation_channel(options), b"")
         self._frames = [confirmation, connection.message(_ERROR_CHANNEL, status), websocket.close()]

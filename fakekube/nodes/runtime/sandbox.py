@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 #: Ports that images serve although the container does not declare them.
 _WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
 _ENDED: Final = 137
-_STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 class PodRuntime(PodNetworks, Protocol):
@@ -329,7 +329,7 @@ class Sandbox:
 def status_of(pod: StoredObject, name: str) -> StoredObject | None:
     """Returns the status of a container; None if there is none."""
     status = pod.get("status") or {}
-    return next((one for kind in _STATUSES for one in status.get(kind) or () if one["name"] == name), None)
+    return next((one for kind in CONTAINER_STATUSES for one in status.get(kind) or () if one["name"] == name), None)
 
 
 def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:

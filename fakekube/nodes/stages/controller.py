@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.patch import APPLY_YAML
+from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.apiserver.http.documents import git_version
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
@@ -31,7 +32,6 @@ STAGES: Final = "stages.kwok.x-k8s.io"
 #: The key that makes the controller reload all stages.
 RELOAD: Final = Key("", "")
 SEPARATOR: Final = "|"
-KUBELET_PORT: Final = 10250
 
 
 @dataclass(slots=True)

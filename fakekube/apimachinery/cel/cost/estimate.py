@@ -32,6 +32,7 @@ from fakekube.apimachinery.cel.declarations import Declaration
 from fakekube.apimachinery.cel.frames import room
 from fakekube.apimachinery.cel.parser import ACCUMULATOR
 from fakekube.apimachinery.cel.syntax import (
+    LOGICAL_OPERATORS,
     Call,
     Comprehension,
     Identifier,
@@ -210,7 +211,7 @@ class _Estimator:
             return cost.plus(ONE)
         costs = [self.cost(argument) for argument in node.arguments]
         arguments = [self._operand(argument) for argument in node.arguments]
-        if node.function in _LOGIC and node.target is None:
+        if node.function in LOGICAL_OPERATORS and node.target is None:
             return Range(costs[0].low, costs[0].plus(costs[1]).high)
         overloads = self._checked.overloads.get(node, ())
         spent, target = FREE, None
@@ -345,7 +346,6 @@ class _Estimator:
         self._locals[name].pop()
 
 
-_LOGIC: Final = frozenset({"_&&_", "_||_"})
 #: Type → the path step to its elements.
 _STEPS: Final = {"list": "@items", "map": "@values"}
 #: (function, types of arguments) → the cost, including that of the arguments.

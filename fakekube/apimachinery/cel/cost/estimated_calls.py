@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.types import Signature, Type
+from fakekube.apimachinery.cel.values import MAX_UINT64
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Ranges of unsigned 64-bit numbers: sizes and costs with a minimum and a maximum. Overflows are capped at the maximum.
@@ -21,7 +22,6 @@ from fakekube.apimachinery.cel.types import Signature, Type
 # Specified by: cel-go/checker/cost.go (SizeEstimate, CostEstimate), cel-go/common/cost.go.
 
 
-MAXIMUM: Final = (1 << 64) - 1
 #: The costs of a list, a map, and a message literal.
 LIST_COST: Final = 10
 MAP_COST: Final = 30
@@ -32,13 +32,13 @@ PATTERN_FACTOR: Final = 0.25
 
 
 def _cap(number: int) -> int:
-    return min(number, MAXIMUM)
+    return min(number, MAX_UINT64)
 
 
 def scaled(number: int, factor: float) -> int:
     """Multiplies by a factor and rounds up."""
     product = math.ceil(float(number) * factor)
-    return product if product < 1 << 64 else MAXIMUM
+    return product if product < 1 << 64 else MAX_UINT64
 
 
 class Range(NamedTuple):
@@ -49,7 +49,7 @@ class Range(NamedTuple):
 
     def plus(self, other: Range) -> Range:
         low, high = self[0] + other[0], self[1] + other[1]
-        return Range(low, high) if high <= MAXIMUM >= low else Range(_cap(low), _cap(high))
+        return Range(low, high) if high <= MAX_UINT64 >= low else Range(_cap(low), _cap(high))
 
     def times(self, other: Range) -> Range:
         return Range(_cap(self.low * other.low), _cap(self.high * other.high))
@@ -68,9 +68,9 @@ def fixed(number: int) -> Range:
     return Range(number, number)
 
 
-UNKNOWN: Final = Range(0, MAXIMUM)
+UNKNOWN: Final = Range(0, MAX_UINT64)
 #: Joined with anything, it is that.
-NOTHING: Final = Range(MAXIMUM, 0)
+NOTHING: Final = Range(MAX_UINT64, 0)
 FREE: Final = fixed(0)
 ONE: Final = fixed(1)
 
@@ -141,7 +141,7 @@ def _same_size(call: EstimatedCall) -> CallEstimate:
 
 def _to_bytes(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low, size.high * 4 & MAXIMUM))
+    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low, size.high * 4 & MAX_UINT64))
 
 
 def _to_text(call: EstimatedCall) -> CallEstimate:
@@ -151,7 +151,7 @@ def _to_text(call: EstimatedCall) -> CallEstimate:
 
 def _quote(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low + 2, (size.high * 2 + 2) & MAXIMUM))
+    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low + 2, (size.high * 2 + 2) & MAX_UINT64))
 
 
 def _format(call: EstimatedCall) -> CallEstimate:
@@ -195,25 +195,25 @@ def _comparison(call: EstimatedCall) -> CallEstimate:
 def _replace(call: EstimatedCall) -> CallEstimate:
     size, old, new = call.subject.size, call.arguments[0].size, call.arguments[1].size
     if old.low == 0:  # between all characters
-        most, kept_most = min(size.high + 1, MAXIMUM), size.high
+        most, kept_most = min(size.high + 1, MAX_UINT64), size.high
     elif new.high <= old.low:
         most, kept_most = 0, size.high
     else:
         most, kept_most = math.ceil(float(size.high) / float(old.low)), 0
     if old.high == 0:
-        least, kept_least = min(size.low + 1, MAXIMUM), size.low
+        least, kept_least = min(size.low + 1, MAX_UINT64), size.low
     elif old.high <= new.low:
         least, kept_least = 0, size.low
     else:
         least, kept_least = math.ceil(float(size.low) / float(old.high)), 0
-    made = Range(least, min(most, MAXIMUM)).times(new).plus(Range(kept_least, kept_most))
+    made = Range(least, min(most, MAX_UINT64)).times(new).plus(Range(kept_least, kept_most))
     return CallEstimate(size.scaled(2 * TRAVERSAL_FACTOR), made)
 
 
 def _parts(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
     limit = call.arguments[1].literal if len(call.arguments) > 1 else None
-    most = limit & MAXIMUM if limit.__class__ is int else size.high
+    most = limit & MAX_UINT64 if limit.__class__ is int else size.high
     return CallEstimate(size.scaled(2 * TRAVERSAL_FACTOR), Range(0, most))
 
 
@@ -256,11 +256,11 @@ def _literal_or(operand: Operand, default: int) -> int:
 
 def _slice(call: EstimatedCall) -> CallEstimate:
     start, end = _literal_or(call.arguments[0], 0), _literal_or(call.arguments[1], call.subject.size.high)
-    return _new_list(fixed((end - start) & MAXIMUM))
+    return _new_list(fixed((end - start) & MAX_UINT64))
 
 
 def _flatten(call: EstimatedCall) -> CallEstimate:
-    depth = _literal_or(call.arguments[0], MAXIMUM) if call.arguments else 1
+    depth = _literal_or(call.arguments[0], MAX_UINT64) if call.arguments else 1
     return _new_list(call.subject.size, depth)
 
 
@@ -373,7 +373,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "sets.equivalent": _set_relation(2),
     "slice": _slice,
     "flatten": _flatten,
-    "lists.range": lambda call: _new_list(fixed(_literal_or(call.arguments[0], MAXIMUM))),
+    "lists.range": lambda call: _new_list(fixed(_literal_or(call.arguments[0], MAX_UINT64))),
     "reverse": lambda call: _new_list(call.subject.size),
     "distinct": _compared_all(2, lambda call: call.subject),
     "check": _constant(_CHECK),

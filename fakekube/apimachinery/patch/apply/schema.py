@@ -67,7 +67,7 @@ _SPECIAL: Mapping[Shape, Atom] = {
 }
 
 #: The atoms of types with a custom JSON form, which OpenAPI does not describe.
-_ANYTHING = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
+UNSTRUCTURED_SCHEMAS = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 
 
 def atom_of(type: Type) -> Atom:
@@ -94,7 +94,7 @@ def _make(type: Type) -> Atom:
     if type.shape is Shape.MAP:
         values = atom_of(type.items) if type.items else _DEDUCED
         return Map(None, values, atomic=atomic, exact=_is_exact(type))
-    if type.go.endswith(_ANYTHING):
+    if type.go.endswith(UNSTRUCTURED_SCHEMAS):
         return _DEDUCED
     members = _members(type, embedded=type.embedded_resource)
     return Map(members, _undeclared_atom(type), atomic=atomic, exact=_is_exact(type))

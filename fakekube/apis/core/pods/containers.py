@@ -18,6 +18,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
+    PROTOCOLS,
     descending,
     invalid_each,
     no_backsteps,
@@ -32,7 +33,6 @@ from fakekube.apis.validation.rules import from_minor
 
 Container = Mapping[str, Any]
 
-PROTOCOLS = ("SCTP", "TCP", "UDP")
 RESIZED_RESOURCES = ("cpu", "memory")
 RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 RESTART_POLICIES = ("Always", "Never", "OnFailure")

@@ -16,6 +16,7 @@ from fakekube.apis.core.pods.resources import pod_resources
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions, keys_in_selector
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volumes import volumes
+from fakekube.apis.scheduling import PREEMPTION_POLICIES
 from fakekube.apis.validation import ip, names, selectors
 from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
@@ -29,7 +30,6 @@ Part = Mapping[str, Any]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 NAMESERVERS = 3
 SEARCH_PATHS = 32

@@ -20,6 +20,7 @@ from fakekube.apimachinery.errors.field import (
     required,
     too_long,
 )
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.rules import NEVER, Rule, between, by_minor, each_value, from_minor, rules
@@ -222,19 +223,16 @@ def _host_addresses(status: Part, before: Part) -> list[FieldError]:
     return errors + _addresses(status, before, "hostIPs", "HostIP")
 
 
-_LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-
-
 def _containers(status: Part, spec: Part) -> list[FieldError]:
     """Validates users and allocated resources of container statuses."""
     system = (spec.get("os") or {}).get("name", "linux")
     errors: list[FieldError] = []
-    for field in _LISTS:
+    for field in CONTAINER_STATUSES:
         for index, item in enumerate(status.get(field) or ()):
             linux = (item.get("user") or {}).get("linux")
             if linux is not None:
                 errors += _user(linux, system, f"status.{field}[{index}].user.linux")
-    for field, containers in zip(_LISTS, ("containers", "initContainers", ""), strict=True):
+    for field, containers in zip(CONTAINER_STATUSES, ("containers", "initContainers", ""), strict=True):
         for index, item in enumerate(status.get(field) or ()):
             where, allocated = (f"status.{field}[{index}].allocatedResourcesStatus", item.get("allocatedResourcesStatus"))
             if allocated and not containers:

@@ -17,6 +17,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fakekube.apimachinery.data import NETWORKING
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.apis.core.services.validation import (
@@ -362,7 +363,6 @@ def _requested_node_port(spec: Object, number: int) -> int:
     return 0
 
 
-NETWORKING = "networking.k8s.io"
 FULL = "range is full"
 TAKEN_IP = "provided IP is already allocated"
 OTHER_NETWORK = "the provided network does not match the current range"

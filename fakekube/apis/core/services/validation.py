@@ -21,7 +21,7 @@ from fakekube.apis.core.endpoints import endpoint_ip
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, label_name, one_of, port, port_or_name, required_one_of
+from fakekube.apis.validation.checks import PROTOCOLS, invalid_each, label_name, one_of, port, port_or_name, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
 
 # --- What a Service of a type needs, and what a change of the type clears ----------------------------------------------
@@ -107,7 +107,6 @@ def _drop_same(new: Object, old: Object, fields: Sequence[str]) -> None:
 
 
 TYPES = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
-PROTOCOLS = ("SCTP", "TCP", "UDP")
 AFFINITIES = ("ClientIP", "None")
 TRAFFIC_POLICIES = ("Cluster", "Local")
 TRAFFIC_DISTRIBUTIONS: tuple[str, ...] = ("PreferClose", "PreferSameZone", "PreferSameNode")

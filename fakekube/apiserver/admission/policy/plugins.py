@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 
 if TYPE_CHECKING:
@@ -15,15 +16,13 @@ if TYPE_CHECKING:
     from fakekube.apiserver.admission.policy.validating import Dispatcher as ValidatingDispatcher
 
 
-_GROUP: Final = "admissionregistration.k8s.io"
-
 #: What no policy ever sees: the policies themselves, and reviews, whose answers clients and servers rely on.
 _EXCLUDED: Final = frozenset(
     {
-        (_GROUP, "validatingadmissionpolicies"),
-        (_GROUP, "validatingadmissionpolicybindings"),
-        (_GROUP, "mutatingadmissionpolicies"),
-        (_GROUP, "mutatingadmissionpolicybindings"),
+        (ADMISSION_REGISTRATION, "validatingadmissionpolicies"),
+        (ADMISSION_REGISTRATION, "validatingadmissionpolicybindings"),
+        (ADMISSION_REGISTRATION, "mutatingadmissionpolicies"),
+        (ADMISSION_REGISTRATION, "mutatingadmissionpolicybindings"),
         ("authentication.k8s.io", "selfsubjectreviews"),
         ("authentication.k8s.io", "tokenreviews"),
         ("authorization.k8s.io", "localsubjectaccessreviews"),
@@ -37,7 +36,10 @@ _EXCLUDED: Final = frozenset(
 def _is_seen(attributes: Attributes, bindings: str) -> bool:
     """Reports whether there are bindings, and the write is not exempt from policies."""
     resource = attributes.resource
-    return attributes.context.services.has_any(_GROUP, bindings) and (resource.group, resource.plural) not in _EXCLUDED
+    return (
+        attributes.context.services.has_any(ADMISSION_REGISTRATION, bindings)
+        and (resource.group, resource.plural) not in _EXCLUDED
+    )
 
 
 class MutatingAdmissionPolicy(Plugin):

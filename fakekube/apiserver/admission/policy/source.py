@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apiserver.admission.matching import Criteria
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.apis.rest.strategy import Object
 
-
-GROUP: Final = "admissionregistration.k8s.io"
 
 E = TypeVar("E")
 
@@ -71,7 +70,10 @@ class PolicySource(Generic[E]):
 
     def hooks(self, cluster: ClusterAccess) -> Sequence[Hook[E]]:
         """The policies in force, in the order of their names."""
-        revisions = cluster.last_change(GROUP, self._bindings), cluster.last_change(GROUP, self._policies)
+        revisions = (
+            cluster.last_change(ADMISSION_REGISTRATION, self._bindings),
+            cluster.last_change(ADMISSION_REGISTRATION, self._policies),
+        )
         known, hooks = self._known
         if known != revisions:
             hooks = self._read(cluster)
@@ -80,13 +82,13 @@ class PolicySource(Generic[E]):
 
     def _read(self, cluster: ClusterAccess) -> Sequence[Hook[E]]:
         bindings: dict[str, list[Binding]] = {}
-        for obj in cluster.list(GROUP, self._bindings):
+        for obj in cluster.list(ADMISSION_REGISTRATION, self._bindings):
             spec = obj.get("spec") or {}
             match = spec.get("matchResources")
             criteria = None if match is None else Criteria.of_match_resources(match)
             bindings.setdefault(spec.get("policyName", ""), []).append(Binding(obj["metadata"]["name"], spec, criteria))
         hooks = []
-        for obj in cluster.list(GROUP, self._policies) if bindings else ():
+        for obj in cluster.list(ADMISSION_REGISTRATION, self._policies) if bindings else ():
             name, spec = obj["metadata"]["name"], obj.get("spec") or {}
             bound = bindings.get(name)
             if bound is not None:

@@ -21,6 +21,7 @@ from fakekube.apimachinery.cel.declarations import declaration
 from fakekube.apimachinery.cel.errors import CompileError
 from fakekube.apimachinery.cel.types import DYN
 from fakekube.apimachinery.cel.types import Type as CelType
+from fakekube.apimachinery.patch.apply.schema import OBJECT_META, UNSTRUCTURED_SCHEMAS
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Shape, Type
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 
 _MOST_TYPES: Final = 10
-_OBJECT_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
-#: Types with a JSON form of their own; OpenAPI has no type for them.
-_UNTOLD: Final = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
 
 
 def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dict[str, str]]:
@@ -133,7 +131,7 @@ def _declare_type(resource: Resource | None) -> CelType:
         return DYN
     schema = _schema(resource.type, frozenset())
     if resource.custom:
-        meta = _schema(type_of(_OBJECT_META), frozenset())
+        meta = _schema(type_of(OBJECT_META), frozenset())
         schema = {**schema, "properties": {**schema.get("properties", {}), "metadata": meta}}
     found = declaration(schema, root=True)
     return DYN if found is None else found.type(f"{resource.kind}{time.time_ns() % 1_000_000_000}")
@@ -187,7 +185,7 @@ def _schema(type_: Type, seen: frozenset[str]) -> Mapping[str, Any]:
         return {"type": "array", "items": _schema(type_.items, seen)}
     if type_.shape is Shape.MAP and type_.items is not None:
         return {"type": "object", "additionalProperties": _schema(type_.items, seen)}
-    if type_.shape is not Shape.STRUCT or type_.go.endswith(_UNTOLD):
+    if type_.shape is not Shape.STRUCT or type_.go.endswith(UNSTRUCTURED_SCHEMAS):
         return {}
     if type_.name and type_.name in seen:
         return _OPEN

@@ -229,9 +229,10 @@ def _begin(kubelet: Kubelet, command: _Command) -> tuple[Options, Action]:
 
 def _translate(request: Request, info: ConnectionInfo, command: _Command, clock: Clock) -> Response:
     """Returns the answer of the API server's translator, which upgrades before it asks the kubelet."""
-    from fakekube.net.streaming.remotecommand import V5, RefusedCommand, WebSocketCommand
+    from fakekube.net.streaming.channels import V5_CHANNEL
+    from fakekube.net.streaming.remotecommand import RefusedCommand, WebSocketCommand
 
-    _, headers = handshake(request.method, request.headers, [V5])
+    _, headers = handshake(request.method, request.headers, [V5_CHANNEL])
     if info.kubelet is None:
         url = info.url(command.path, command.parameters)
         problem = f"error sending request: Post {go_quote(url)}: {format_refused_dial(info.host)}"
@@ -240,7 +241,7 @@ def _translate(request: Request, info: ConnectionInfo, command: _Command, clock:
         streams, action = _begin(info.kubelet, command)
     except KubeletError as error:
         return Response(101, headers, RefusedCommand(command.streams, f"unable to upgrade connection: {error.text}"))
-    return Response(101, headers, WebSocketCommand(V5, streams, action, clock))
+    return Response(101, headers, WebSocketCommand(V5_CHANNEL, streams, action, clock))
 
 
 # ---------------------------------------------------------------- portforward

@@ -24,7 +24,7 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
-from fakekube.apiserver.aggregator.openapi import convert_v2_to_v3, download_documents, filter_paths, merge_specs
+from fakekube.apiserver.aggregator.openapi import OPENAPI_V3_ROOT, convert_v2_to_v3, download_documents, filter_paths, merge_specs
 from fakekube.apiserver.http.openapi import sources, v2, v3
 from fakekube.apiserver.http.openapi.operations import Paths
 from fakekube.apiserver.http.openapi.v3 import definitions
@@ -40,7 +40,6 @@ _APIs = tuple[Emulation, RuntimeConfig]
 #: The number of the first minor whose documents list only their own group version of kinds that all have.
 _OWN_KINDS_SINCE: Final = 36
 
-_INDEX_ROOT: Final = "/openapi/v3/"
 
 #: Groups that documents of custom resources do not list, since kube-aggregator and kube-apiserver serve them.
 _UNKNOWN_TO_CUSTOM: Final = frozenset(
@@ -128,7 +127,7 @@ class _Custom:
         """Returns the URL of a document with its hash."""
         document = self.document(name)
         assert document is not None
-        return f"{_INDEX_ROOT}{quote(name)}?hash={document.hash}"
+        return f"{OPENAPI_V3_ROOT}{quote(name)}?hash={document.hash}"
 
     def document(self, name: str) -> Encoded | None:
         """Returns the document of a name; None if there is none."""
@@ -198,9 +197,6 @@ def _v2(emulation: Emulation, paths: Paths, schemas: dict[str, dict[str, Any]]) 
     return v2.document(emulation.version, paths, definitions(emulation), emulation.facts.group_versions, schemas)
 
 
-_ROOT: Final = "/openapi/v3/"
-
-
 class AggregatedDocuments:
     """The merged documents of one cluster."""
 
@@ -244,7 +240,7 @@ class AggregatedDocuments:
                 document = self.converted(_name(remote))
                 listed = {}
                 if document is not None:
-                    listed[_name(remote)] = {"serverRelativeURL": f"{_ROOT}{quote(_name(remote))}?hash={document.hash}"}
+                    listed[_name(remote)] = {"serverRelativeURL": f"{OPENAPI_V3_ROOT}{quote(_name(remote))}?hash={document.hash}"}
             paths = {**listed, **paths}
         return serialize({"paths": dict(sorted(paths.items()))})
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
+from fakekube.apiserver.aggregator.openapi import OPENAPI_V3_ROOT
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import documents
@@ -33,7 +34,6 @@ Handler = Callable[[Request], Response]
 Headers = list[tuple[str, str]]
 
 _INDEX: Final = "/openapi/v3"
-_ROOT: Final = "/openapi/v3/"
 _SHORT: Final = 2048
 _YEAR: Final = timedelta(days=365)
 _JSON_SUBTYPE: Final = "json"
@@ -108,7 +108,7 @@ class OpenAPIEndpoints:
 
     def prefixes(self) -> dict[str, Handler]:
         """Returns the endpoints by path prefix."""
-        return {_ROOT: self._group_version}
+        return {OPENAPI_V3_ROOT: self._group_version}
 
     def _index(self, request: Request) -> Response:
         index = self._documents.current().index
@@ -136,7 +136,7 @@ class OpenAPIEndpoints:
         return response
 
     def _group_version(self, request: Request) -> Response:
-        name = request.info.path[len(_ROOT) :]
+        name = request.info.path[len(OPENAPI_V3_ROOT) :]
         current = self._documents.current()
         document = current.document(name)
         if document is None and self._aggregator.remotes:
@@ -151,7 +151,7 @@ class OpenAPIEndpoints:
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         wanted = request.query.get("hash")
         if wanted and wanted != document.hash:
-            return Response(301, [*headers, ("Location", f"{_ROOT}{quote(name)}?hash={document.hash}")], b"")
+            return Response(301, [*headers, ("Location", f"{OPENAPI_V3_ROOT}{quote(name)}?hash={document.hash}")], b"")
         if wanted:
             from wsgiref.handlers import format_date_time
 

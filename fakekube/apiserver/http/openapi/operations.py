@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from fakekube.apimachinery.data import published
+from fakekube.apimachinery.data import META_V1, published
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
+from fakekube.apiserver.aggregator.openapi import OPENAPI_METHODS
 from fakekube.apiserver.endpoints import negotiation
 
 Schema = dict[str, Any]
@@ -129,12 +130,7 @@ def _article(noun: str) -> str:
     return " an " if noun[:1] in "AEIOU" else " a "
 
 
-META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
-
 Json = dict[str, Any]
-
-#: The methods in the order of a path item.
-_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
 @dataclass(slots=True, frozen=True, order=True)
@@ -279,7 +275,7 @@ def path_item(
     """
     common = frozenset.intersection(*(operation.parameters for operation in operations))
     shown = {operation.method: operation_object(operation, sorted(operation.parameters - common)) for operation in operations}
-    item: Json = {method: shown[method] for method in _METHODS if method in shown}
+    item: Json = {method: shown[method] for method in OPENAPI_METHODS if method in shown}
     if common:
         item["parameters"] = [parameter_object(parameter) for parameter in sorted(common)]
     return item
@@ -403,13 +399,13 @@ class _Builder:
         if "create" in verbs:
             self._object(place, "create", place.scope + kind, self.go_type, self.resource.gvk)
         if "deletecollection" in verbs:
-            name, status = ("delete", f"Collection{place.scope}{kind}"), ((200, META + "Status"),)
+            name, status = ("delete", f"Collection{place.scope}{kind}"), ((200, META_V1 + "Status"),)
             self._add(place, "delete", name, status, self._collection_deletion())
 
     def _collection_deletion(self) -> _Details:
         if self.resource.custom:
             return _Details("deletecollection", _LIST)
-        options = META + "DeleteOptions"
+        options = META_V1 + "DeleteOptions"
         return _Details("deletecollection", _DELETE | _SELECTION, body=options, body_required=False)
 
     def _list(self, place: _Place, ending: str) -> None:
@@ -426,7 +422,7 @@ class _Builder:
                 self._object(place, verb, rest, self.go_type, resource.gvk)
         if "delete" in resource.verbs:
             answers = [(code, self.deleted_type) for code in (200, 202)]
-            details = _Details("delete", _DELETE, body=META + "DeleteOptions", body_required=False)
+            details = _Details("delete", _DELETE, body=META_V1 + "DeleteOptions", body_required=False)
             self._add(place, "delete", ("delete", rest), answers, details)
 
     def _object(self, place: _Place, verb: str, rest: str, go_type: str, gvk: GVK) -> None:
@@ -439,7 +435,7 @@ class _Builder:
             codes = (200,) if custom else codes
             cbor = self.resource.emulation.enabled("CBORServingAndStorage") and not custom
             types = negotiation.patch_types(strategic=not custom, cbor=cbor)
-            details = _Details(method, parameters, consumes=types, gvk=gvk, body=META + "Patch")
+            details = _Details(method, parameters, consumes=types, gvk=gvk, body=META_V1 + "Patch")
         else:
             details = _Details(method, parameters, gvk=gvk, body=go_type)
         self._add(place, method, (word, rest), [(code, go_type) for code in codes], details)
@@ -467,7 +463,7 @@ class _Builder:
             deeper = place.parameters | {Parameter("path", "path")}
             places.append((_Place(f"{place.path}/{{path}}", place.scope, deeper), f"{rest}WithPath"))
         for where, ending in places:
-            for method in _METHODS if proxy else ("get", "post"):
+            for method in OPENAPI_METHODS if proxy else ("get", "post"):
                 self._add(where, method, ("connect", _title(method) + ending), ((200, ""),), details)
 
     def _watches(self, inside: str, scope: str, parameters: frozenset[Parameter]) -> None:
@@ -481,7 +477,7 @@ class _Builder:
         if inside:
             rest = f"{kind}ListForAllNamespaces"
             places.append((f"{root}/{plural}", frozenset(), rest, "watchlist"))
-        events = ((200, META + "WatchEvent"),)
+        events = ((200, META_V1 + "WatchEvent"),)
         for path, own, rest, action in places:
             place = _Place(path, scope, own | _PRETTY)
             self._add(place, "get", ("watch", rest), events, _Details(action, _LIST, _OBJECTS_AND_STREAMS))

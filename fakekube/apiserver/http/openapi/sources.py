@@ -15,22 +15,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
+from fakekube.apiextensions.schema import PRESERVE_UNKNOWN_FIELDS
 from fakekube.apimachinery import data
-from fakekube.apimachinery.data import field_text
+from fakekube.apimachinery.data import META_V1, field_text
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Resource
+from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.http import documents
 from fakekube.apiserver.http.openapi import v2
-from fakekube.apiserver.http.openapi.operations import (
-    META,
-    Operation,
-    Paths,
-    discovery_operation,
-    operations_described,
-    operations_of,
-)
+from fakekube.apiserver.http.openapi.operations import Operation, Paths, discovery_operation, operations_described, operations_of
 from fakekube.apiserver.http.openapi.v3 import REFERENCE_PREFIX
 from fakekube.apiserver.registry import builtin
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
@@ -38,7 +33,6 @@ from fakekube.apiserver.registry.served_apis import RuntimeConfig
 Json = dict[str, Any]
 
 _TEXT: Final[Json] = {"type": "string"}
-_PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
@@ -89,7 +83,9 @@ def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = Fa
         ]
     items = {"$ref": f"#/definitions/{schema_name(name)}" if old else REFERENCE_PREFIX + schema_name(name)}
     minor = resource.emulation.version
-    of_list = _describe_fields(minor, f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
+    of_list = _describe_fields(
+        minor, f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META_V1 + "ListMeta")}
+    )
     of_items = field_text(minor, f"{_POD}List", "items").replace("pods", resource.plural)
     listing = {
         "description": f"{resource.list_kind} is a list of {resource.kind}",
@@ -122,10 +118,10 @@ def _old_reference(go_type: str) -> Json:
 
 def _object(minor: str, version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bool) -> Json:
     declared = (version.get("schema") or {}).get("openAPIV3Schema")
-    if declared is None or (old and declared.get(_PRESERVES)):
+    if declared is None or (old and declared.get(PRESERVE_UNKNOWN_FIELDS)):
         return {"type": "object"}
     shown = _complete_schema(v2.custom_schema(declared) if old else declared, refer, old=old)
-    common = _describe_fields(minor, _POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
+    common = _describe_fields(minor, _POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META_V1 + "ObjectMeta")})
     return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
 
 
@@ -140,8 +136,8 @@ def _complete_schema(declared: Json, refer: Callable[[str], Json], *, old: bool)
             shown[key] = _complete_schema(shown[key], refer, old=old)
     if shown.get("x-kubernetes-int-or-string") and not old and "anyOf" not in shown and "allOf" not in shown:
         shown |= _INT_OR_STRING
-    if shown.get("x-kubernetes-embedded-resource") and not (old and shown.get(_PRESERVES)):
-        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")}
+    if shown.get("x-kubernetes-embedded-resource") and not (old and shown.get(PRESERVE_UNKNOWN_FIELDS)):
+        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META_V1 + "ObjectMeta")}
         shown["properties"] = dict(sorted({**shown.get("properties", {}), **own}.items()))
         required = shown.get("required", [])
         shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
@@ -159,17 +155,17 @@ def document_name(group: str, version: str = "") -> str:
 
 def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
     """Returns the documents of paths without resources: discovery, the OpenID issuer, the version."""
-    configuration, keys, version = documents.CONFIGURATION_PATH, documents.KEYS_PATH, "/version"
+    configuration, keys, version = OPENID_CONFIGURATION_PATH, documents.KEYS_PATH, "/version"
     info = "k8s.io/apimachinery/pkg/version.Info"
     found: dict[str, Paths] = {
         configuration[1:]: {f"{configuration}/": [_get("getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", _JSON)]},
         keys[1:]: {f"{keys}/": [_get("getServiceAccountIssuerOpenIDKeyset", "openid", "", (documents.KEYS_TYPE,))]},
         version[1:]: {f"{version}/": [replace(_get("getCodeVersion", "version", info, _JSON), consumes=_JSON)]},
-        "api": {"/api/": [discovery_operation("", "", META + "APIVersions", "APIVersions")]},
+        "api": {"/api/": [discovery_operation("", "", META_V1 + "APIVersions", "APIVersions")]},
         "apis": {"/apis/": [_apis()]},
     }
     for group in groups:
-        operation = discovery_operation(group, "", META + "APIGroup", "APIGroup")
+        operation = discovery_operation(group, "", META_V1 + "APIGroup", "APIGroup")
         found[document_name(group)] = {f"/apis/{group}/": [operation]}
     return found
 
@@ -189,7 +185,7 @@ def _get(identifier: str, tag: str, go_type: str, produces: tuple[str, ...]) -> 
 
 def _apis() -> Operation:
     offer = negotiation.Offer().media_types
-    answers = ((200, META + "APIGroupList"),)
+    answers = ((200, META_V1 + "APIGroupList"),)
     return Operation("get", "getAPIVersions", "apis", answers, offer, consumes=offer, description="get available API versions")
 
 
@@ -201,7 +197,7 @@ def builtin_paths(emulation: Emulation, config: RuntimeConfig) -> Mapping[str, P
     for resource in resources:
         name = document_name(resource.group, resource.version)
         if name not in found:
-            index = discovery_operation(resource.group, resource.version, META + "APIResourceList", "APIResources")
+            index = discovery_operation(resource.group, resource.version, META_V1 + "APIResourceList", "APIResources")
             found[name] = {f"/{name}/": [index]}
         found[name].update(_builtin(facts, resource))
     return {name: operations_described(emulation.version, paths) for name, paths in found.items()}
@@ -215,7 +211,7 @@ def _builtin(facts: data.Facts, resource: Resource) -> Paths:
     }
     listed = _list_type_of(go_type) if "list" in resource.verbs else ""
     deletes_object = "delete" in resource.verbs and resource.strategy.delete_returns_object
-    return operations_of(resource, go_type, listed, go_type if deletes_object else META + "Status", below)
+    return operations_of(resource, go_type, listed, go_type if deletes_object else META_V1 + "Status", below)
 
 
 def _list_type_of(go_type: str) -> str:
@@ -232,4 +228,4 @@ def custom_paths(resource: Resource, type_name: str, list_type_name: str) -> Pat
     """Returns the operations of a custom resource by path; the names are those of the schemas of its objects and lists."""
     scale = "k8s.io/api/autoscaling/v1.Scale"
     below = {name: scale if name == "scale" else type_name for name in resource.subresources}
-    return operations_of(resource, type_name, list_type_name, META + "Status", below)
+    return operations_of(resource, type_name, list_type_name, META_V1 + "Status", below)

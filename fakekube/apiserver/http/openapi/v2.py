@@ -16,18 +16,17 @@ from typing import Any, Final
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.data import Facts
+from fakekube.apimachinery.data import META_V1, Facts
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apis.rest.resource import GVK
-from fakekube.apiserver.http.openapi.operations import META, Operation, Parameter, path_item
+from fakekube.apiserver.aggregator.openapi import GVK_EXTENSION, PARAMETERS
+from fakekube.apiserver.http.openapi.operations import Operation, Parameter, path_item
 from fakekube.apiserver.http.openapi.v3 import Definitions, references
 
 Json = dict[str, Any]
 
 _DEFINITIONS: Final = "#/definitions/"
-_PARAMETERS: Final = "#/parameters/"
-_GVK: Final = "x-kubernetes-group-version-kind"
-_META_NAMES: Final = schema_name(META)
+_META_NAMES: Final = schema_name(META_V1)
 #: The schemas of kinds that are registered in every group version.
 _EVERYWHERE: Final = tuple(f"{_META_NAMES}{kind}" for kind in ("DeleteOptions", "WatchEvent"))
 #: Parameters that are never shared, since clients look for them in the operation.
@@ -64,7 +63,7 @@ def document(
         schemas[name] = schema(definitions.schema(name))
         if name in _EVERYWHERE:
             kind = name.rpartition(".")[2]
-            schemas[name][_GVK] = [{"group": group, "kind": kind, "version": known} for group, known in everywhere]
+            schemas[name][GVK_EXTENSION] = [{"group": group, "kind": kind, "version": known} for group, known in everywhere]
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version},
@@ -77,7 +76,7 @@ def document(
 
 
 def _parameter_names(shared: Mapping[str, Json]) -> Iterable[str]:
-    return (f"{_PARAMETERS}{name}" for name in shared)
+    return (f"{PARAMETERS}{name}" for name in shared)
 
 
 def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
@@ -121,7 +120,7 @@ def _operation(operation: Operation, own: Iterable[Parameter], parameters: _Para
     if operation.action:
         shown["x-kubernetes-action"] = operation.action
     if operation.gvk is not None:
-        shown[_GVK] = _gvk(operation.gvk)
+        shown[GVK_EXTENSION] = _gvk(operation.gvk)
     return shown
 
 
@@ -175,7 +174,7 @@ class _Parameters:
             return parameter
         name = f"{parameter['name']}-{self._ending(parameter, member)}"
         self._shared[name] = parameter
-        return {"$ref": _PARAMETERS + name}
+        return {"$ref": PARAMETERS + name}
 
     def _ending(self, parameter: Json, member: str) -> str:
         known = ""

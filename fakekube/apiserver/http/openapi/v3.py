@@ -15,6 +15,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import GVK
+from fakekube.apiserver.aggregator.openapi import GVK_EXTENSION
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, describe, path_item
 
 Schema = dict[str, Any]
@@ -137,7 +138,6 @@ Json = dict[str, Any]
 #: Kinds that are registered in every group version; a document lists only its own.
 _EVERYWHERE: Final = ("DeleteOptions", "WatchEvent")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_GVK: Final = "x-kubernetes-group-version-kind"
 _SECURITY: Final = {
     "BearerToken": {"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}
 }
@@ -180,7 +180,7 @@ def document(
     for kind in _EVERYWHERE:
         name = _META + kind
         if name in schemas:
-            schemas[name] = {**schemas[name], _GVK: _everywhere(kind, everywhere or (("", "v1"), (group, version)))}
+            schemas[name] = {**schemas[name], GVK_EXTENSION: _everywhere(kind, everywhere or (("", "v1"), (group, version)))}
     components: Json = {"schemas": schemas} if schemas else {}
     if custom is None:
         components["securitySchemes"] = _SECURITY
@@ -227,7 +227,7 @@ def _operation(operation: Operation, parameters: Iterable[Parameter], definition
     if operation.action:
         shown["x-kubernetes-action"] = operation.action
     if operation.gvk is not None:
-        shown[_GVK] = gvk_extension(operation.gvk)
+        shown[GVK_EXTENSION] = gvk_extension(operation.gvk)
     return shown
 
 

@@ -19,12 +19,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
+from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import Call, CallError, ClusterAccess
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.names import label_key
+from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.matching import Criteria, Match, VersionedAttributes
 from fakekube.apiserver.webhooks.admission.reviews import InvalidResponseError, Response, response_in, review_of
@@ -154,12 +156,6 @@ def _timeout(webhook: Webhook, attributes: Attributes) -> float:
     return max(min(webhook.timeout, attributes.context.deadline - time.monotonic()), 0)
 
 
-_GROUP = "admissionregistration.k8s.io"
-
-#: The supported versions of AdmissionReview.
-_REVIEW_VERSIONS = ("v1", "v1beta1")
-#: The values of sideEffects with which a webhook is called for a dry run.
-_DRY_RUN_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _DEFAULT_TIMEOUT = 10
 
 
@@ -194,7 +190,7 @@ class Webhook:
 
     @property
     def supports_dry_run(self) -> bool:
-        return self.spec.get("sideEffects") in _DRY_RUN_SIDE_EFFECTS
+        return self.spec.get("sideEffects") in NO_SIDE_EFFECTS
 
     @property
     def reinvocable(self) -> bool:
@@ -214,7 +210,7 @@ class Webhook:
     @cached_property
     def review_version(self) -> str | None:
         """The first of its versions of AdmissionReview that is supported; None if none is."""
-        known = (version for version in self.spec.get("admissionReviewVersions") or () if version in _REVIEW_VERSIONS)
+        known = (version for version in self.spec.get("admissionReviewVersions") or () if version in REVIEW_VERSIONS)
         return next(known, None)
 
 
@@ -232,9 +228,9 @@ class Configurations:
 
     def webhooks(self, services: ClusterAccess) -> Sequence[Webhook]:
         """Returns all webhooks, ordered by the names of their configurations."""
-        revision = services.last_change(_GROUP, self._plural)
+        revision = services.last_change(ADMISSION_REGISTRATION, self._plural)
         if revision != self._revision:
-            found = services.list(_GROUP, self._plural)
+            found = services.list(ADMISSION_REGISTRATION, self._plural)
             self._webhooks, self._revision = [hook for obj in found for hook in _webhooks(obj)], revision
         return self._webhooks
 

@@ -9,8 +9,9 @@ import pytest
 
 from fakekube.apimachinery.cel import compile_rules
 from fakekube.apimachinery.cel.compilation import compile_validation
-from fakekube.apimachinery.cel.cost.estimated_calls import MAXIMUM, Range, fixed
+from fakekube.apimachinery.cel.cost.estimated_calls import Range, fixed
 from fakekube.apimachinery.cel.declarations import declaration
+from fakekube.apimachinery.cel.values import MAX_UINT64
 
 STRING = {"type": "string"}
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
@@ -24,9 +25,9 @@ def failures(*rules: dict[str, Any], **value: Any) -> list[str]:
 
 
 def test_cost_estimates_saturate() -> None:
-    assert Range(1, MAXIMUM).plus(fixed(5)) == Range(6, MAXIMUM)
-    assert Range(3, MAXIMUM).times(fixed(2)) == Range(6, MAXIMUM)
-    assert Range(0, MAXIMUM).scaled(0.1) == Range(0, 1844674407370955264)
+    assert Range(1, MAX_UINT64).plus(fixed(5)) == Range(6, MAX_UINT64)
+    assert Range(3, MAX_UINT64).times(fixed(2)) == Range(6, MAX_UINT64)
+    assert Range(0, MAX_UINT64).scaled(0.1) == Range(0, 1844674407370955264)
     assert fixed(11).scaled(0.1) == fixed(2)
     assert fixed(1).joined(Range(0, 5)) == Range(0, 5)
 
