@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.net import websocket
-from fakekube.net.environ import CONTINUE, Body, make_environ
+from fakekube.net.environ import CONTINUE, NO_BODY, Body, make_environ
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Raw, RequestService, WebSocketMessages
@@ -185,6 +185,10 @@ class Connection:
             while after is _NEXT:
                 request = self._parked_request or self._next_request()
                 after = _CLOSE if request is None else self._exchange(request)
+                if after is _NEXT and self._is_parked and not self._parser.buffer:
+                    self.deadline = time.monotonic() + IDLE_SECONDS
+                    self._served_by = 0
+                    return
         except (ProtocolError, websocket.Refused) as refusal:
             after = self._refuse(refusal.answer)
         except Disconnected:
@@ -322,6 +326,8 @@ class Connection:
         """Serves one request. Raises _Parked if its body has not arrived, and too many threads wait."""
         transport, limits = self._transport, self._service.limits
         length = request.fields.length
+        if length == 0:
+            return self._answer(request, NO_BODY)
         waits = False
         if self._spool is None and (length is None or length > len(self._parser.buffer)):
             self._body_due = time.monotonic() + BODY_SECONDS

@@ -144,6 +144,28 @@ class Body:
         return self._parser.unread == 0
 
 
+class NoBody(Body):
+    """The body of a request without one."""
+
+    __slots__ = ()
+    unread = False
+
+    def __init__(self) -> None:
+        """All of its methods are without state."""
+
+    def open(self) -> IO[bytes]:
+        return io.BytesIO()
+
+    def discard(self) -> bool:
+        return True
+
+    def detach(self) -> None:
+        pass
+
+
+NO_BODY = NoBody()
+
+
 class _Raw(io.RawIOBase):
     """Adapts a body to `io.RawIOBase`, for `io.BufferedReader`."""
 

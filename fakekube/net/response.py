@@ -21,6 +21,19 @@ from fakekube.net.transport import Transport
 
 BODILESS = frozenset({"204", "304"})
 
+_SPECIAL = frozenset({"connection", "content-length", "content-type", "date", "transfer-encoding"})
+_MEANINGS: dict[str, str] = {}
+"""The names of fields as applications write them → the name in lower case if the server treats the field, else "". Bounded."""
+_MAX_MEANINGS = 1000
+
+
+def _find_meaning(name: str) -> str:
+    lower = name.lower()
+    meaning = lower if lower in _SPECIAL else ""
+    if len(_MEANINGS) < _MAX_MEANINGS:
+        _MEANINGS[name] = meaning
+    return meaning
+
 
 @dataclass(slots=True)
 class Head:
@@ -56,23 +69,21 @@ def encode_head(
     says_connection = False
     lines = ["HTTP/1.1 " + status if is_1_1 else "HTTP/1.0 " + status]
     for name, value in fields:
-        match name.lower():
-            case "connection":
-                if value.lower() != "close":
-                    continue
+        meaning = _MEANINGS.get(name)
+        if meaning is None:
+            meaning = _find_meaning(name)
+        if not meaning:
+            lines.append(f"{name}: {value}")
+        elif meaning == "connection":
+            if value.lower() == "close":
                 keep_alive, says_connection = False, True
-            case "content-length":
-                declared = None if is_bodiless else int(value)
-                continue
-            case "date":
-                date = value
-                continue
-            case "transfer-encoding":
-                continue
-            case "content-type":
-                if code == "304":
-                    continue
-        lines.append(f"{name}: {value}")
+                lines.append(f"{name}: {value}")
+        elif meaning == "content-length":
+            declared = None if is_bodiless else int(value)
+        elif meaning == "date":
+            date = value
+        elif meaning == "content-type" and code != "304":
+            lines.append(f"{name}: {value}")
     lines.append("Date: " + date)
     if declared is not None:
         lines.append(f"Content-Length: {declared}")

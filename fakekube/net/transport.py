@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from fakekube.net.loop import Loop
 
 
-RECEIVE_BYTES = 65536
+RECEIVE_BYTES = 16384
+"""As long as a record of TLS. A larger buffer for every request makes the allocator ask the system for memory and return it."""
 _LINGER_SECONDS = 0.5
 """How long net/http waits before it closes the connection of a client that may still be sending (rstAvoidanceDelay)."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fakekube.base.golang.urls import CONTROL_CHARACTER, INVALID_ESCAPE
 from fakekube.net.http1.messages import (
@@ -33,7 +34,7 @@ MAX_HEAD_BYTES = (1 << 20) + 4096
 """MaxHeaderBytes of kube-apiserver, and the 4096 bytes that net/http adds to it."""
 
 _USUAL_BLOCK = 2048
-"""Larger header blocks are not cached."""
+"""Larger headers and header blocks are not cached."""
 
 _METHOD = re.compile(TOKEN + "+")
 _USUAL_LINE = re.compile(rf"({TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
@@ -80,9 +81,8 @@ class Fields:
     """The variables of `environ` for this block, which are cached here."""
 
 
-@dataclass(slots=True)
-class Request:
-    """A parsed request without its body."""
+class Request(NamedTuple):
+    """A parsed request without its body. Those that clients repeat are parsed once."""
 
     method: str
     target: str
@@ -132,7 +132,7 @@ class RequestParser:
             self._check_early()
             return None
         head = buffer[: end.end()].decode("latin-1")
-        request = _request(head)
+        request = _known_request(head) if len(head) <= _USUAL_BLOCK else _request(head)
         del buffer[: end.end()]
         self._searched = 0
         self._line_checked = False
@@ -189,6 +189,9 @@ def _request(head: str) -> Request:
     if fields.fault:
         raise ProtocolError(fields.fault)
     return Request(method, target, version, fields)
+
+
+_known_request = functools.lru_cache(maxsize=512)(_request)
 
 
 def _request_line(line: str) -> tuple[str, str, tuple[int, int]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from fakekube.net import response
 from fakekube.net.http1 import Request, RequestParser
 from fakekube.net.response import Head, encode_head
 
@@ -99,3 +100,12 @@ def test_application_can_set_date_and_content_length() -> None:
 
 def test_line_breaks_in_header_values_become_spaces() -> None:
     assert lines(encode(request(), ("A", "b\r\nEvil: c"), length=0))[1] == "A: b  Evil: c"
+
+
+def test_names_of_fields_have_any_case_and_are_remembered_within_a_bound() -> None:
+    for name in ("CONTENT-LENGTH", "content-Length"):
+        assert lines(encode(request(), (name, "5"))) == ["HTTP/1.1 200 OK", "Date: <now>", "Content-Length: 5"]
+    for number in range(response._MAX_MEANINGS + 10):
+        assert lines(encode(request(), (f"X-{number}", "y"), length=0))[1] == f"X-{number}: y"
+    assert len(response._MEANINGS) <= response._MAX_MEANINGS
+    assert lines(encode(request(), ("Transfer-ENCODING", "chunked"), length=0))[1] == "Date: <now>"
