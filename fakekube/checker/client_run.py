@@ -173,6 +173,10 @@ class ClientRun:
         file = self.folder / "output.txt"
         return file.read_text(encoding="utf-8", errors="replace") if file.exists() else self.output()
 
+    def processor_seconds(self) -> float:
+        """Returns how many seconds of a processor the client has used; 0 if this is unknown."""
+        return self.process.processor_seconds() if self.process is not None else 0.0
+
     def output(self) -> str:
         """Returns the last part of the client's output, "" if it was not started."""
         return self.process.output() if self.process is not None else ""

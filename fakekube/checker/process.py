@@ -16,11 +16,11 @@ import subprocess
 import threading
 import time
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 
 #: How many seconds `join` waits for a function to return.
@@ -58,6 +58,9 @@ class ClientProcess(Protocol):
 
     def output(self) -> str:
         """Returns the last part of the client's output."""
+
+    def processor_seconds(self) -> float:
+        """Returns how many seconds of a processor the client has used; 0 if this is unknown."""
 
 
 class Starter(Protocol):
@@ -146,6 +149,13 @@ class _Command:
 
     def join(self) -> None:
         self._process.wait()
+
+    def processor_seconds(self) -> float:
+        try:  # after the name, which may have spaces: the fields from the third one on
+            fields = Path(f"/proc/{self.group}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError):
+            return 0.0
 
     def output(self) -> str:
         return (self._printed_before + self._tail())[-_TAIL:].decode(errors="replace").strip()
@@ -237,6 +247,9 @@ class _InProcess:
 
     def join(self) -> None:
         self._thread.join(_STOP_TIMEOUT)
+
+    def processor_seconds(self) -> float:
+        return 0.0
 
     def output(self) -> str:
         return self._error

@@ -21,7 +21,7 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 from fakekube.checker.trace import excerpt
-from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import SHORT, await_quiet, require_resumption
 
 if TYPE_CHECKING:
@@ -47,9 +47,12 @@ class LargeEvents(Rule):
 
     reacted: bool = False
     closed: Sequence[Call] = ()
+    used_before: float = 0.0
+    """How many seconds of a processor the client had used before the large event."""
 
     def provoke(self, trial: Trial) -> None:
         before = trial.require_watch()
+        self.used_before = trial.processor_seconds()
         begun = trial.now
         large = trial.stimulate(_enlarge)
         large.judged = False  # writes of the client with so large an object may be refused; the client only has to survive
@@ -86,6 +89,12 @@ class LargeEvents(Rule):
             )
         self.closed = find_closed()
 
+    def judge(self, trial: Trial) -> Verdict:
+        """Returns only a warning for a client that is still busy with the large event."""
+        verdict = super().judge(trial)
+        busy = trial.processor_seconds() - self.used_before
+        return verdict.as_warning() if verdict.symptom is Symptom.NO_REACTION and busy > _BUSY else verdict
+
     def judge_trace(self, trial: Trial) -> Verdict:
         closed = self.closed
         if len(closed) >= _CLOSES and not _closes_by_itself(trial):
@@ -109,6 +118,8 @@ class LargeEvents(Rule):
         return Verdict.success()
 
 
+#: A client that has used so many seconds of a processor since the large event is slow, and not stuck.
+_BUSY = 5.0
 #: How many watches with a large event a client has to close.
 _CLOSES = 2
 
