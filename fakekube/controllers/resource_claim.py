@@ -56,7 +56,7 @@ class ResourceClaimController(Reconciler):
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         found = [] if deleted else [Key(namespace, _POD + name)]
         if deleted or is_pod_terminal(pod):
-            claims = (_claim_name(pod, one) for one in pod["spec"]["resourceClaims"])
+            claims = (claim_name(pod, one) for one in pod["spec"]["resourceClaims"])
             found += [Key(namespace, _CLAIM + claim) for claim in claims if claim]
         return found
 
@@ -101,7 +101,7 @@ class ResourceClaimController(Reconciler):
         template = entry.get("resourceClaimTemplateName")
         if template is None:
             return ""
-        namespace, name = pod["metadata"]["namespace"], _claim_name(pod, entry)
+        namespace, name = pod["metadata"]["namespace"], claim_name(pod, entry)
         if name == "":
             return ""
         known = self.cache.get(CLAIMS, namespace, name) if name else None
@@ -121,7 +121,7 @@ class ResourceClaimController(Reconciler):
         """Reserves allocated claims for a pod that was assigned to a node without the scheduler (reserveForPod)."""
         metadata = pod["metadata"]
         for entry in pod["spec"].get("resourceClaims") or ():
-            name = _claim_name(pod, entry)
+            name = claim_name(pod, entry)
             claim = self.cache.get(CLAIMS, metadata["namespace"], name) if name else None
             status = (claim or {}).get("status") or {}
             users = status.get("reservedFor") or []
@@ -173,7 +173,7 @@ class ResourceClaimController(Reconciler):
                 self.client.delete(CLAIMS, metadata["name"], namespace=metadata["namespace"])
 
 
-def _claim_name(pod: StoredObject, entry: Object) -> str | None:
+def claim_name(pod: StoredObject, entry: Object) -> str | None:
     """Returns the name of a pod's claim: None if it is not known yet, "" if the pod needs none (resourceclaim.Name)."""
     if "resourceClaimName" in entry:
         return str(entry["resourceClaimName"])

@@ -230,6 +230,16 @@ def _is_terminal(pod: Mapping[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in TERMINAL_POD_PHASES
 
 
+def _waits_for_claims(pod: StoredObject) -> bool:
+    """Reports whether a claim is not made yet from its template: the status will name it (DynamicResources.PreEnqueue)."""
+    claims = pod["spec"].get("resourceClaims")
+    if not claims:
+        return False
+    from fakekube.controllers.resource_claim import claim_name
+
+    return any(claim_name(pod, one) is None for one in claims)
+
+
 class Scheduler(Reconciler):
     """kube-scheduler with its default configuration."""
 
@@ -293,7 +303,7 @@ class Scheduler(Reconciler):
         elif spec.get("schedulerName") == NAME:
             if "deletionTimestamp" in obj["metadata"]:
                 self._queue.remove(uid)
-            elif not spec.get("schedulingGates"):
+            elif not spec.get("schedulingGates") and not _waits_for_claims(obj):
                 self._pending_pod_changed(PodInfo(obj), old)
 
     def _assigned_pod_changed(self, pod: PodInfo, node: str, old: StoredObject | None) -> None:

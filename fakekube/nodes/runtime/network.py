@@ -28,6 +28,8 @@ from fakekube.nodes.runtime.listeners import Listeners, Peer
 
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
+#: The port of kubelets on their nodes.
+KUBELET_PORT: Final = 10250
 
 
 #: Labels of Services and EndpointSlices that kube-proxy ignores (LabelServiceProxyName, IsHeadlessService).
@@ -60,6 +62,9 @@ class PodNetworks(Protocol):
 
     def connect_api_server(self) -> Connection:
         """Connects to the API server."""
+
+    def connect_kubelet(self, node: StoredObject) -> Connection:
+        """Connects to the kubelet of a node."""
 
     def policies(self) -> NetworkPolicies | None:
         """Returns the NetworkPolicies that are in force; None if none are."""
@@ -115,7 +120,7 @@ class Routes:
         for service in self._proxied_services():
             if address in _addresses_of(service):
                 return self._behind(service, client, port, protocol, "port")
-        node = self._node_at(address)
+        node = self.node_at(address)
         if node is not None:
             return self._at_node(node, client, address, port, protocol)
         for pod in self._cluster.list("", "pods"):
@@ -232,7 +237,7 @@ class Routes:
 
     # ------------------------------------------------------------ nodes
 
-    def _node_at(self, address: str) -> StoredObject | None:
+    def node_at(self, address: str) -> StoredObject | None:
         for node in self._cluster.list("", "nodes"):
             for one in (node.get("status") or {}).get("addresses") or ():
                 if one["address"] == address and one["type"] in ("InternalIP", "ExternalIP"):
@@ -295,6 +300,9 @@ class Network:
         """Connects to a name or an address. Raises OSError, NoSuchHost."""
         pod = self._pod()
         for address in self._require_addresses(host):
+            node = self._runtime.routes.node_at(address) if port == KUBELET_PORT else None
+            if node is not None:
+                return self._runtime.connect_kubelet(node)
             target = self._runtime.routes.target(pod, address, port)
             self._check_policies(pod, target, address, port, "TCP")
             if target is None:

@@ -238,6 +238,17 @@ class Runtime:
 
         return secure(lambda: serve(self._client.application), credentials().context)
 
+    def connect_kubelet(self, node: StoredObject) -> Connection:
+        """Connects to the kubelet of a node, which serves TLS."""
+        from fakekube.net.certificates import credentials
+        from fakekube.nodes.runtime.kubelet_port import KubeletPort
+        from fakekube.nodes.runtime.kubelet_server import KubeletServer
+        from fakekube.nodes.runtime.ports import serve
+        from fakekube.nodes.runtime.tls import secure
+
+        name = node["metadata"]["name"]
+        return secure(lambda: serve(KubeletPort(name, self._client, KubeletServer(name, self))), credentials().context)
+
     def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
         """Sends a GET request with a token to the API server. Returns status and body."""
         from fakekube.nodes.runtime.ports import environ_of

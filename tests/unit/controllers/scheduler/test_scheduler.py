@@ -67,6 +67,16 @@ def test_scheduling_gates(cluster: Cluster) -> None:
     assert node_of(cluster, "gated") == "n"
 
 
+def test_a_pod_waits_until_its_status_names_the_claims_of_templates(cluster: Cluster) -> None:
+    claims = [{"name": "c", "resourceClaimTemplateName": "missing"}]
+    run(cluster, pod("claiming", resourceClaims=claims))
+    assert node_of(cluster, "claiming") is None and not events(cluster, "FailedScheduling")
+    status = {"status": {"resourceClaimStatuses": [{"name": "c"}]}}  # no claim is needed
+    cluster.patch("pods", "claiming", status, subresource="status")
+    cluster.settle()
+    assert node_of(cluster, "claiming") == "n"
+
+
 def test_equal_failures_become_an_event_series(cluster: Cluster) -> None:
     run(cluster, pod("large", "8"))
     for number in range(3):  # each time one goes, the large one is tried again

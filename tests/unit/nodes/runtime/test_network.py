@@ -71,3 +71,38 @@ OWN = {
 )
 def test_the_resolver_configuration_of_a_pod(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
     assert start(cluster, "p", **spec).exec("cat /etc/resolv.conf").stdout == expected
+
+
+def test_the_kubelet_of_a_node_answers_those_whom_the_api_server_allows() -> None:
+    with Cluster() as cluster:
+        cluster.clock.hold()
+        cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p"},
+                "spec": {"containers": [{"name": "c", "image": "alpine", "command": ["sleep", "1000"]}]},
+            }
+        )
+        cluster.settle()
+        node = cluster.get("nodes", cluster.get("pods", "p")["spec"]["nodeName"])
+        address = next(one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP")
+        url = f"https://{address}:10250"
+        token = "Authorization: Bearer $(cat /var/run/secrets/kubernetes.io/serviceaccount/token)"
+
+        def curl(words: str) -> str:
+            return str(cluster.pods.get("p").exec(["sh", "-c", f"curl -sk -w '%{{http_code}}' {words}"]).stdout)
+
+        assert curl(f"{url}/metrics") == "Unauthorized401"
+        assert curl(f'-H "Authorization: Bearer x" {url}/metrics') == "Unauthorized401"
+        user = "system:serviceaccount:default:default"
+        refused = f"Forbidden (user={user}, verb=get, resource=nodes, subresource(s)=[metrics])403"
+        assert curl(f'-H "{token}" {url}/metrics') == refused
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "m"}}
+        cluster.create({**role, "rules": [{"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["get"]}]})
+        subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "m"}
+        cluster.create({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]})
+        assert "kubelet_" in curl(f'-H "{token}" {url}/metrics')
+        assert curl(f'-H "{token}" {url}/pods').endswith("subresource(s)=[pods proxy])403")
+        assert cluster.pods.get("p").exec(["sh", "-c", f"curl -sk {url[:-5]}10255/"]).code == 7
