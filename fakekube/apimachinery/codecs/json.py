@@ -87,7 +87,7 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"(\s*+:)?')
 def _is_careful_reading_required(body: bytes, value: Any) -> bool:
     """Reports whether a JSON text may have duplicate members, or integers beyond 64 bits, which orjson rounds.
 
-    The first count of the members in the text may be too high, because of strings that contain JSON, but is never too low.
+    The first counts of the members in the text may be too high, because of strings that contain JSON, but are never too low.
     """
     members, containers = 0, [value]
     for container in containers:
@@ -104,8 +104,11 @@ def _is_careful_reading_required(body: bytes, value: Any) -> bool:
             elif kind is float and not -_EXACT < item < _EXACT:
                 return True
     spaces = [text for text in _SPACED_COLONS if text in body]
-    if not spaces and body.count(b'":') == members:
-        return False
+    if not spaces:
+        names = body.count(b'":')
+        # A quote after one backslash is in a string, as in managedFields ("k:{\"name\":…}"); after two it may end a name.
+        if names == members or names - body.count(b'\\":') + body.count(b'\\\\":') == members:
+            return False
     return sum(map(bool, _STRING.findall(body))) != members
 
 
