@@ -57,6 +57,10 @@ class Typing:
             raise TypingError("\n  ".join(["errors:", *self.problems]))
 
 
+class Misfit(Exception):
+    """A value does not conform to its type; `Atom.check` says why."""
+
+
 class Difference(NamedTuple):
     """The result of comparing two values; None for an empty tree."""
 
@@ -111,6 +115,14 @@ class Atom(ABC):
     @abstractmethod
     def field_set(self, value: Any) -> Tree | None:
         """Returns the field set of a value in an applied configuration; None if it is empty."""
+
+    def read_fields(self, value: Any) -> Tree | None:
+        """Validates a value and returns its field set, in one walk where the value has parts. Raises Misfit."""
+        typing = Typing()
+        self.check(value, None, typing)
+        if typing.problems:
+            raise Misfit
+        return self.field_set(value)
 
     @abstractmethod
     def presence(self, value: Any) -> Tree:
@@ -247,6 +259,9 @@ class Choice(Atom):
 
     def field_set(self, value: Any) -> Tree | None:
         return self._of(value).field_set(value)
+
+    def read_fields(self, value: Any) -> Tree | None:
+        return self._of(value).read_fields(value)
 
     def presence(self, value: Any) -> Tree:
         return self._of(value).presence(value)

@@ -26,6 +26,7 @@ from fakekube.apimachinery.patch.apply.atoms import (
     NOTHING,
     Atom,
     Difference,
+    Misfit,
     Place,
     Scalar,
     Typing,
@@ -185,6 +186,28 @@ class Map(Atom):
                 continue
             below = atom.field_set(item)
             if owns_itself or item is None or item == _EMPTY:
+                below = {SELF: LEAF, **below} if below else LEAF
+            if below is None:
+                del tree[element]
+            else:
+                tree[element] = below
+        return tree or None
+
+    def read_fields(self, value: Any) -> Tree | None:
+        if self._atomic or value.__class__ is not dict:
+            return super().read_fields(value)
+        plan = self._plan(value)
+        tree = dict(plan.leaves)
+        for name, element, atom, owns_itself in plan.steps:
+            item = value[name]
+            if item.__class__ in atom.fits:
+                continue
+            if atom is _UNDECLARED:
+                raise Misfit
+            below = atom.read_fields(item)
+            if atom.is_leaf:
+                continue
+            if owns_itself or item == _EMPTY:
                 below = {SELF: LEAF, **below} if below else LEAF
             if below is None:
                 del tree[element]
@@ -468,6 +491,21 @@ class ItemList(Atom):
         tree: Tree = {}
         for element, item in self._by_element(value).items():
             below = self._item.field_set(item) if item.__class__ is not _Repeated else None
+            tree[element] = {SELF: LEAF, **below} if below else LEAF
+        return level_in_order(tree) or None
+
+    def read_fields(self, value: Any) -> Tree | None:
+        if value.__class__ is not list:
+            return super().read_fields(value)
+        try:
+            items = self._by_element(value)
+        except TypingError:
+            raise Misfit from None
+        if len(items) != len(value):  # two items with one path element
+            raise Misfit
+        tree: Tree = {}
+        for element, item in items.items():
+            below = self._item.read_fields(item) if item.__class__ not in self._item.fits else None
             tree[element] = {SELF: LEAF, **below} if below else LEAF
         return level_in_order(tree) or None
 

@@ -308,7 +308,7 @@ class FieldManager:
         if known is not None:
             return configuration, known
         try:
-            fields = configuration.check().field_set()
+            fields = configuration.read_fields()
             return configuration, fields if text is None else self._applied.add(text, entries.shared(fields))
         except TypingError as error:
             what = self._describe(applied)

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from fakekube.apimachinery.patch.apply import entries
-from fakekube.apimachinery.patch.apply.atoms import Atom, Typing, TypingError, is_same
+from fakekube.apimachinery.patch.apply.atoms import Atom, Misfit, Typing, TypingError, is_same
 from fakekube.apimachinery.patch.apply.entries import Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, LEAF, FieldSet, Path, Tree, field, union
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
@@ -127,6 +127,13 @@ class Typed(NamedTuple):
         self.atom.check(self.value, None, typing)
         typing.raise_if_any()
         return self
+
+    def read_fields(self) -> FieldSet:
+        """Validates the object and returns its field set. Raises TypingError."""
+        try:
+            return FieldSet(self.atom.read_fields(self.value) or LEAF)
+        except Misfit:
+            return self.check().field_set()
 
     def field_set(self) -> FieldSet:
         return FieldSet(self.atom.field_set(self.value) or LEAF)

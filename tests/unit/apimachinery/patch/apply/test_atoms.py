@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply.atoms import NOTHING, Typing, TypingError, is_same
 from fakekube.apimachinery.patch.apply.fieldpath import LEAF, FieldSet
 from fakekube.apimachinery.patch.apply.schema import atom_of
+from fakekube.apimachinery.patch.apply.updater import Typed
 from tests.unit.apimachinery.patch.shapes import SPEC, THING, specs
 
 ATOM = atom_of(SPEC)
@@ -32,6 +35,32 @@ def fields_of(value: Any) -> FieldSet:
 @given(specs)
 def test_valid_values_pass_type_checks(value: dict[str, Any]) -> None:
     check({"spec": value})
+
+
+@given(specs)
+def test_fields_of_valid_values_are_read_in_one_walk(value: dict[str, Any]) -> None:
+    assert json.dumps(Typed(value, "v1", ATOM).read_fields().tree) == json.dumps(fields_of(value).tree)
+
+
+@given(specs, st.data(), st.sampled_from([None, "", "a", 1, 1.5, True, [], [None], [1], [[]], {}, {"a": 1}, [{}], [{"a": "b"}]]))
+def test_fields_of_other_values_are_read_if_they_fit(value: dict[str, Any], data: st.DataObject, odd: Any) -> None:
+    place: Any = value
+    for _ in range(data.draw(st.integers(0, 3))):
+        below = list(place.values() if isinstance(place, dict) else place)
+        parts = [item for item in below if isinstance(item, dict | list) and item]
+        place = data.draw(st.sampled_from(parts)) if parts else place
+    keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+    if keys:
+        place[data.draw(st.sampled_from(keys))] = odd
+    typed = Typed(value, "v1", ATOM)
+    try:
+        wanted = json.dumps(typed.check().field_set().tree)
+    except TypingError as error:
+        with pytest.raises(TypingError) as caught:
+            typed.read_fields()
+        assert str(caught.value) == str(error)
+    else:
+        assert json.dumps(typed.read_fields().tree) == wanted
 
 
 @given(specs)
