@@ -383,7 +383,8 @@ def _run(options: Options) -> int:
             return 128 + received[0]
         path = options.kubeconfig or cluster.kubeconfig
         try:
-            process = subprocess.Popen(options.rest, env={**os.environ, "KUBECONFIG": str(Path(path).absolute())})
+            pool = {"FAKEKUBE_POOL": cluster.url} if options.clusters else {}
+            process = subprocess.Popen(options.rest, env={**os.environ, "KUBECONFIG": str(Path(path).absolute()), **pool})
         except OSError as error:
             raise UsageError(f"{options.rest[0]}: {error.strerror}") from None
         started.append(process)

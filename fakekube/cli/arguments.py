@@ -222,13 +222,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="start with the system pods of a kind cluster: control plane, CoreDNS, kube-proxy, kindnet",
     )
-    serve.add_argument(
-        "--clusters", action="store_true", default=None, help="serve a pool of clusters, POST /fakekube/v1/clusters; see docs"
-    )
-    serve.add_argument("--max-clusters", type=_count, metavar="N", help="the maximum number of clusters in the pool (256)")
-    serve.add_argument(
-        "--cluster-idle", type=_duration, metavar="5m", help="end clusters of the pool that no client uses for so long (never)"
-    )
     serve.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
     serve.add_argument(
         "--ready-file",
@@ -259,6 +252,16 @@ def _parser() -> argparse.ArgumentParser:
             dest="cluster_seed",
             metavar="N",
             help="uids, generated names, addresses and ports come from it, and the clock starts at a fixed time",
+        )
+        command.add_argument(
+            "--clusters", action="store_true", default=None, help="serve a pool of clusters, POST /fakekube/v1/clusters; see docs"
+        )
+        command.add_argument("--max-clusters", type=_count, metavar="N", help="the maximum number of clusters in the pool (256)")
+        command.add_argument(
+            "--cluster-idle",
+            type=_duration,
+            metavar="5m",
+            help="end clusters of the pool that no client uses for so long (never)",
         )
         command.add_argument("--host", help="the address to listen on (127.0.0.1)")
         command.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import test from 'node:test'; // with Vitest: import { test } from 'vitest'
+import { withCluster } from './pool.js';
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+
+/** The client under test: it repeats what is refused with 503. */
+async function create(cluster, path, body) {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const { status } = await cluster.api('POST', path, body);
+    if (status !== 503) return status;
+  }
+  throw new Error('given up');
+}
+
+test('a fault is repeated', () =>
+  withCluster(async (cluster) => {
+    const on = { verbs: 'create', resource: 'configmaps' };
+    await cluster.control('POST', 'faults', { on, do: { status: { code: 503 } }, times: 1 });
+    assert.equal(await create(cluster, MAPS, { metadata: { name: 'a' } }), 201);
+    const seen = await cluster.control('GET', 'requests?verb=create&resource=configmaps');
+    assert.deepEqual(seen.body.items.map((one) => one.status), [503, 201]);
+  }));
+
+test('a CronJob runs an hour later', () =>
+  withCluster(async (cluster) => {
+    await cluster.control('POST', 'clock/hold');
+    const spec = { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox', command: ['true'] }] };
+    const jobTemplate = { spec: { template: { spec } } };
+    const cron = { metadata: { name: 'hourly' }, spec: { schedule: '0 * * * *', jobTemplate } };
+    assert.equal(await create(cluster, '/apis/batch/v1/namespaces/default/cronjobs', cron), 201);
+    await cluster.control('POST', 'settle');
+    await cluster.control('POST', 'clock/advance', { seconds: 3600 });
+    await cluster.control('POST', 'settle');
+    const jobs = await cluster.api('GET', '/apis/batch/v1/namespaces/default/jobs');
+    assert.equal(jobs.body.items.length, 1);
+  }));

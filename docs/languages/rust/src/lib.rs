@@ -1,0 +1,1 @@
+//! Tests with clusters of a pool; see `tests/pool.rs`.

@@ -1,0 +1,82 @@
+"""The projects in docs/languages run as they stand, each with clusters of a pool: `pytest … --languages go,javascript`.
+
+The packages come from the registries of the languages, so this is not a part of the suite; .ci/run runs it. A project is skipped,
+with the reason, where its toolchain or its packages are not to be had.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from fakekube import Cluster
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "languages"
+
+#: Language → the program that it needs, the command that brings its packages, and the one that runs its tests.
+PROJECTS = {
+    "go": ("go", (), ("go", "test", "./...")),
+    "javascript": ("node", (), ("node", "--test")),
+    "java": ("mvn", ("mvn", "-q", "-B", "test-compile"), ("mvn", "-q", "-B", "test")),
+    "rust": ("cargo", ("cargo", "fetch", "-q"), ("cargo", "test", "-q")),
+    "dotnet": ("dotnet", ("dotnet", "restore"), ("dotnet", "test")),
+}
+SECONDS = 300
+
+
+def project(language: str, program: str, folder: Path, chosen: str) -> Path:
+    """Returns a copy of the project of a language. Skips the test if it is not wanted, or its program is not there."""
+    if language not in chosen.split(","):
+        pytest.skip(f"--languages={language} is not given")
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}")
+    return Path(shutil.copytree(FOLDER / language, folder / language))
+
+
+def execute(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def run_with_pool(*command: str, folder: Path) -> str:
+    """Runs a command with the address of a pool, and returns its output."""
+    found = execute(sys.executable, "-m", "fakekube", "run", "--clusters", "--", *command, folder=folder)
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+@pytest.mark.parametrize("language", PROJECTS)
+def test_project_of_a_language_passes(language: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    program, fetch, test = PROJECTS[language]
+    folder = project(language, program, tmp_path, pytestconfig.getoption("--languages"))
+    if fetch and execute(*fetch, folder=folder).returncode:
+        pytest.skip(f"{' '.join(fetch)} does not find the packages")
+    run_with_pool(*test, folder=folder)
+
+
+def test_client_that_is_generated_from_the_document_works(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    folder = project("typescript", "npm", tmp_path, pytestconfig.getoption("--languages"))
+    if execute("npm", "install", "--no-audit", "--no-fund", "--silent", folder=folder).returncode:
+        pytest.skip("npm install does not find the packages")
+    with Cluster(profile="apiserver") as cluster, urllib.request.urlopen(f"{cluster.url}/fakekube/v1/openapi.json") as document:
+        (folder / "openapi.json").write_bytes(document.read())
+    options = ["--strict", "--module", "nodenext", "--moduleResolution", "nodenext", "--target", "es2022", "--skipLibCheck"]
+    for command in (("openapi-typescript", "openapi.json", "-o", "schema.d.ts"), ("tsc", *options, "client.ts")):
+        made = execute("npx", *command, folder=folder)
+        assert made.returncode == 0, made.stdout + made.stderr
+    output = run_with_pool("node", "client.js", folder=folder)
+    assert output.split()[:4] == ["503", "1", "503", "60"]
+
+
+def test_command_gets_the_address_of_its_pool(tmp_path: Path) -> None:
+    script = (
+        "import os, urllib.request; print(urllib.request.urlopen(os.environ['FAKEKUBE_POOL'] + '/fakekube/v1/clusters').status)"
+    )
+    assert run_with_pool(sys.executable, "-c", script, folder=tmp_path).strip() == "200"
