@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.validation.rules import NEVER
-
-Object = dict[str, Any]
+from fakekube.base.objects import Object
 
 
 @dataclass(slots=True, frozen=True)

@@ -77,7 +77,7 @@ def check(options: Options) -> int:
 
 
 def _is_page(path: Path | None) -> bool:
-    """Whether a report is to be written as a page."""
+    """Reports whether a report is to be written as a page."""
     return path is not None and path.suffix in (".html", ".htm")
 
 

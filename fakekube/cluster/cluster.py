@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from fakekube.store import Snapshot, Store
 
 
-Object = dict[str, Any]
-
 MAX_FIRST_REVISION = 1 << 128
 
 #: The beginnings of the User-Agents of the cluster's own components.

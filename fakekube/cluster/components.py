@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apiserver.http.documents import user_agent
 from fakekube.apiserver.server import build
+from fakekube.base.objects import Object
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Idle, Manager, select_controllers
 from fakekube.controllers.client import Client
 from fakekube.nodes import metrics_api
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.runtime.runtime import Runtime
     from fakekube.store import Retention, Store
 
-
-Object = dict[str, Any]
 
 USER_AGENT = "fakekube"
 """The user agent of requests that test authors make through a `Cluster`."""

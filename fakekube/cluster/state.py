@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from fakekube.base.objects import Object
 from fakekube.base.private_files import write_private
 from fakekube.cluster.testing.object_client import ObjectClient
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from fakekube.powers.recording import Recording
     from fakekube.powers.replay import Replay
     from fakekube.store import Snapshot
-
-
-Object = dict[str, Any]
 
 
 class ClusterState(ObjectClient):

@@ -132,7 +132,7 @@ MAX_BACKOFF: Final = 900.0
 
 
 def node_should_run_daemon_pod(node: StoredObject, daemon_set: Object) -> tuple[bool, bool]:
-    """Returns whether the node should run a pod, and whether an existing pod should continue to run (NodeShouldRunDaemonPod)."""
+    """Reports whether the node should run a pod, and whether an existing pod should continue to run (NodeShouldRunDaemonPod)."""
     spec = daemon_set["spec"]["template"]["spec"]
     if spec.get("nodeName") not in (None, "", node["metadata"]["name"]):
         return False, False

@@ -6,18 +6,16 @@ thread, the leader, waits for all of them and serves one after the other. If a r
 because it computes or waits, a follower takes the lead, and the former leader only ends its request. A thread that knows that
 it will wait gives up the lead itself (`yield_lead`).
 
+While a server runs, the interpreter's thread switch interval is shorter, too: a thread waits for one interval before it requests
+the interpreter from a busy thread. With the default of 5 ms, a response takes several times 5 ms if a thread of the test is busy.
+0.1 ms costs 8 % more CPU with 16 busy connections, and nothing measurable with four. The interval belongs to the process: the
+first server shortens it, and the last one restores it, unless it was changed meanwhile.
+
 Invariants:
 
 * One thread at a time waits for the descriptors, and a descriptor has at most one callback running.
 * A descriptor is watched from `watch` to `forget`, or until its callback returns False, except while its callback runs.
 * Without a descriptor there is no thread, after a few seconds; before the first one there is no selector either.
-
-Shortens the interpreter's thread switch interval while a server runs.
-
-A thread waits for one switch interval before it requests the interpreter from a busy thread. With the default of 5 ms, a
-response takes several times 5 ms if a thread of the test is busy. 0.1 ms costs 8 % more CPU with 16 busy connections, and
-nothing measurable with four. The interval belongs to the process: the first server shortens it, and the last one restores it,
-unless it was changed meanwhile.
 
 Specified by: the pattern Leader/Followers (Schmidt et al., Pattern-Oriented Software Architecture 2).
 """

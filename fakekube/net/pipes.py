@@ -2,17 +2,12 @@
 
 One side writes and closes, the other reads and may abandon the pipe. `write` and `read` never block; callers subscribe to know
 when to try again. Handlers with a thread of their own use the blocking methods `write_all`, `read_blocking`, `readline` and
-iteration.
+iteration. An inlet keeps the data of a client for a pipe that may be full.
 
-Invariant: written data is read once and in order, up to `close`; after `abandon` nothing is kept.
+Invariants: written data is read once and in order, up to `close`; after `abandon` nothing is kept. An inlet loses no data while
+the pipe has a reader, and is bounded by the size of one receive, because a connection whose inlet is `blocked` is not read.
 
-Buffers the data of a client for a pipe that may be full.
-
-Invariant: no data is lost while the pipe has a reader. The buffer is bounded by the size of one receive, because a connection
-whose inlet is `blocked` is not read.
-
-Specified by: io.Pipe and its use in k8s.io/streaming/pkg/httpstream, here with a buffer; io.Pipe between the read loop of
-k8s.io/streaming/pkg/httpstream/wsstream and the container.
+Specified by: io.Pipe and its uses in k8s.io/streaming/pkg/httpstream (also wsstream), here with a buffer.
 """
 
 from __future__ import annotations

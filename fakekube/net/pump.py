@@ -14,9 +14,8 @@ have more frames. It encodes the frames and sends as many bytes as the socket ac
 
 All methods run in the loop's thread, except `Pump.add`, `Pump.close_unused` and `_Group.wake`.
 
-Encodes the frames of a stream for a connection: as chunks, unchanged, as WebSocket messages, or as data of another protocol.
-
-A framing implements the protocol of a streaming response, in both directions; the pump only transfers its bytes.
+A framing implements the protocol of a streaming response, in both directions: it encodes frames as chunks, unchanged, as
+WebSocket messages, or as data of another protocol; the pump only transfers its bytes.
 """
 
 from __future__ import annotations

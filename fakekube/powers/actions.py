@@ -19,6 +19,7 @@ from fakekube.apimachinery.codecs import DecodeError, json
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 from fakekube.net.streams import BrokenStreamError
 from fakekube.powers.fault import Action
 
@@ -72,9 +73,6 @@ def status_of(
     found = {key: value for key, value in details.items() if value}
     said = known_message.format(what=what, name=go_quote(name)) if message is None else message
     return StatusError(code, known_reason if reason is None else reason, said, found or None)
-
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from fakekube.base.objects import Object
 from fakekube.powers.columns import revision_value
 from fakekube.powers.differences import differences, is_assigned
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from fakekube.powers.rows import Rows
     from fakekube.store import Record
 
-
-Object = dict[str, Any]
 
 #: The maximum number of objects in a comparison.
 MAX_OBJECTS: Final = 5_000

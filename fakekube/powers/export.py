@@ -6,15 +6,14 @@ Invariant: an export contains no field that the exported cluster assigned (uids,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fakekube.apimachinery.codecs import json, yaml
+from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.controllers.client.client import RESTMapping
 
-
-Object = dict[str, Any]
 
 #: Resources that an export omits by default: controllers create their objects in every cluster, or they record the past.
 NOT_EXPORTED = frozenset(

@@ -12,12 +12,11 @@ Specified by: sigs.k8s.io/structured-merge-diff/fieldpath/serialize-pe.go (PathE
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
+from fakekube.base.objects import StoredObject
 from fakekube.powers.differences import ABSENT, item_names, member
 
-Object = Mapping[str, Any]
 Owners = dict[str, list[dict[str, str]]]
 
 _MEMBERS: Final = ("manager", "operation", "subresource", "time")
@@ -25,7 +24,7 @@ _MEMBERS: Final = ("manager", "operation", "subresource", "time")
 _DEFAULTS: Final = {"protocol": "TCP"}
 
 
-def field_owners(obj: Object) -> Owners:
+def field_owners(obj: StoredObject) -> Owners:
     """Returns the owners of the fields of an object by path, in the order of managedFields."""
     found: Owners = {}
     entries = (obj.get("metadata") or {}).get("managedFields")
@@ -35,7 +34,7 @@ def field_owners(obj: Object) -> Owners:
     return found
 
 
-def _walk(fields: Object, value: Any, path: str, owner: dict[str, str], found: Owners) -> None:
+def _walk(fields: StoredObject, value: Any, path: str, owner: dict[str, str], found: Owners) -> None:
     if not fields or "." in fields:
         found.setdefault(path, []).append(owner)
     names = item_names(value) if isinstance(value, list) else []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-Object = Mapping[str, Any]
+from fakekube.base.objects import StoredObject
 
 OK, WAITING, BAD, UNKNOWN = "ok", "waiting", "bad", "unknown"
 
@@ -22,7 +22,7 @@ _BAD_CONDITIONS: Final = ("Failed", "Stalled", "Degraded")
 _BAD_REASONS: Final = ("BackOff", "Error", "Err", "Failed", "OOMKilled", "Invalid", "Unschedulable", "Evicted")
 
 
-def health(bucket: str, obj: Object) -> tuple[str, str]:
+def health(bucket: str, obj: StoredObject) -> tuple[str, str]:
     """Returns the state (`ok`, `waiting`, `bad` or `unknown`) and a short text.
 
     Args:
@@ -68,7 +68,7 @@ def _describe(condition: Mapping[str, Any]) -> str:
     return f"{shown}: {reason}" if reason else str(shown)
 
 
-def _replicas(obj: Object, status: Object) -> tuple[str, str]:
+def _replicas(obj: StoredObject, status: StoredObject) -> tuple[str, str]:
     wanted: int = obj.get("spec", {}).get("replicas", 1)
     ready: int = status.get("readyReplicas", 0)
     conditions = {one.get("type"): one for one in status.get("conditions") or ()}
@@ -83,12 +83,12 @@ def _replicas(obj: Object, status: Object) -> tuple[str, str]:
     return WAITING, f"{ready}/{wanted} ready" + (f", {updated} updated" if updated < wanted else "")
 
 
-def _daemon_set(_obj: Object, status: Object) -> tuple[str, str]:
+def _daemon_set(_obj: StoredObject, status: StoredObject) -> tuple[str, str]:
     wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
     return OK if ready == wanted else WAITING, f"{ready}/{wanted} ready"
 
 
-def _pod(obj: Object, status: Object) -> tuple[str, str]:
+def _pod(obj: StoredObject, status: StoredObject) -> tuple[str, str]:
     containers = status.get("containerStatuses") or []
     ready = sum(1 for one in containers if one.get("ready"))
     of = f"{ready}/{len(obj.get('spec', {}).get('containers') or containers)}"
@@ -113,7 +113,7 @@ def _pod(obj: Object, status: Object) -> tuple[str, str]:
     return WAITING, f"{phase} {of}" if containers else str(phase)
 
 
-def _job(obj: Object, status: Object) -> tuple[str, str]:
+def _job(obj: StoredObject, status: StoredObject) -> tuple[str, str]:
     done, wanted = status.get("succeeded", 0), obj.get("spec", {}).get("completions", 1)
     for one in status.get("conditions") or ():
         if one.get("status") == "True" and one.get("type") == "Failed":
@@ -124,14 +124,14 @@ def _job(obj: Object, status: Object) -> tuple[str, str]:
     return WAITING, f"{done}/{wanted} done, {status.get('active', 0)} active{failed}"
 
 
-def _node(obj: Object, status: Object) -> tuple[str, str]:
-    ready: Object = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), {})
+def _node(obj: StoredObject, status: StoredObject) -> tuple[str, str]:
+    ready: StoredObject = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), {})
     cordoned = ", cordoned" if obj.get("spec", {}).get("unschedulable") else ""
     return (OK, f"Ready{cordoned}") if ready.get("status") == "True" else (BAD, f"not ready{cordoned}")
 
 
-def _phase(*good: str) -> Callable[[Object, Object], tuple[str, str]]:
-    def read(_obj: Object, status: Object) -> tuple[str, str]:
+def _phase(*good: str) -> Callable[[StoredObject, StoredObject], tuple[str, str]]:
+    def read(_obj: StoredObject, status: StoredObject) -> tuple[str, str]:
         phase = status.get("phase") or "-"
         return (OK if phase in good else BAD if phase in ("Lost", "Failed") else WAITING), phase
 
@@ -139,7 +139,7 @@ def _phase(*good: str) -> Callable[[Object, Object], tuple[str, str]]:
 
 
 #: Bucket → how its objects tell their state; all other kinds by their conditions.
-_KINDS: Mapping[str, Callable[[Object, Object], tuple[str, str]]] = {
+_KINDS: Mapping[str, Callable[[StoredObject, StoredObject], tuple[str, str]]] = {
     "deployments.apps": _replicas,
     "replicasets.apps": _replicas,
     "statefulsets.apps": _replicas,

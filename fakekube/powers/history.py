@@ -11,15 +11,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
 from fakekube.store import Bucket
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.base.clock import Clock
-
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

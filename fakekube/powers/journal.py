@@ -20,8 +20,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from fakekube.base.objects import Object
 from fakekube.powers.exchange import Cause, Exchange
 from fakekube.store.values import Event
 
@@ -69,7 +70,6 @@ def cause_of(exchange: Exchange, key: str = "") -> Cause:
     return Cause(exchange.number, exchange.info, exchange.agent, exchange.user, exchange.own, key, fault)
 
 
-Object = dict[str, Any]
 T = TypeVar("T")
 
 #: The number of latest changes whose causes, and after `open` whose rows, are kept.

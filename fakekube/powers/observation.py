@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Backend
+from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
 from fakekube.net.streams import subscribe_weakly
 from fakekube.powers.action_context import ActionContext
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
     from fakekube.apiserver.webhooks.caller import CallObservation
     from fakekube.apiserver.webhooks.transport import Endpoint
-
-
-Object = dict[str, Any]
 
 
 class Observer:

@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.patch import strategic
 from fakekube.apiserver.registry.generic import versions
+from fakekube.base.objects import Object
 from fakekube.base.private_files import open_private
 from fakekube.base.threads import WORKERS
 from fakekube.powers.export import without_secret_data
@@ -51,9 +52,6 @@ NOT_RECORDED = frozenset({"events", "events.events.k8s.io", "leases.coordination
 NANOSECONDS = 1_000_000_000
 
 _SEPARATOR = re.compile(rb"^---[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
-
-
-Object = dict[str, Any]
 
 
 class RecordingError(ValueError):

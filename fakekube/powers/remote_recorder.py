@@ -14,15 +14,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 from fakekube.apimachinery.schema.builtin import kind_type
+from fakekube.base.objects import Object
 from fakekube.controllers.client.client import ApiError
 from fakekube.controllers.client.remote import RemoteClient, RemoteWatch
 from fakekube.powers.export import without_secret_data
 from fakekube.powers.recording import NOT_RECORDED, Writer, plain_copy
-
-Object = dict[str, Any]
 
 #: Seconds before a watch that failed is opened again.
 _RETRY = 1.0

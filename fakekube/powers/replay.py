@@ -25,6 +25,7 @@ from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.powers.journal import because
 from fakekube.powers.recording import Contents, ResourcePatch
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
     from fakekube.base.clock import Clock, Timer
 
-
-Object = dict[str, Any]
 
 _FIRST = ("CustomResourceDefinition", "Namespace")
 #: The number of latest texts in `skipped`.

@@ -14,6 +14,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from fakekube.base.objects import Object
 from fakekube.controllers.client import UnknownResource
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.differences import differences, is_assigned, paths
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from fakekube.powers.observation import Observer
     from fakekube.store import Bucket, Record
 
-
-Object = dict[str, Any]
 
 #: The maximum number of rows of one call, so that no call holds the interpreter for more than about 100 ms.
 MAX_ROWS: Final = 5_000

@@ -9,12 +9,11 @@ Invariant: a sentence has at most `MAX_LENGTH` characters, and contains values o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
+from fakekube.base.objects import StoredObject
 from fakekube.powers.differences import ABSENT, Difference
-
-Object = Mapping[str, Any]
 
 MAX_LENGTH: Final = 300
 _MAX_VALUE: Final = 40
@@ -35,8 +34,8 @@ def sentence(
     reason: str,
     type_: str,
     kind: str,
-    before: Object | None,
-    after: Object | None,
+    before: StoredObject | None,
+    after: StoredObject | None,
     changed: Sequence[Difference],
     subresource: str = "",
 ) -> str:
@@ -51,13 +50,13 @@ def sentence(
         changed: its differences.
         subresource: of the request, such as `status`.
     """
-    obj: Object = after or before or {}
+    obj: StoredObject = after or before or {}
     who = actor or _REASONS.get(reason, "Somebody")
     what = f"the {kind} {(obj.get('metadata') or {}).get('name', '')}"
     return _shorten(f"{who} {_activity(type_, what, obj, changed, subresource)}", MAX_LENGTH)
 
 
-def _activity(type_: str, what: str, obj: Object, changed: Sequence[Difference], subresource: str) -> str:
+def _activity(type_: str, what: str, obj: StoredObject, changed: Sequence[Difference], subresource: str) -> str:
     if type_ == "ADDED":
         return f"created {what}{_of_owner(obj)}"
     if type_ == "DELETED":
@@ -89,7 +88,7 @@ def _one_path(one: Difference, what: str) -> str:
     return f"changed {one.path} of {what} from {_value(one.old)} to {_value(one.new)}"
 
 
-def _of_owner(obj: Object) -> str:
+def _of_owner(obj: StoredObject) -> str:
     references = (obj.get("metadata") or {}).get("ownerReferences")
     for one in references if isinstance(references, list) else ():
         if isinstance(one, dict) and one.get("controller"):

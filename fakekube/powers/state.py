@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import DecodeError, json, yaml
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.base.objects import Object
 from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
 
-Object = dict[str, Any]
 _Record = Record[Document]
 
 _GZIP = b"\x1f\x8b"

@@ -19,9 +19,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.powers.columns import revision_value
 from fakekube.powers.differences import ABSENT, Difference, differences, is_assigned
 from fakekube.powers.exchange import exchange_data, json_line
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from fakekube.powers.rows import Rows
     from fakekube.store import Event
 
-
-Object = dict[str, Any]
 
 API_VERSION: Final = "fakekube.dev/v1"
 KIND: Final = "Trace"

@@ -21,6 +21,7 @@ from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 from fakekube.controllers.client.client import OWN
 from fakekube.powers.exchange import WEBHOOKS_USER_AGENT, Exchange
 from fakekube.powers.matching import CALL
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.powers.action_context import ActionContext
     from fakekube.powers.fault import Fault
-
-
-Object = dict[str, Any]
 
 
 def exchange_of(number: int, endpoint: Endpoint, body: bytes, review: Object, clock: Clock) -> Exchange:

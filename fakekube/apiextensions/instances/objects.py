@@ -26,8 +26,7 @@ from fakekube.apis.validation.objectmeta import validate_object_meta
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import json_kind, json_number
 from fakekube.base.golang.strings import json_text
-
-Object = dict[str, Any]
+from fakekube.base.objects import Object
 
 #: Shapes by themselves: before Python 3.12 an attribute of an Enum class is slow.
 _STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY

@@ -12,11 +12,9 @@ If all schemas of a junctor reject a value, the errors are those of the one with
 counts the validators that it runs, whatever their result, and the types that match, recursively. So the branch that has most
 of the value's properties wins; of equal ones, the first.
 
-Specified by: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation (conversion
-to field errors), schema/listtype, schema/objectmeta; k8s.io/kube-openapi/pkg/validation/validate/type.go, formats.go;
-k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go (which formats count); github.com/go-openapi/swag
-(IsFloat64AJSONInteger); k8s.io/kube-openapi/pkg/validation/validate (validator.go: numberValidator; values.go);
-k8s.io/kube-openapi/pkg/validation/validate (Result.MatchCount, schema_props.go).
+Specified by: k8s.io/kube-openapi/pkg/validation/validate (type.go, formats.go, values.go, schema_props.go, validator.go:
+numberValidator, Result.MatchCount); k8s.io/apiextensions-apiserver/pkg/apiserver/validation (conversion to field errors;
+formats.go: which formats count), schema/listtype, schema/objectmeta; github.com/go-openapi/swag (IsFloat64AJSONInteger).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """configmaps and secrets: string and binary data by key; some types of secrets have required keys.
 
-Specified by: pkg/registry/core/configmap; ValidateConfigMap… of pkg/apis/core/validation; pkg/registry/core/secret;
-ValidateSecret… of pkg/apis/core/validation; pkg/apis/core/v1 (conversion.go, for stringData).
+Specified by: pkg/registry/core/{configmap,secret}; ValidateConfigMap… and ValidateSecret… of pkg/apis/core/validation;
+pkg/apis/core/v1 (conversion.go, for stringData).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """CSIDrivers, CSINodes, CSIStorageCapacities and VolumeAttachments.
 
-Specified by: pkg/apis/storage/validation (ValidateCSIDriver …), pkg/apis/storage/v1/defaults.go,
-pkg/registry/storage/{csidriver,csinode,csistoragecapacity}; pkg/apis/storage/validation (ValidateVolumeAttachment),
-pkg/registry/storage/volumeattachment.
+Specified by: pkg/apis/storage/validation (ValidateCSIDriver, ValidateVolumeAttachment …), pkg/apis/storage/v1/defaults.go,
+pkg/registry/storage/{csidriver,csinode,csistoragecapacity,volumeattachment}.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from fakekube.base.golang.timestamps import print_time
-
-Object = dict[str, Any]
+from fakekube.base.objects import Object
 
 
 def condition(obj: Object, type_: str) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Validation of selectors in objects (label, node and topology selectors), and of tolerations and taint effects.
 
-Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation/validation.go;
-pkg/apis/core/validation/validation.go (ValidateTolerations, validateTaintEffect).
+Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/validation; pkg/apis/core/validation/validation.go (ValidateTolerations,
+validateTaintEffect …).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Validation of the address of a webhook (a URL, or a Service) and of its CA bundle. All kinds that refer to webhooks share it.
 
-Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go; k8s.io/apiserver/pkg/util/webhook/validation.go
-(ValidateCABundle), k8s.io/client-go/transport.
+Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go (ValidateWebhookURL, ValidateWebhookService, ValidateCABundle),
+k8s.io/client-go/transport.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from fakekube.apis.validation.to_internal import diff, same
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
@@ -113,8 +114,6 @@ _KUBELET_LABELS: Final = frozenset(
     }
 )
 _KUBELET_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
-
-Object = dict[str, Any]
 
 
 class NodeRestriction(Plugin):

@@ -320,7 +320,7 @@ def _is_blocking(owner: Mapping[str, Any], owners: Sequence[Mapping[str, Any]]) 
 
 
 def _authorize(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
-    """Returns whether the user may perform a request, with the reason."""
+    """Asks the authorizer whether the user may perform a request; returns its decision with the reason."""
     context = attributes.context
     question = {
         "user": context.user,

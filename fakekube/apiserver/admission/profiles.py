@@ -180,8 +180,8 @@ def plugins(
 
     Args:
         profile: `apiserver` or `cluster`: which plugins are on by default.
-        options: The flags for plugins and their configuration.
-        dynamic: The plugins that are created for one cluster, by name.
+        options: the flags for plugins and their configuration.
+        dynamic: the plugins that are created for one cluster, by name.
 
     Raises:
         UnknownPluginError: for a name that is unknown, or both enabled and disabled.

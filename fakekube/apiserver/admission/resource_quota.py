@@ -56,11 +56,11 @@ class Evaluator:
         self.names = frozenset({self.count, plural} if not group and plural in _ALSO_BARE else {self.count})
 
     def matches_resource(self, name: str) -> bool:
-        """Whether this resource name of a quota matches the objects."""
+        """Reports whether this resource name of a quota matches the objects."""
         return name in self.names
 
     def matches_scope(self, scope: Object, obj: Object) -> bool:
-        """Whether the object matches a scope of a quota (MatchesScope)."""
+        """Reports whether the object matches a scope of a quota (MatchesScope)."""
         return False
 
     def constraints(self, limited: Iterable[str], obj: Object) -> str:
@@ -70,7 +70,7 @@ class Evaluator:
         return ""
 
     def handles_update(self, obj: Object, old: Object) -> bool:
-        """Whether this update of the object itself can change its usage."""
+        """Reports whether this update of the object itself can change its usage."""
         return True
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
@@ -147,7 +147,7 @@ def _has_deadline(pod: Object) -> bool:
 
 
 def _is_over(pod: Object, now: datetime) -> bool:
-    """Whether the pod has terminated, or its deletion grace period has passed (QuotaV1Pod)."""
+    """Reports whether the pod has terminated, or its deletion grace period has passed (QuotaV1Pod)."""
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return True
     meta = pod["metadata"]
@@ -257,7 +257,7 @@ def evaluator_for(group: str, plural: str) -> Evaluator | None:
 
 
 def matches(quota: Object, evaluator: Evaluator, obj: Object) -> bool:
-    """Whether the object matches all scopes of a quota."""
+    """Reports whether the object matches all scopes of a quota."""
     return all(evaluator.matches_scope(scope, obj) for scope in _scopes(quota))
 
 
@@ -268,7 +268,7 @@ def _scopes(quota: Object) -> Sequence[Object]:
 
 
 def _matches_class(scope: Object, name: str) -> bool:
-    """Whether the expression of a scope matches a class name ("" for none)."""
+    """Reports whether the expression of a scope matches a class name ("" for none)."""
     operator, values = str(scope.get("operator")), scope.get("values") or ()
     if operator in ("Exists", "DoesNotExist"):
         return bool(name) == (operator == "Exists")

@@ -345,7 +345,7 @@ def read_pieces(body: Any, left: int | None) -> Iterator[bytes]:
 
 
 def _timeout(request: Request, origin: Origin) -> tuple[bool, float | None]:
-    """Returns whether this is a discovery request, and its timeout (None: unlimited)."""
+    """Returns the timeout of a request (None: unlimited), after whether it is a discovery request."""
     info = request.info
     if not info.is_resource_request and len(info.path.strip("/").split("/")) == 3:
         return True, _DISCOVERY_SECONDS

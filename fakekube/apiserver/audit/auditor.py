@@ -213,7 +213,7 @@ class Auditor:
 
         Args:
             info: the request.
-            user: None if authentication failed.
+            user: none if authentication failed.
             facts: the fields of the event that are about the HTTP request: auditID, requestURI, sourceIPs, userAgent.
         """
         attributes = attributes_of(info, user or _NOBODY)

@@ -293,7 +293,7 @@ class Access:
         return self.signer.sign(claims)
 
     def authorize(self, user: str, groups: Iterable[str], attributes: Mapping[str, Any]) -> tuple[bool, str]:
-        """Returns whether the user may perform the request of an access review, with the reason.
+        """Decides whether the user may perform the request of an access review; returns the decision with the reason.
 
         `attributes` is the spec of an access review: its resourceAttributes or nonResourceAttributes count.
         """

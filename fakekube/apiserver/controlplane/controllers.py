@@ -221,7 +221,7 @@ class CustomResourceDefinitionController(ControlLoop):
         return bool(changed)
 
     def _releases_names(self, name: str, obj: Object) -> bool:
-        """Whether a definition has released names since it was last observed."""
+        """Reports whether a definition has released names since it was last observed."""
         known = self._served.get(name)
         return known is not None and not conditions.names_of(known[0]) <= conditions.names_of(obj)
 

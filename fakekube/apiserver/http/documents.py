@@ -187,10 +187,10 @@ def endpoints(clock: Clock, started: datetime, emulation: Emulation, *, cbor: bo
     """Returns the endpoints by exact path.
 
     Args:
-        clock: The clock of the cluster.
-        started: When the server started.
-        emulation: The emulated minor version and its feature gates, of which ComponentStatusz and ComponentFlagz count.
-        cbor: Whether the feature gate CBORServingAndStorage is on.
+        clock: the clock of the cluster.
+        started: when the server started.
+        emulation: the emulated minor version and its feature gates, of which ComponentStatusz and ComponentFlagz count.
+        cbor: whether the feature gate CBORServingAndStorage is on.
     """
     pages: dict[str, Handler] = {}
     if emulation.enabled("ComponentStatusz"):

@@ -8,13 +8,14 @@ Specified by: k8s.io/apiserver/pkg/util/flowcontrol (rule.go, apf_controller.go)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from fakekube.apimachinery.data import FLOW_CONTROL
 from fakekube.apiserver.auth.authorization import Lister, Observed
 from fakekube.apiserver.auth.identities import service_account_username
 from fakekube.apiserver.endpoints.request import RequestInfo, User
+from fakekube.base.objects import StoredObject
 from fakekube.net.streams import Source
 
 _SCHEMAS: Final = "flowschemas"
@@ -25,19 +26,18 @@ _SEATS: Final = 600
 _MAXIMUM_KEPT: Final = 4096
 
 Headers = tuple[tuple[str, str], ...]
-Object = Mapping[str, Any]
 
 
-_InOrder = Sequence[tuple[Object, Headers]]
+_InOrder = Sequence[tuple[StoredObject, Headers]]
 
 
 class _KnownOrder:
     """Caches the order of the last FlowSchemas seen: most clusters of a process have the same ones, those of a fresh cluster."""
 
     def __init__(self) -> None:
-        self._newest: tuple[tuple[Object, ...], tuple[Object, ...], _InOrder] = ((), (), ())
+        self._newest: tuple[tuple[StoredObject, ...], tuple[StoredObject, ...], _InOrder] = ((), (), ())
 
-    def of(self, schemas: tuple[Object, ...], levels: tuple[Object, ...]) -> _InOrder:
+    def of(self, schemas: tuple[StoredObject, ...], levels: tuple[StoredObject, ...]) -> _InOrder:
         """Returns the specs of the schemas, sorted by precedence, each with the headers of the requests that it matches."""
         newest = self._newest
         if (schemas, levels) != newest[:2]:
@@ -104,13 +104,13 @@ class Flows:
         return {name: -(-_SEATS * share // total) if total else 0 for name, share in sorted(shares.items())}
 
 
-def _shares(spec: Object) -> int:
+def _shares(spec: StoredObject) -> int:
     """Returns the nominal concurrency shares of a limited or exempt level."""
     shares: int = (spec.get("limited") or spec.get("exempt") or {}).get("nominalConcurrencyShares", 0)
     return shares
 
 
-def _precedence(schema: Object) -> tuple[int, str]:
+def _precedence(schema: StoredObject) -> tuple[int, str]:
     return schema["spec"].get("matchingPrecedence", 0), schema["metadata"]["name"]
 
 
@@ -118,11 +118,11 @@ def _headers(schema_uid: str, level_uid: str) -> Headers:
     return ("X-Kubernetes-Pf-Flowschema-Uid", schema_uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", level_uid)
 
 
-def _matches(spec: Object, info: RequestInfo, user: User) -> bool:
+def _matches(spec: StoredObject, info: RequestInfo, user: User) -> bool:
     return any(_rule_matches(rule, info, user) for rule in spec.get("rules") or ())
 
 
-def _rule_matches(rule: Object, info: RequestInfo, user: User) -> bool:
+def _rule_matches(rule: StoredObject, info: RequestInfo, user: User) -> bool:
     if not any(_subject_matches(subject, user) for subject in rule.get("subjects") or ()):
         return False
     if info.is_resource_request:
@@ -133,7 +133,7 @@ def _rule_matches(rule: Object, info: RequestInfo, user: User) -> bool:
     )
 
 
-def _subject_matches(subject: Object, user: User) -> bool:
+def _subject_matches(subject: StoredObject, user: User) -> bool:
     kind = subject["kind"]
     if kind == "ServiceAccount":
         account = subject.get("serviceAccount") or {}
@@ -145,7 +145,7 @@ def _subject_matches(subject: Object, user: User) -> bool:
     return name == _ALL or name in ((user.name,) if kind == "User" else user.groups)
 
 
-def _resource_rule_matches(rule: Object, info: RequestInfo) -> bool:
+def _resource_rule_matches(rule: StoredObject, info: RequestInfo) -> bool:
     resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
     if not (
         _contains(rule["verbs"], info.verb)

@@ -28,8 +28,7 @@ from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_reg
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.base.golang.strconv import go_quote
-
-Object = dict[str, Any]
+from fakekube.base.objects import Object
 
 #: The timeout of the REST client in seconds; an upper bound of the timeout of a webhook.
 _CLIENT_TIMEOUT = 30.0

@@ -16,10 +16,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote
 
 from fakekube.apimachinery.patch import APPLY_YAML
+from fakekube.base.objects import Object
 from fakekube.cli.envtest import kubectl_config
 from fakekube.cli.envtest.flags import FlagError, seconds, split
 from fakekube.cluster.testing.manifests import ManifestError, objects
@@ -27,7 +28,6 @@ from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.client import DiscoveredResource
 from fakekube.controllers.client.remote import KubeconfigContext, KubeconfigError, RemoteClient, read_context
 
-Object: TypeAlias = dict[str, Any]
 Flags: TypeAlias = Mapping[str, Sequence[str]]
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

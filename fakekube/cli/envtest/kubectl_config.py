@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from fakekube.base.objects import Object
 from fakekube.cluster.kubeconfigs import write_kubeconfig
 from fakekube.controllers.client.remote import KubeconfigError, read_kubeconfig
 
-Object: TypeAlias = dict[str, Any]
 Flags: TypeAlias = Mapping[str, Sequence[str]]
 
 #: Name of a list in the file → the field with the content of an entry.

@@ -40,7 +40,7 @@ def get_persistent_volume_claims(stateful_set: Object, ordinal: int) -> list[Obj
 
 
 def get_persistent_volume_claim_retention_policy(stateful_set: Object) -> tuple[bool, bool]:
-    """Returns whether claims are deleted with the StatefulSet, and whether they are deleted when it is scaled down."""
+    """Reports whether claims are deleted with the StatefulSet, and whether they are deleted when it is scaled down."""
     policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     return policy.get("whenDeleted") == "Delete", policy.get("whenScaled") == "Delete"
 
@@ -80,7 +80,7 @@ def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) 
 
 
 def _expected_owners(stateful_set: Object, scaled_down: bool) -> tuple[bool, bool]:
-    """Returns whether the StatefulSet, and whether the pod should own the pod's claims.
+    """Reports whether the StatefulSet, and whether the pod should own the pod's claims.
 
     Args:
         stateful_set: the StatefulSet.

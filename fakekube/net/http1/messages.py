@@ -1,13 +1,12 @@
 """Header blocks, trailers and bodies of HTTP/1.1, of requests and of responses.
 
+A body is of a known length, in chunks, or ends with the connection. It shares the buffer of its parser, and takes only its own
+bytes from it; `read` returns None while more bytes must be fed.
+
 Invariant: the result is that of net/textproto, and so is the text of an error.
 
-Reads bodies of HTTP/1.1 messages from a buffer: of a known length, in chunks, or until the connection ends.
-
-A body shares the buffer of its parser, and takes only its own bytes from it. `read` returns None while more bytes must be fed.
-
-Specified by: net/textproto of Go (ReadMIMEHeader, readContinuedLineSlice, canonicalMIMEHeaderKey), net/http (transfer.go);
-net/http of Go (transfer.go: body.readTrailer; internal/chunked.go).
+Specified by: net/textproto of Go (ReadMIMEHeader, readContinuedLineSlice, canonicalMIMEHeaderKey), net/http (transfer.go:
+body.readTrailer; internal/chunked.go).
 """
 
 from __future__ import annotations

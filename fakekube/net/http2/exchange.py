@@ -1,11 +1,7 @@
-"""Serves one request of a connection in a worker thread: calls the application and sends its response.
+"""Serves one request of a connection in a worker thread: calls the application and sends its response on the stream.
 
 If the application raises an exception, the stream is reset and the connection continues, as in Go's server after a panic of
-the handler.
-
-The body of a request on a stream, as `wsgi.input`. Reading enlarges the client's window.
-
-Sends one response of the application on its stream.
+the handler. Reading `wsgi.input`, the body of the request, enlarges the client's window.
 
 A complete body is sent together with its header; the loop's thread sends the part that exceeds the client's windows, so that
 no thread waits. An application that sends a body in pieces is blocked while the windows are full.

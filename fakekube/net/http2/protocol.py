@@ -1,22 +1,17 @@
 """The server side of an HTTP/2 connection, without sockets and threads: converts bytes to requests, and responses to bytes.
 
 `receive` processes received bytes, `next_request` returns requests to serve, `send_head` and `send_data` send responses;
-`output` has the bytes to send. Invariants:
+`output` has the bytes to send. Frames without effect and cancelled requests are limited in their rates: a connection that exceeds
+them ends. Invariants:
 
 * The result depends on the received bytes, not on the sizes of the pieces.
+* At most one frame and one header block are buffered, whether it is split into several frames or not.
 * At most `max_streams` requests are served at once, and four times as many wait; more (by cancelling) end the connection.
 * `output` has a bounded size (`connection_state`).
 
-Limits the rates of frames without effect and of cancelled requests, and ends connections that exceed them.
-
-Parses the bytes of a client into frames, and joins header blocks that are split into several frames.
-
-Invariant: the result depends on the bytes, not on the sizes of the pieces; at most one frame and one header block are
-buffered.
-
-Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), also for the reactions to invalid frames; nghttp2 for the
-limits of cancelled requests (--max-reset-stream-rate). Go's server only limits queued frames; RFC 9113, sections 3.4 and 4;
-golang.org/x/net/http2 (frame.go: ReadFrame, checkFrameOrder, readMetaFrame).
+Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go: ReadFrame, checkFrameOrder, readMetaFrame), also for the
+reactions to invalid frames, though it only limits queued frames; nghttp2 for the limits of cancelled requests
+(--max-reset-stream-rate).
 """
 
 from __future__ import annotations

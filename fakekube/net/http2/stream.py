@@ -1,15 +1,14 @@
 """The streams of a connection: state, windows and waiting data of each, and the frames that are sent for them.
 
-Invariant: bytes of a request's body that the application has not read count against both windows, so that they never exceed
-the window of the stream.
+Invariants:
 
-Encodes the frames that the server sends, within the client's windows and a bounded output.
+* Bytes of a request's body that the application has not read count against both windows, so that they never exceed the window
+  of the stream.
+* `output` has a bounded amount of data. The rest of a complete body waits in the outbox of its stream; the outboxes are sent in
+  turn, within the client's windows, so that no stream delays another.
 
-Invariant: `output` has a bounded amount of data. The rest of a complete body waits in the outbox of its stream; the outboxes
-are sent in turn, so that no stream delays another.
-
-Specified by: golang.org/x/net/http2 (server.go: stream, flow.go: inflow); RFC 9113, sections 5.2 and 6; golang.org/x/net/http2
-(server.go: writeFrame, processSettingInitialWindowSize).
+Specified by: RFC 9113, sections 5.2 and 6; golang.org/x/net/http2 (server.go: stream, writeFrame,
+processSettingInitialWindowSize; flow.go: inflow).
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""WebSocket channels, whose messages begin with a byte that names one of several streams, and messages of a log.
+"""WebSocket channels, whose messages begin with a byte that names one of several streams, and logs over WebSocket.
 
-`ChannelConnection` encodes and decodes messages; `ChannelTunnel` is the base class of tunnels with channels.
+`ChannelConnection` encodes and decodes messages; `ChannelTunnel` is the base class of tunnels with channels. A log is sent as
+messages of at most 2048 bytes, of which the first is empty; messages of the client are ignored.
 
 Invariant: invalid data of a client ends its own connection only; while a channel is full, the connection is `full` and nothing
 is read from it, as the read loop of the real server blocks on the reader of a channel.
 
-Sends a log over WebSocket, as messages; messages of the client are ignored.
-
-The first message is empty. A message has at most 2048 bytes of the log.
-
-Specified by: k8s.io/streaming/pkg/httpstream/wsstream/conn.go; k8s.io/streaming/pkg/httpstream/wsstream/stream.go.
+Specified by: k8s.io/streaming/pkg/httpstream/wsstream (conn.go, stream.go).
 """
 
 from __future__ import annotations

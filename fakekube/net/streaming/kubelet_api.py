@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from fakekube.base.objects import Object
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streams import Notifier, Stream
-
-Object = dict[str, Any]
 
 Destination = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]] | tuple[str, int]
 """The destination of HTTP requests: a WSGI application of this process, or a host and a port."""

@@ -1,13 +1,15 @@
 """Iteration over the containers of a pod, of all types, in the order of the real server, and over the objects to which it refers.
 
-Specified by: pkg/apis/core/pods/helpers.go (VisitContainersWithPath), pkg/api/pod/util.go (VisitContainers);
-pkg/api/v1/pod/util.go (VisitPodSecretNames, VisitPodConfigmapNames), pkg/api/pod/util.go (HasAPIObjectReference).
+Specified by: pkg/apis/core/pods/helpers.go (VisitContainersWithPath), pkg/api/pod/util.go (VisitContainers,
+HasAPIObjectReference), pkg/api/v1/pod/util.go (VisitPodSecretNames, VisitPodConfigmapNames).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
+
+from fakekube.base.objects import StoredObject
 
 CONTAINER_STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
@@ -51,8 +53,6 @@ def projected_sources(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from volume.get("projected", {}).get("sources") or ()
 
 
-Object = Mapping[str, Any]
-
 #: Volume sources that refer to a secret, by a reference or by name.
 _SECRETS: Final = (
     ("azureFile", "secretName"), ("cephfs", "secretRef"), ("cinder", "secretRef"), ("flexVolume", "secretRef"),
@@ -80,7 +80,7 @@ def secret_names(spec: dict[str, Any]) -> Iterator[str]:
     yield from (source["secret"].get("name", "") for source in projected_sources(spec) if source.get("secret") is not None)
 
 
-def secrets_of_volume(volume: Object) -> Iterator[str]:
+def secrets_of_volume(volume: StoredObject) -> Iterator[str]:
     """Yields the name of the secret to which a volume of a pod refers directly."""
     for source, field in _SECRETS:
         value = (volume.get(source) or {}).get(field)
@@ -110,7 +110,7 @@ def _of_containers(spec: dict[str, Any], whole: str, key: str) -> Iterator[str]:
                 yield reference.get("name", "")
 
 
-def claim_names(spec: Object, pod: str) -> Iterator[str]:
+def claim_names(spec: StoredObject, pod: str) -> Iterator[str]:
     """Yields the names of the persistent volume claims of a pod, including those of its ephemeral volumes."""
     for volume in spec.get("volumes") or ():
         if volume.get("persistentVolumeClaim") is not None:

@@ -76,7 +76,7 @@ def patch(versioned: VersionedAttributes, operations: list[PatchOperation], data
 
 
 def _differ(type_: Type, one: Object, other: Object) -> bool:
-    """Returns whether two objects of a type differ as typed objects, where an empty value may equal a missing one."""
+    """Reports whether two objects of a type differ as typed objects, where an empty value may equal a missing one."""
     names = [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
     parts = ({name: obj[name] for name in names if name in obj} for obj in (one, other))
     first, second = (printing.normalise(type_, part) for part in parts)
