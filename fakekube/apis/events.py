@@ -93,7 +93,7 @@ class EventStrategy(Strategy):
         return errors + [
             immutable(path, shown(obj.get(field)))
             for path, field, shown in _IMMUTABLE
-            if not same(obj.get(field) or None, old.get(field) or None)
+            if not same(obj.get(field) or None, old.get(field) or None) or shown(obj.get(field)) != shown(old.get(field))
         ]
 
 

@@ -158,10 +158,12 @@ GATES = {
     "CoordinatedLeaderElection": True,
     "CrossNamespaceVolumeDataSource": True,
     "DRAListTypeAttributes": True,
+    "DRANodeAllocatableResources": True,
     "InPlacePodLevelResourcesVerticalScaling": False,
     "InPlacePodVerticalScalingInitContainers": False,
     "StrictIPCIDRValidation": False,
     "TaintTolerationComparisonOperators": True,
+    "TokenRequestServiceAccountUIDValidation": False,
 }
 _RANGES = "10.0.0.0/24,fd00::/108"
 _PLUGINS = "NodeRestriction,OwnerReferencesPermissionEnforcement,PodTolerationRestriction"
@@ -171,7 +173,7 @@ RECORDINGS = {
     for recording in (
         *map(Recording, (
             "lists", "watches", "writes", "deletion", "options", "patches", "apply", "validation", "custom_resources", "definitions",
-            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams", "quotas",
+            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams", "quotas", "corridors",
         )),
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
@@ -180,7 +182,11 @@ RECORDINGS = {
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
-        *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas",)),
+        Recording(
+            "v1.37/rules/alpha", "rules_alpha", version="1.37", flags="--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true",
+            feature_gates={"AllAlpha": True, "AllBeta": True}, options={"runtime_config": ("api/all=true",)},
+        ),
+        *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas", "corridors")),
         Recording("random-open", "random:open:250"),
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",

@@ -137,8 +137,8 @@ def _validate_uid(spec: Object, field: str) -> list[FieldError]:
     return [too_long(f"spec.{field}", MAX_UID_LENGTH)] if len(value.encode()) > MAX_UID_LENGTH else []
 
 
-def _validate_key(key: Any, path: str, curves: str) -> list[FieldError]:
-    """Validates type and size of a public key."""
+def _validate_key(key: Any, path: str, curves: str, shown: Any = OMITTED) -> list[FieldError]:
+    """Validates type and size of a public key; `shown` is the value of an error about its type."""
     if isinstance(key, ed25519.Ed25519PublicKey):
         return []
     if isinstance(key, ec.EllipticCurvePublicKey):
@@ -149,7 +149,7 @@ def _validate_key(key: Any, path: str, curves: str) -> list[FieldError]:
         bits = (key.key_size + 7) // 8 * 8
         text = "RSA keys must have modulus size 3072 or 4096"
         return [] if bits in _RSA_BITS else [invalid(path, f"{bits}-bit modulus", text)]
-    return [invalid(path, OMITTED, _UNKNOWN_KEY)]
+    return [invalid(path, shown, _UNKNOWN_KEY)]
 
 
 def _validate_stub_request(encoded: str) -> list[FieldError]:
@@ -176,7 +176,7 @@ def _validate_public_key(spec: Object) -> list[FieldError]:
         key = serialization.load_der_public_key(content)
     except ValueError:
         return [invalid(_KEY, spec["pkixPublicKey"], "must be a valid PKIX-serialized public key")]
-    errors = _validate_key(key, _KEY, "P256 or P384")
+    errors = _validate_key(key, _KEY, "P256 or P384", spec["pkixPublicKey"])
     if errors:
         return errors
     signed = spec["podUID"].encode()

@@ -373,11 +373,12 @@ def kept_once_set(text: str) -> ChangeCheck:
     return ChangeCheck(f"unchanged once set ({text})", run)
 
 
-def fixed_once_set(text: str = "field cannot be modified once set") -> ChangeCheck:
-    """The field can be set, but not changed after; the error shows no value."""
+def fixed_once_set() -> ChangeCheck:
+    """The field can be set, but not changed or cleared after; the error shows no value."""
 
     def run(new: Any, old: Any, path: str) -> list[FieldError]:
-        return [] if not old or same(new, old) else [errors.invalid(path, None, text)]
+        verb = "modified" if new else "cleared"
+        return [] if not old or same(new, old) else [errors.invalid(path, None, f"field cannot be {verb} once set")]
 
     return ChangeCheck("unchanged once set", run)
 

@@ -99,7 +99,7 @@ tell_of("device_classes", "resource.k8s.io/v1/*deviceclasses", {"spec": {}}, cre
 NODE = {"status": {"addresses": [{"type": "InternalIP", "address": "a"}, {"type": "InternalIP", "address": "a"}]}}
 tell_of("nodes", "v1/*nodes", NODE, states=[State(update=[{}, {"metadata.labels": {"a": "b"}}, {"status.addresses": []}], status_update=[{}, {"status.addresses": []}], calls=[
     ("PATCH", "", {}), ("PATCH", "status", {}), ("PATCH", "status", {"status": {"addresses": []}}),
-])])
+]), State(base={"status": {}, "spec.providerID": "a"}, update=[{"spec.providerID": ""}, {"spec.providerID": None}, {"spec.providerID": "b"}, {"spec.providerID": "a"}])])
 
 ACCOUNTS: list[dict[str, Any]] = [{"secrets": value} for value in ([{"kind": "A"}], [{}], [{"name": "a"}, {"uid": "x"}], [{"name": "a"}], [{"name": "a"}, {"name": "a"}], [])]
 tell_of("accounts", "v1/serviceaccounts", {"automountServiceAccountToken": False}, create=ACCOUNTS, states=[State(update=[*ACCOUNTS, *({**one, "metadata.managedFields": fields} for one in ACCOUNTS for fields in ([], [{}]))])])
@@ -131,3 +131,13 @@ VOLUME = {"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteOnce"], 
 tell_of("stateful_sets", "apps/v1/statefulsets", SET, states=[State(base={"spec.volumeClaimTemplates": [VOLUME]}, calls=[
     ("PATCH", "", {"spec": {"volumeClaimTemplates": [VOLUME, {**VOLUME, "spec": {**VOLUME["spec"], "accessModes": []}}]}}),
 ], update=[{"spec.volumeClaimTemplates[0].spec.accessModes": []}, {"spec.volumeClaimTemplates[0].spec.selector": {}}, {"spec.volumeClaimTemplates": []}])])
+
+GROUP = "edits.example.com"
+CRD = {"metadata": {"name": f"widgets.{GROUP}"}, "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": {}}}}}]}}
+PROPERTY = "spec.versions[0].schema.openAPIV3Schema.properties.a"
+tell_of("sets", "apiextensions.k8s.io/v1/*customresourcedefinitions", CRD, create=[
+    {PROPERTY: {"type": "array", "x-kubernetes-list-type": "set", "items": items}} for items in (
+        {"type": "string"}, {"type": "object"}, {"type": "object", "x-kubernetes-map-type": "atomic"}, {"type": "array", "items": {"type": "string"}}, {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}},
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object", "x-kubernetes-map-type": "atomic"}}, {"type": "integer", "nullable": True}, {"x-kubernetes-int-or-string": True}, {"type": "string", "default": "x"},
+    )
+])

@@ -38,4 +38,6 @@ INIT: Edit = {"spec": {**POD["spec"], "initContainers": [{"name": "i", "image": 
 tell_of("resizes", "v1/pods", INIT, states=[
     State(calls=[("PUT", "resize", {"spec.initContainers[0].resources.requests.cpu": "2"}), ("PUT", "resize", {"spec.initContainers[0].resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]})]),
     State(base={"spec.resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}}, calls=[("PUT", "resize", {"spec.resources.requests.cpu": "3"}), ("PUT", "resize", {"spec.containers[0].resources": {"requests": {"cpu": "1"}}})]),
+    State(base={"spec.resourceClaims": [{"name": "r", "resourceClaimName": "x"}]}, status={"status.nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "x", "containers": ["c"], "resources": {"cpu": "1"}}]}, calls=[("PUT", "resize", {"spec.initContainers[0].resources.requests.cpu": "1500m"})]),
 ])
+tell_of("tokens", "v1/serviceaccounts", {}, states=[State(calls=[("POST", "token", {"metadata": {"uid": uid}, "spec": {"expirationSeconds": 599}}) for uid in ("", "other")])])

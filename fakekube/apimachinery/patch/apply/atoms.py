@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.patch.apply.fieldpath import LEAF, Tree, print_element, union
 from fakekube.base.golang.fmt import GoValue, go_syntax, go_type, plain
+from fakekube.base.golang.json_writer import RawObject
 
 
 class TypingError(Exception):
@@ -76,10 +77,15 @@ _MODIFIED: Final = Difference(None, LEAF, None)
 CONTAINERS: Final = frozenset({dict, list})
 
 
-def is_same(a: Any, b: Any) -> bool:
-    """Reports whether JSON values are equal. Numbers compare by value; booleans are not numbers."""
+def is_same(a: Any, b: Any, *, texts: bool = False) -> bool:
+    """Reports whether JSON values are equal. Numbers compare by value; booleans are not numbers.
+
+    `texts`: of values of any form the texts must be equal, too, as for an update; an apply has no texts.
+    """
     if a is b:
         return True
+    if texts and (isinstance(a, RawObject) or isinstance(b, RawObject)):
+        return bool(a == b)
     if isinstance(a, bool) or isinstance(b, bool):
         return False
     if isinstance(a, dict):
@@ -93,7 +99,7 @@ def is_same(a: Any, b: Any) -> bool:
     else:
         return bool(a == b)
     for one, other in pairs:  # noqa: SIM110 - a generator would need room on the stack of C
-        if not is_same(one, other):
+        if not is_same(one, other, texts=texts):
             return False
     return True
 
@@ -158,7 +164,7 @@ class Atom(ABC):
 
     def compare_leaf(self, old: Any, new: Any) -> Difference:
         """Compares two leaves."""
-        equal = old == new if self.exact else is_same(old, new)
+        equal = old == new if self.exact else is_same(old, new, texts=True)
         return NOTHING if equal else _MODIFIED
 
     def merge_leaf(self, live: Any, applied: Any) -> Any:

@@ -23,7 +23,20 @@ from fakekube.apimachinery.errors.field import (
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import invalid_each, label_name
-from fakekube.apis.validation.rules import NEVER, Rule, between, by_minor, each_value, from_minor, rules
+from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, quantity
+from fakekube.apis.validation.rules import (
+    NEVER,
+    Rule,
+    between,
+    by_minor,
+    calls,
+    each,
+    each_value,
+    from_minor,
+    needed,
+    rules,
+    set_,
+)
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import MAX_INT32
 
@@ -48,6 +61,8 @@ def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[Fie
         errors.append(invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE, pointed_at=True))
     errors += _transitions(status, before, spec)
     errors += _resource_claims(status, spec)
+    if from_minor(37):
+        errors += _validate_node_allocatable_claims(status, spec)
     errors += _extended_claim(status, spec)
     errors += _addresses(status, before, "podIPs", "PodIP")
     errors += _host_addresses(status, before)
@@ -151,6 +166,79 @@ def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
         if claim is not None:
             errors += invalid_each(f"{where}.resourceClaimName", claim, names.dns_subdomain(claim))
     return errors
+
+
+def _validate_node_allocatable_claims(status: Part, spec: Part) -> list[FieldError]:
+    """Validates nodeAllocatableResourceClaimStatuses (validateNodeAllocatableResourceClaimStatus)."""
+    claims = (*(spec.get("resourceClaims") or ()), *(status.get("resourceClaimStatuses") or ()))
+    known = {claim["resourceClaimName"] for claim in claims if claim.get("resourceClaimName") is not None}
+    items, where = status.get("nodeAllocatableResourceClaimStatuses") or (), "status.nodeAllocatableResourceClaimStatuses"
+    errors: list[FieldError] = []
+    for index, item in enumerate(items):
+        path, name = f"{where}[{index}]", item.get("resourceClaimName", "")
+        if not name:
+            errors.append(required(f"{path}.resourceClaimName"))
+            continue
+        if name not in known:
+            errors.append(invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference"))
+        errors += NODE_ALLOCATABLE.validate(item, path)
+    return errors + _repeated_items(items, where, "resourceClaimName")
+
+
+def _repeated_items(items: Sequence[Part] | None, path: str, key: str) -> list[FieldError]:
+    keys = [item.get(key, "") for item in items or ()]
+    return [duplicate(f"{path}[{index}]", item) for index, item in enumerate(items or ()) if keys[index] in keys[:index]]
+
+
+def validate_unique_names(items: Sequence[Part] | None, path: str) -> list[FieldError]:
+    """Validates that names do not repeat, which is declared (listType=map)."""
+    return _repeated_items(items, path, "name")
+
+
+def validate_node_allocatable_name(name: str | None, path: str) -> list[FieldError]:
+    """Validates the name of a resource that a node allocates itself (IsNodeAllocatableResourceName)."""
+    if name in COMPUTE or is_huge_page(name or ""):
+        return []
+    return [invalid(path, name or "", "must be a node allocatable resource name")]
+
+
+def validate_overhead_is_set(overhead: Part, path: str) -> list[FieldError]:
+    """Validates that an overhead says of what it is one (validateNodeAllocatableOverheadResources)."""
+    if overhead.get("perPod") is not None or overhead.get("perContainer") is not None:
+        return []
+    return [invalid(path, "", "at least one of perPod or perContainer must be set")]
+
+
+def validate_quantity(amount: str | None, path: str) -> list[FieldError]:
+    """Validates that a quantity is not negative; the error shows it."""
+    return [] if amount is None or quantity(amount).sign >= 0 else [invalid(path, amount, "must be non-negative")]
+
+
+MAPPED = rules(
+    "NodeAllocatableMappedResources",
+    "validateNodeAllocatableMappedResources",
+    Rule("name", calls(validate_node_allocatable_name)),
+    Rule("name", needed()),
+    Rule("quantity", set_()),
+    Rule("quantity", calls(validate_quantity)),
+)
+OVERHEAD = rules(
+    "NodeAllocatableOverheadResources",
+    "validateNodeAllocatableOverheadResources",
+    Rule("name", calls(validate_node_allocatable_name)),
+    Rule("name", needed()),
+    Rule("", calls(validate_overhead_is_set)),
+    Rule("perPod", calls(validate_quantity)),
+    Rule("perContainer", calls(validate_quantity)),
+)
+NODE_ALLOCATABLE = rules(
+    "NodeAllocatableResourceClaimStatus",
+    "validateNodeAllocatableResourceClaimStatus",
+    Rule("mapping", each(MAPPED)),
+    Rule("mapping", calls(validate_unique_names)),
+    Rule("overhead", each(OVERHEAD)),
+    Rule("overhead", calls(validate_unique_names)),
+)
 
 
 def _extended_claim(status: Part, spec: Part) -> list[FieldError]:

@@ -269,7 +269,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
     left = dict(spec)
     if _has_resources(before.get("resources")) or _has_resources(spec.get("resources")):
         errors += _validate_pod_level_resize(spec, before, left)
-    if status.get("nodeAllocatableResourceClaimStatuses"):
+    if status.get("nodeAllocatableResourceClaimStatuses") and not from_minor(37):
         errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
     disorder = _validate_order(spec, before)
     if disorder:
@@ -368,6 +368,8 @@ def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
                 restored.append(old)
                 continue
             munged = {**item, "resources": _restored_resources(item.get("resources"), old.get("resources"))}
+            if from_minor(37) and (item.get("resources") or {}).get("claims"):
+                munged["resources"]["claims"] = item["resources"]["claims"]
             restored.append(munged)
             if _comparable(munged) != _comparable(old):
                 errors.append(_immutable(field, index))
@@ -379,7 +381,7 @@ def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
 
 
 def _comparable(container: Part) -> Part:
-    """Returns the container without claims, which the comparison of the real server ignores."""
+    """Returns the container without empty resources, which the real server takes for none."""
     return {**container, "resources": {k: v for k, v in (container.get("resources") or {}).items() if v}}
 
 
