@@ -177,6 +177,9 @@ class Snapshot:
         self.builtin = builtin
         self.encodings: dict[object, tuple[bytes, str]] = {}
         """A cache for the endpoints: encoded responses with their ETags."""
+        self.plain_encodings: dict[tuple[str, ...], dict[MediaType, bytes]] = {}
+        """A cache for the endpoints: encodings of the unaggregated documents, by the parts of the path below /apis."""
+        self._resources: dict[tuple[str, str], DiscoveryDocument] = {}
 
     @cached_property
     def _by_group(self) -> dict[str, dict[str, list[Resource]]]:
@@ -245,6 +248,14 @@ class Snapshot:
 
     def resources(self, group: str, version: str) -> DiscoveryDocument | None:
         """Returns the APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""
+        known = self._resources.get((group, version))
+        if known is None:
+            known = self._make_resources(group, version)
+            if known is not None:
+                self._resources[group, version] = known
+        return known
+
+    def _make_resources(self, group: str, version: str) -> DiscoveryDocument | None:
         resources = self._by_group.get(group, {}).get(version)
         if resources is None:
             return None
@@ -430,14 +441,17 @@ class DiscoveryEndpoints:
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
             self._check(request, _OLD)
-            return self._answer_aggregated(request, [""]) or self._negotiate(_core_versions(request), "APIVersions", request)
-        document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
+            found = self._answer_aggregated(request, [""])
+            return found or responses.negotiate_response(_core_versions(request), f"{META_V1}APIVersions", request)
+        current = self._documents.current()
+        document = current.resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
             raise responses.not_found()
-        return self._resources(document, request)
+        return self._resources(document, request, _find_encodings(current, "", parts[1]))
 
     def _groups(self, request: Request) -> Response:
-        return self._negotiate(self._documents.current().groups, "APIGroupList", request)
+        current = self._documents.current()
+        return responses.negotiate_response(current.groups, f"{META_V1}APIGroupList", request, kept=_find_encodings(current))
 
     def _group(self, request: Request, group: str) -> Response | None:
         current = self._documents.current()
@@ -446,20 +460,26 @@ class DiscoveryEndpoints:
         ):  # the router answers, since no aggregator is in front of it
             self._check(request, _OLD)
         document = current.group(group)
-        return None if document is None else self._negotiate(document, "APIGroup", request)
+        if document is None:
+            return None
+        return responses.negotiate_response(document, f"{META_V1}APIGroup", request, kept=_find_encodings(current, group))
 
     def _version(self, request: Request, group: str, version: str) -> Response | None:
-        document = self._documents.current().resources(group, version)
+        current = self._documents.current()
+        document = current.resources(group, version)
         if self._is_builtin(group):
             if document is None:
                 raise responses.not_found()
-            return self._resources(document, request)
-        return None if document is None else self._negotiate(document, "APIResourceList", request)
+            return self._resources(document, request, _find_encodings(current, group, version))
+        if document is None:
+            return None
+        kept = _find_encodings(current, group, version)
+        return responses.negotiate_response(document, f"{META_V1}APIResourceList", request, kept=kept)
 
-    def _resources(self, document: dict[str, Any], request: Request) -> Response:
+    def _resources(self, document: dict[str, Any], request: Request, kept: dict[MediaType, bytes]) -> Response:
         """Returns the resources of a built-in group version."""
         self._check(request, self._offer)
-        return responses.negotiate_response(document, f"{META_V1}APIResourceList", request, cbor=self._cbor)
+        return responses.negotiate_response(document, f"{META_V1}APIResourceList", request, cbor=self._cbor, kept=kept)
 
     def _check(self, request: Request, offer: Offer) -> None:
         """Checks the method and the Accept header like the router. Raises StatusError 405 or 406."""
@@ -468,9 +488,6 @@ class DiscoveryEndpoints:
         negotiation.route(request.headers.get("accept", ""), offer.media_types)
 
     # ------------------------------------------------------------ encodings
-
-    def _negotiate(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        return responses.negotiate_response(document, META_V1 + kind, request)
 
     def _answer_aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """Returns the aggregated form of these groups if the client prefers it, else None."""
@@ -485,6 +502,11 @@ class DiscoveryEndpoints:
         if headers.get("if-none-match") == etag:
             return Response(304, caching, b"")
         return Response(200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body)
+
+
+def _find_encodings(current: Snapshot, *parts: str) -> dict[MediaType, bytes]:
+    """Returns the encodings of the document of a group, or of a group version; without arguments of the list of groups."""
+    return current.plain_encodings.setdefault(parts, {})
 
 
 def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:

@@ -90,16 +90,23 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
     return response
 
 
-def negotiate_response(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
+def negotiate_response(
+    obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False, kept: dict[MediaType, bytes] | None = None
+) -> Response:
     """Returns an object that has a kind, in a media type that the client accepts; otherwise a 406 in one that the
-    endpoint supports."""
+    endpoint supports. `kept` has the encodings of this object so far, and gets those that are made."""
     offer = negotiation.Offer(cbor=cbor, transforms=False)
     accept = request.headers.get("accept", "")
     try:
         chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
     except StatusError as error:
         return error_response(error, request.headers, request.query, cbor=cbor)
-    return Response(200, [("Content-Type", chosen.media_type)], encode_object(obj, go_type, chosen))
+    body = None if kept is None else kept.get(chosen)
+    if body is None:
+        body = encode_object(obj, go_type, chosen)
+        if kept is not None:
+            kept[chosen] = body
+    return Response(200, [("Content-Type", chosen.media_type)], body)
 
 
 def encode_object(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from fakekube import Cluster
 from fakekube.apis.rest.resource import GVK, Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
+from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.discovery import Documents, GroupVersionPriority
 
 ALL = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
@@ -180,3 +182,41 @@ def test_clusters_with_equal_resources_share_documents(registry: Registry) -> No
     assert current(other) is not shared
     assert current(other) is not current(other)
     assert current(registry) is shared
+
+
+@pytest.mark.parametrize("path", ["/apis", "/apis/apps", "/apis/apps/v1", "/api/v1"])
+def test_plain_documents_are_encoded_once_per_format(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    encode = responses.encode_object
+
+    def counted(obj: dict[str, Any], go_type: str, chosen: Any) -> bytes:
+        encoded.append(chosen.media_type)
+        return encode(obj, go_type, chosen)
+
+    with Cluster(profile="apiserver") as cluster:
+        asked = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        }
+        cluster.create(definition)  # its documents belong to this cluster alone
+        monkeypatch.setattr(responses, "encode_object", counted)
+        bodies = [cluster.request("GET", path, headers={"Accept": accept}).body for accept in asked * 2]
+        assert encoded == asked
+        assert bodies[:3] == bodies[3:]
+        assert len(set(bodies)) == 3
+
+
+def test_versions_that_are_not_served_are_not_remembered(registry: Registry) -> None:
+    snapshot = Documents(registry, _Registrations(), "1.37").current()
+    for number in range(10):
+        assert snapshot.resources("apps", f"v{number + 5}") is None
+    assert not snapshot._resources
+    assert snapshot.resources("apps", "v1") is snapshot.resources("apps", "v1")
