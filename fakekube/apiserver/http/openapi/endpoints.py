@@ -9,12 +9,14 @@ requests).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from fakekube.apimachinery.data import published
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.aggregator.openapi import OPENAPI_V3_ROOT
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Request], Response]
 Headers = list[tuple[str, str]]
+
+_log = logging.getLogger(__name__)
 
 _INDEX: Final = "/openapi/v3"
 _SHORT: Final = 2048
@@ -79,6 +83,7 @@ class OpenAPIEndpoints:
         self._clock = clock
         self._aggregator = aggregator
         self._started_at = started
+        self._has_mentioned = False
 
     @cached_property
     def _started(self) -> str:
@@ -135,7 +140,16 @@ class OpenAPIEndpoints:
             response.body = gzip_body(body)
         return response
 
+    def _mention_descriptions(self, request: Request) -> None:
+        """Logs once how `kubectl explain` gets its texts, if it asks for a document and there are none."""
+        if self._has_mentioned or not request.headers.get("kubectl-command", "").startswith("kubectl explain"):
+            return
+        self._has_mentioned = True
+        if not published(self._emulation.version):
+            _log.warning("kubectl explain shows no texts without descriptions: pip install 'fakekube[descriptions]'")
+
     def _group_version(self, request: Request) -> Response:
+        self._mention_descriptions(request)
         name = request.info.path[len(OPENAPI_V3_ROOT) :]
         current = self._documents.current()
         document = current.document(name)
