@@ -192,7 +192,12 @@ def test_rules_review_of_a_node_is_incomplete(kubelet: ObjectClient) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "allowed", "reason"),
-    [("AlwaysAllow", True, ""), ("AlwaysDeny", False, "Everything is forbidden."), ("Node", False, ""), ("RBAC", False, "")],
+    [
+        ("AlwaysAllow", True, ""),
+        ("AlwaysDeny", False, "alwaysdeny: Everything is forbidden."),
+        ("Node", False, ""),
+        ("RBAC", False, ""),
+    ],
 )
 def test_authorization_modes(mode: str, allowed: bool, reason: str) -> None:
     cluster = Cluster(profile="apiserver", authorization_mode=mode)
