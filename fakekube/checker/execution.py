@@ -7,6 +7,7 @@ has every request of the client, and says where the provocation began.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 import time
@@ -178,11 +179,20 @@ class Inspections:
         with self._lock:
             self._runs += 1
         for rule in self._rules:
-            verdict = rule.inspect(trial) if rule not in self._found else None
+            verdict = self._inspect(rule, trial) if rule not in self._found else None
             if verdict is not None:
                 first, *others = verdict.evidence
                 with self._lock:
                     self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others]))
+
+    @staticmethod
+    def _inspect(rule: Rule, trial: Trial) -> Verdict | None:
+        """Inspects a run by one rule; a bug in the rule must not lose the verdicts of the others."""
+        try:
+            return rule.inspect(trial)
+        except Exception as problem:
+            logging.getLogger(__name__).warning("%s did not inspect %s: %r", rule.key, trial.key, problem)
+            return None
 
     def verdict(self, rule: Rule) -> Verdict:
         """Returns the verdict of one of the rules after the last run."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
 from fakekube.checker.verdict import Symptom, Verdict
+from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -371,7 +372,10 @@ def judge_lost_conditions(trial: Trial) -> Verdict | None:
     written = [call for call in trial.trace.since() if call.is_write and call.succeeded and call.resource.endswith("/status")]
     revisions = {call.revision for call in written}
     for call in written[:_LOOKED_AT]:
-        versions = trial.cluster.history(call.collection, call.name, call.namespace or None)
+        try:
+            versions = trial.cluster.history(call.collection, call.name, call.namespace or None)
+        except (ApiError, UnknownResource):  # its definition is deleted
+            continue
         types = [_condition_types(version.object) for version in versions]
         own: set[str] = set()
         for number in range(1, len(versions)):

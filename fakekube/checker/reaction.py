@@ -193,7 +193,10 @@ def _name_of(answer: Any) -> str:
 def written_fields(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
     """Returns the fields that a write has added or changed in an object that existed."""
     revision = call.exchange.revision
-    versions = cluster.history(call.collection, name, call.namespace or None)
+    try:
+        versions = cluster.history(call.collection, name, call.namespace or None)
+    except (ApiError, UnknownResource):  # its definition is deleted
+        return []
     for before, after in pairwise(versions):
         if after.revision == revision and after.type == "MODIFIED":
             return [path for path in find_changed_paths(before.object, after.object) if path[:2] not in SYSTEM_FIELDS]

@@ -97,7 +97,7 @@ class Loop(threading.Thread):
             allow_watch_bookmarks=True,
             timeout_seconds=180,
             _preload_content=False,
-            _request_timeout=(5, None if DEFECT == "waits" else 14),
+            _request_timeout=(5, 86400 if DEFECT == "waits" else 14),
         )
         rest = b""
         try:

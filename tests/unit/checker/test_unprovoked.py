@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fakekube.checker.execution import Inspections
+from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.rules.unprovoked import EqualPauses
+from fakekube.controllers.client import UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,3 +57,24 @@ def test_a_few_pauses_say_nothing() -> None:
     for _ in range(EqualPauses.LEAST - 1):
         rule.inspect(run_with_pause(1.0))
     assert rule.conclude() is None
+
+
+def test_a_rule_that_cannot_inspect_a_run_does_not_end_the_check() -> None:
+    class Broken(EqualPauses):
+        def inspect(self, trial: Any) -> None:
+            raise KeyError("no such definition")
+
+    inspections = Inspections([Broken()])
+    inspections.inspect(SimpleNamespace(rule=None, key="baseline"))  # type: ignore[arg-type]
+    assert [str(inspections.verdict(rule).outcome) for rule in [EqualPauses()]] == ["pass"]
+
+
+def test_a_status_whose_definition_is_deleted_has_no_conditions() -> None:
+    def history(*_: object) -> None:
+        raise UnknownResource("no resource is called widgets")
+
+    write = SimpleNamespace(
+        is_write=True, succeeded=True, resource="widgets/status", collection="widgets", revision=7, name="a", namespace=""
+    )
+    run: Any = SimpleNamespace(trace=SimpleNamespace(since=lambda: [write]), cluster=SimpleNamespace(history=history))
+    assert judge_lost_conditions(run) is None
