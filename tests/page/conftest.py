@@ -39,6 +39,11 @@ def cluster() -> Iterator[Cluster]:
         yield started
 
 
+def _is_problem(message: Any) -> bool:
+    """Reports whether a message is an error; that the network is off is what a test has made so."""
+    return message.type == "error" and "ERR_INTERNET_DISCONNECTED" not in message.text
+
+
 class Watched:
     """A page of the browser, and what went wrong in it."""
 
@@ -46,7 +51,7 @@ class Watched:
         self.page = page
         self.problems: list[str] = []
         page.add_init_script(VIOLATIONS)
-        page.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: self.problems.append(message.text) if _is_problem(message) else None)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
 
     def check(self) -> None:
