@@ -316,8 +316,9 @@ class AlreadyThere(Rule):
 
     def provoke(self, trial: Trial) -> None:
         def create(exchange: Exchange) -> None:
+            collection = exchange.path if exchange.verb == "create" else exchange.path.rpartition("/")[0]
             with suppress(ApiError):
-                trial.cluster.create(exchange.body, namespace=exchange.namespace or None)
+                trial.cluster.call("POST", collection, exchange.body)  # the body need not have a kind
 
         for verb, resource in self._writes(trial.baseline):
             trial.faults.on(verb, resource).intercept(create, times=1, label="there already")
@@ -407,7 +408,7 @@ def count_refusals(trial: Trial, code: int) -> int:
 
 def _purpose_of(call: Call) -> tuple[str, str]:
     """Returns the verb and the path of a write; a create has no name in its path."""
-    return (call.verb, call.path + (call.exchange.name if call.verb == "create" else ""))
+    return (call.verb, f"{call.path}/{call.exchange.name}" if call.verb == "create" and call.exchange.name else call.path)
 
 
 def judge_loop(trial: Trial, code: int) -> Verdict | None:
