@@ -71,9 +71,9 @@ class Problem(Exception):
     kind: GVK | None = None
 
 
-def form_of(scope: Scope, offer: negotiation.Offer | None = None) -> str:
-    """Returns the format of the body of a request; `offer` is that of the endpoint, if known. Raises StatusError 415."""
-    return (offer or negotiation.offer_of(scope)).input(scope.request.content_type)
+def form_of(scope: Scope) -> str:
+    """Returns the format of the body of a request. Raises StatusError 415."""
+    return negotiation.offer_of(scope).input(scope.request.content_type)
 
 
 def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Object | None = None) -> Object:

@@ -45,9 +45,10 @@ def _create(scope: Scope) -> Response:
     writes.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = field_manager.update(scope, None, body, chosen.field_manager)
     obj = tracked if scope.resource.to_storage is None else versions.to_storage(scope.resource, tracked)
+    check = admission.checker(scope, CREATE)
     admission.admit(scope, CREATE, obj, None)
     writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
-    written = writes.create(scope, obj, admission.checker(scope, CREATE))
+    written = writes.create(scope, obj, check)
     return response_writers.object_response(scope, representation, 201, written.document)
 
 
@@ -58,7 +59,7 @@ def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
     """
     offer = negotiation.offer_of(scope)
     representation = response_writers.negotiate(scope, offer)
-    form = bodies.form_of(scope, offer)
+    form = offer.input(scope.request.content_type)
     data = scope.request.read_body()
     chosen = options.create_options(scope.request.query)
     return representation, chosen, bodies.decode(scope, form, data, chosen.field_validation)

@@ -24,7 +24,7 @@ def update(scope: Scope) -> Response:
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
-    form = bodies.form_of(scope, offer)
+    form = offer.input(scope.request.content_type)
     body = bodies.decode(scope, form, data, chosen.field_validation, _live(scope))
     meta = body.setdefault("metadata", {})
     writes.match_namespace(meta, scope.namespace)
