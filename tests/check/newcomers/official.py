@@ -9,8 +9,8 @@ import random
 import threading
 import time
 
-import urllib3
 from kubernetes import client, config
+from kubernetes.client import rest
 from kubernetes.client.exceptions import ApiException
 
 DEFECT = os.environ.get("DEFECT", "")
@@ -66,7 +66,7 @@ class Loop(threading.Thread):
                 if DEFECT == "status-fatal" and problem.status >= 500:
                     print("fatal", problem, flush=True)
                     os._exit(1)
-            except (urllib3.exceptions.HTTPError, OSError, ValueError):
+            except (rest.urllib3.exceptions.HTTPError, OSError, ValueError):
                 if seen:
                     pause = PAUSES[0]
             wait = pause if DEFECT == "no-jitter" else pause * random.uniform(0.7, 1.5)
@@ -160,7 +160,7 @@ class Work:
             try:
                 reconcile(key)
                 self.failed.pop(key, None)
-            except (ApiException, urllib3.exceptions.HTTPError, OSError) as problem:
+            except (ApiException, rest.urllib3.exceptions.HTTPError, OSError) as problem:
                 count = self.failed[key] = self.failed.get(key, 0) + 1
                 if DEFECT == "ignores-failure":
                     continue
