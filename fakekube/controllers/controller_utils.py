@@ -26,6 +26,8 @@ from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.informers import new_controller_ref
 from fakekube.controllers.recorder import MAX_NAME
 
+POD_PREFIX: Final = "/pod/"
+
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 

@@ -17,14 +17,12 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.validation.conditions import find_condition, set_status_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
-from fakekube.controllers.controller_utils import get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
+from fakekube.controllers.controller_utils import POD_PREFIX, get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
 from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
 STALE_TIMEOUT: Final = timedelta(minutes=2)
-#: The prefix of keys of pods with the condition DisruptionTarget, which no name of a budget has.
-_POD: Final = "/pod/"
 
 #: Cached controllers, by group and kind. The size of other ones is read from their subresource scale.
 _CACHED: Final = {
@@ -58,7 +56,7 @@ class DisruptionController(Reconciler):
             yield Key(metadata["namespace"], budget["metadata"]["name"])
         wait = self._seconds_until_stale(obj) if event_type != "DELETED" else None
         if wait is not None:
-            self.requeue_after(Key(metadata["namespace"], _POD + metadata["name"]), wait)
+            self.requeue_after(Key(metadata["namespace"], POD_PREFIX + metadata["name"]), wait)
 
     def _get_pdb_for_pod(self, pod: StoredObject) -> Object | None:
         """Returns the budget that selects the pod; if there are several, any of them, after an event."""
@@ -77,7 +75,7 @@ class DisruptionController(Reconciler):
         return found[0] if found else None
 
     def reconcile(self, key: Key) -> None:
-        if key.name.startswith(_POD):
+        if key.name.startswith(POD_PREFIX):
             self._sync_stale_pod_disruption(key)
             return
         budget = self.cache.get("poddisruptionbudgets.policy", key.namespace, key.name)
@@ -259,7 +257,7 @@ class DisruptionController(Reconciler):
         return max(left.total_seconds(), 0.0)
 
     def _sync_stale_pod_disruption(self, key: Key) -> None:
-        pod = self.cache.get("pods", key.namespace, key.name.removeprefix(_POD))
+        pod = self.cache.get("pods", key.namespace, key.name.removeprefix(POD_PREFIX))
         wait = self._seconds_until_stale(pod) if pod is not None else None
         if pod is None or wait is None:
             return

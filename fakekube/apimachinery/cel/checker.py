@@ -17,8 +17,8 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError, Issue
 from fakekube.apimachinery.cel.frames import is_deep, room
-from fakekube.apimachinery.cel.libraries.strings import MISFITS, compiled, filled
-from fakekube.apimachinery.cel.parser import expanded
+from fakekube.apimachinery.cel.libraries.strings import MISFITS, compiled, fill_template
+from fakekube.apimachinery.cel.parser import expand_macro
 from fakekube.apimachinery.cel.syntax import (
     LOGICAL_OPERATORS,
     Call,
@@ -170,7 +170,7 @@ def _format_issues(call: Call, template: str, arguments: tuple[Node, ...], types
         return ""
 
     try:
-        filled(template, len(arguments), fill, is_literal=True)
+        fill_template(template, len(arguments), fill, is_literal=True)
     except EvaluationError as error:
         yield Issue((wrong[0] if wrong else call).position, str(error))
         return
@@ -456,7 +456,7 @@ class _Checker:
     # ------------------------------------------------------------ macros
 
     def loop(self, node: Loop) -> Type:
-        expansion = self._checked.expansions[node] = expanded(node)
+        expansion = self._checked.expansions[node] = expand_macro(node)
         return self.check(expansion)
 
     def comprehension(self, node: Comprehension) -> Type:

@@ -199,7 +199,7 @@ def _string(schema: Schema) -> Declaration:
         return known
     if schema.get("format") == "byte":
         limit = schema.get("maxLength")
-        return Declaration(Type("bytes"), _unbounded() if limit is None else max(limit, 0), 2)
+        return Declaration(Type("bytes"), _make_unbounded() if limit is None else max(limit, 0), 2)
     if schema.get("maxLength") is None and schema.get("enum"):
         longest = max((len(each.encode()) for each in schema["enum"] if isinstance(each, str)), default=0)
         return Declaration(STRING, longest, 2)
@@ -208,10 +208,10 @@ def _string(schema: Schema) -> Declaration:
 
 def _max_length(schema: Schema) -> int:
     limit = schema.get("maxLength")
-    return _unbounded() if limit is None else max(limit, 0) * _WIDEST
+    return _make_unbounded() if limit is None else max(limit, 0) * _WIDEST
 
 
-def _unbounded() -> int:
+def _make_unbounded() -> int:
     return MAX_REQUEST_SIZE - _BRACKETS
 
 
@@ -220,7 +220,7 @@ def _list(schema: Schema) -> Declaration | None:
     if items is None:
         return None
     limit = schema.get("maxItems")
-    most = _unbounded() // (items.min_size + _COMMA) if limit is None else max(limit, 0)
+    most = _make_unbounded() // (items.min_size + _COMMA) if limit is None else max(limit, 0)
     return Declaration(_LIST, most, items=items)
 
 
@@ -230,7 +230,7 @@ def _object(schema: Schema, root: bool) -> Declaration | None:
         if values is None:
             return None
         limit = schema.get("maxProperties")
-        most = _unbounded() // (values.min_size + _KEY) if limit is None else max(limit, 0)
+        most = _make_unbounded() // (values.min_size + _KEY) if limit is None else max(limit, 0)
         return Declaration(_MAP, most, items=values, keys=_ANY_STRING)
     known = with_object_meta(schema) if root else schema
     properties = known.get("properties") or {}

@@ -30,11 +30,11 @@ from fakekube.apimachinery.cel.interpretable import (
     alternative,
     binary,
     constant_step,
-    decided,
     field_step,
     function,
     key_step,
     list_argument,
+    plan_logical,
     summing,
     truth,
     without_overload_details,
@@ -66,7 +66,7 @@ from fakekube.apimachinery.cel.values import (
     go_name_of,
     key_of,
     kind_of,
-    negated,
+    negate,
     shown,
     type_of,
 )
@@ -285,7 +285,7 @@ class _Planner:
 
     def logic(self, node: Call) -> _Plan:
         one, other = (self.plan(argument).run for argument in node.arguments)
-        return _Plan(decided(one, other, decisive=node.function == "_||_"))
+        return _Plan(plan_logical(one, other, decisive=node.function == "_||_"))
 
     def equality(self, node: Call) -> _Plan:
         one, other = (self.plan(argument).run for argument in node.arguments)
@@ -302,14 +302,14 @@ class _Planner:
 
     def negation(self, node: Call) -> _Plan:
         run = self.plan(node.arguments[0]).run
-        apply: Callable[[Any], Any] = negated if node.function == "-_" else lambda value: not truth(value)
+        apply: Callable[[Any], Any] = negate if node.function == "-_" else lambda value: not truth(value)
 
-        def negate(frame: Frame) -> Any:
+        def run_operator(frame: Frame) -> Any:
             value = run(frame)
             frame.cost += 1
             return apply(value)
 
-        return _Plan(negate)
+        return _Plan(run_operator)
 
     # ------------------------------------------------------------ macros
 

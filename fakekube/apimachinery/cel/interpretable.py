@@ -330,7 +330,7 @@ def _sort_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple
     return call("@sortByAssociatedKeys", True, [container, keys])
 
 
-def _sorted_by_typed_keys(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
+def _sort_by_typed_keys(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
     """Evaluates `sortBy` with keys of a statically known type; only then their comparisons have a cost."""
     frame.cost += _LOOK
     try:
@@ -343,7 +343,7 @@ def _sorted_by_typed_keys(frame: Frame, container: Any, slots: tuple[int, ...], 
 
 
 #: `sortBy` with keys of one known type.
-SORT: Final[Fold] = _sorted_by_typed_keys
+SORT: Final[Fold] = _sort_by_typed_keys
 
 FOLDS: Final[dict[str, Fold]] = {
     "all": _quantifier(False, _LOOK + _CALL),
@@ -465,7 +465,7 @@ def alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
     return choose
 
 
-def decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
+def plan_logical(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
     """Compiles `&&` (decided by false) and `||` (decided by true)."""
 
     def decide(frame: Frame) -> bool:

@@ -92,7 +92,7 @@ MACROS: Final = {
 BIND: Final = Macro("bind", 1, "cel.bind() variable names must be simple identifiers", accumulates=False)
 
 
-def expanded(loop: Loop) -> Node:
+def expand_macro(loop: Loop) -> Node:
     """Returns the expansion of a macro; it contains the argument nodes themselves."""
     return _EXPANSIONS[loop.macro](loop)
 
@@ -183,7 +183,7 @@ def _bind(loop: Loop) -> Node:
     return _under_name(loop, loop.variables[0].name, loop.target, loop.bodies[0])
 
 
-def _bound(loop: Loop) -> Node:
+def _bind_optional(loop: Loop) -> Node:
     """Returns the binding of the content of an optional value to a name."""
     content = Call(loop.position, "value", (), loop.target)
     return _under_name(loop, loop.variables[0].name, content, loop.bodies[0])
@@ -195,11 +195,11 @@ def _on_content(loop: Loop, made: Node) -> Node:
 
 
 def _opt_map(loop: Loop) -> Node:
-    return _on_content(loop, _call(loop, "optional.of", _bound(loop)))
+    return _on_content(loop, _call(loop, "optional.of", _bind_optional(loop)))
 
 
 def _opt_flat_map(loop: Loop) -> Node:
-    return _on_content(loop, _bound(loop))
+    return _on_content(loop, _bind_optional(loop))
 
 
 #: The variable of `sortBy` for the sorted list.

@@ -536,7 +536,7 @@ def _position(key: Any) -> int:
     raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
 
 
-def negated(value: Any) -> Any:
+def negate(value: Any) -> Any:
     """Evaluates `-value`."""
     if value.__class__ is int:
         return checked_int(-value)

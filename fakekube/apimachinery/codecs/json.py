@@ -23,7 +23,7 @@ import orjson
 
 from fakekube.apimachinery.codecs import DecodeError, EncodeError
 from fakekube.base.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
-from fakekube.base.golang.json_writer import RawObject, plain_form, written
+from fakekube.base.golang.json_writer import RawObject, plain_form, write_json
 
 __all__ = [
     "Overflow",
@@ -210,12 +210,12 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     try:
         text = orjson.dumps(value, _indentable if option else plain_form, option | orjson.OPT_PASSTHROUGH_SUBCLASS)
     except orjson.JSONEncodeError:  # an Overflow, a RawObject to be indented, an integer beyond 64 bits, deep nesting
-        text = written(value, _scalar, pretty=bool(option))
+        text = write_json(value, _scalar, pretty=bool(option))
     else:
         if floats:
             for beginning, ending in _ENDS:
                 if text.find(beginning) >= 0 and _ends_number(text, ending):
-                    text = written(value, _scalar, pretty=bool(option))
+                    text = write_json(value, _scalar, pretty=bool(option))
                     break
     text = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
     if not text.isascii():

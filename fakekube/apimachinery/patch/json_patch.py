@@ -34,7 +34,7 @@ from fakekube.apimachinery.patch.literals import (
     without_literals,
 )
 from fakekube.apimachinery.schema.walk import Strict
-from fakekube.base.golang.json_writer import written
+from fakekube.base.golang.json_writer import write_json
 from fakekube.base.golang.strconv import go_quote
 
 #: The maximum number of operations in a patch.
@@ -433,7 +433,7 @@ def _encoded_size(value: Any) -> int:
     try:
         return len(orjson.dumps(value, default=literal_text))
     except orjson.JSONEncodeError:  # nested too deep for orjson, or with an integer too large
-        return len(written(value, _scalar))
+        return len(write_json(value, _scalar))
 
 
 def _scalar(value: Any) -> bytes:

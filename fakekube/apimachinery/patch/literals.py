@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from fakekube.base.golang.json_writer import written
+from fakekube.base.golang.json_writer import write_json
 from fakekube.base.golang.strings import json_text
 
 #: Escapes, characters that Go escapes, and numbers with several representations.
@@ -50,7 +50,7 @@ def literal_text(value: Any) -> str:
 
 def as_written(value: Any) -> str:
     """Encodes as JSON without spaces; literals keep their text, but <, > and & are escaped (like a json.RawMessage)."""
-    return written(value, lambda scalar: _escape(scalar).encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    return write_json(value, lambda scalar: _escape(scalar).encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def _escape(value: Any) -> str:

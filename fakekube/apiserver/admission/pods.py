@@ -21,7 +21,7 @@ from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
 from fakekube.apiserver.admission.chain import CREATE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_string
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import TRUE_TEXTS, go_quote
 
 PODS = ("", "pods")
 PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
@@ -311,7 +311,6 @@ def _list_exceeded(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
 DEFAULT = "default"
 #: Real seconds to wait for the default service account.
 PATIENCE = 1.0
-TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 VOLUME_PREFIX = "kube-api-access-"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -424,7 +423,7 @@ def _check_secrets(attributes: Attributes, pod: Object) -> None:
         text = f"no service account specified for pod {attributes.namespace}/{meta.get('name', '')}"
         raise forbidden(attributes, text)
     account = _account(attributes, name)
-    if (account["metadata"].get("annotations") or {}).get(ENFORCE_MOUNTABLE_SECRETS_ANNOTATION) not in TRUE:
+    if (account["metadata"].get("annotations") or {}).get(ENFORCE_MOUNTABLE_SECRETS_ANNOTATION) not in TRUE_TEXTS:
         return
     of_ephemeral_containers = bool(attributes.subresource)
     problem = next(_unmountable(account, spec, of_ephemeral_containers), None)

@@ -93,7 +93,7 @@ def plain_form(value: Any) -> Any:
 LONGEST: Final = 1 << 30
 
 
-def written(value: Any, scalar: Callable[[Any], bytes], *, pretty: bool = False, sort_keys: bool = False) -> bytes:
+def write_json(value: Any, scalar: Callable[[Any], bytes], *, pretty: bool = False, sort_keys: bool = False) -> bytes:
     """Encodes a value as JSON.
 
     Args:

@@ -12,6 +12,9 @@ from typing import Any, Final
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import byte_of, json_text
 
+#: What strconv.ParseBool takes for true.
+TRUE_TEXTS: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+
 #: The greatest numbers of int32 and int64 (math.MaxInt32, math.MaxInt64).
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.base.golang.json_writer import plain_form, written
+from fakekube.base.golang.json_writer import plain_form, write_json
 
 _BYTE: Final = re.compile("[\udc80-\udcff]")
 
@@ -59,7 +59,7 @@ def json_text(value: Any, *, sort_keys: bool = False) -> str:
         option = orjson.OPT_PASSTHROUGH_SUBCLASS | (orjson.OPT_SORT_KEYS if sort_keys else 0)
         return orjson.dumps(value, plain_form, option).decode()
     except orjson.JSONEncodeError:
-        return written(value, _scalar, sort_keys=sort_keys).decode()
+        return write_json(value, _scalar, sort_keys=sort_keys).decode()
 
 
 def _scalar(value: Any) -> bytes:

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import TRUE_TEXTS, go_quote
 from fakekube.base.golang.timestamps import parse_duration
 
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _NANOSECONDS = 1e9
 
@@ -69,7 +68,7 @@ def _following(name: str, rest: list[str], switches: Collection[str], known: Col
     """Returns the value of a flag without `=`, and removes it from the following arguments if it is one of them."""
     following = rest[-1] if rest else None
     if name in switches:
-        return rest.pop() if following in _TRUE | _FALSE else "true"
+        return rest.pop() if following in TRUE_TEXTS | _FALSE else "true"
     if name in known:
         if following is None:
             raise FlagError(f"flag needs an argument: --{name}")
@@ -82,7 +81,7 @@ def _following(name: str, rest: list[str], switches: Collection[str], known: Col
 
 def boolean(name: str, text: str) -> bool:
     """Parses a boolean as strconv.ParseBool does. Raises FlagError."""
-    if text in _TRUE:
+    if text in TRUE_TEXTS:
         return True
     if text in _FALSE:
         return False

@@ -24,6 +24,7 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.controller_utils import (
+    POD_PREFIX,
     PodControl,
     get_pod_from_template,
     is_namespace_terminating,
@@ -51,7 +52,6 @@ from fakekube.controllers.job.utils import (
 )
 from fakekube.controllers.reconciler import Key, Reconciler
 
-_POD: Final = "/pod/"
 _SELECTOR: Final = "/selector/"
 #: The value of spec.managedBy for this controller (JobControllerName).
 CONTROLLER_NAME: Final = "kubernetes.io/job-controller"
@@ -84,7 +84,7 @@ class JobController(Reconciler):
         metadata = pod["metadata"]
         yield from keys_of_controllers(self.cache, pod, old, kind="Job", resource="jobs.batch")
         if event_type != "DELETED" and has_job_tracking_finalizer(pod) and self._is_orphan(pod, get_controller_of(pod)):
-            yield Key(metadata["namespace"], _POD + metadata["name"])
+            yield Key(metadata["namespace"], POD_PREFIX + metadata["name"])
 
     def _is_orphan(self, pod: StoredObject, owner: Object | None) -> bool:
         """Reports whether no Job exists that would count the pod."""
@@ -104,8 +104,8 @@ class JobController(Reconciler):
     # ---- sync
 
     def reconcile(self, key: Key) -> None:
-        if key.name.startswith(_POD):
-            pod = self.cache.get("pods", key.namespace, key.name.removeprefix(_POD))
+        if key.name.startswith(POD_PREFIX):
+            pod = self.cache.get("pods", key.namespace, key.name.removeprefix(POD_PREFIX))
             self._sync_orphan_pods([] if pod is None else [pod])
         elif key.name.startswith(_SELECTOR):
             selector = parse_labels(key.name.removeprefix(_SELECTOR))
@@ -192,10 +192,10 @@ def active_pods_for_removal(state: SyncContext, count: int, now: datetime) -> li
         _split_duplicate_pods(state.active, state.spec["completions"], now) if state.is_indexed else ([], state.active)
     )
     missing = count - len(removed)
-    return [*removed, *_sorted_for_deletion(left, now)[:missing]] if missing > 0 else removed
+    return [*removed, *_sort_for_deletion(left, now)[:missing]] if missing > 0 else removed
 
 
-def _sorted_for_deletion(pods: Iterable[Object], now: datetime) -> list[Object]:
+def _sort_for_deletion(pods: Iterable[Object], now: datetime) -> list[Object]:
     pods = list(pods)
     return sort_for_deletion(pods, [0] * len(pods), now) if len(pods) > 1 else pods
 
@@ -209,7 +209,7 @@ def _split_duplicate_pods(pods: list[Object], completions: int, now: datetime) -
         if not 0 <= index < completions:
             removed += same
             continue
-        *surplus, kept = _sorted_for_deletion(same, now)
+        *surplus, kept = _sort_for_deletion(same, now)
         removed += surplus
         left.append(kept)
     return removed, left

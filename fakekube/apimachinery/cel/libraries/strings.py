@@ -50,16 +50,16 @@ _PLACE = re.compile("%(%)?")
 _CLAUSES: Final = frozenset("sdfebxXo")
 
 
-def formatted(template: str, arguments: list[Any]) -> str:
+def format_template(template: str, arguments: list[Any]) -> str:
     """Returns the template with its clauses replaced. Raises EvaluationError."""
 
     def fill(index: int, letter: str, precision: int) -> str:
         return _WRITERS[letter](arguments[index], precision)
 
-    return filled(template, len(arguments), fill)
+    return fill_template(template, len(arguments), fill)
 
 
-def filled(template: str, count: int, fill: Callable[[int, str, int], str], *, is_literal: bool = False) -> str:
+def fill_template(template: str, count: int, fill: Callable[[int, str, int], str], *, is_literal: bool = False) -> str:
     """Replaces the clauses of a template by the results of `fill(argument index, verb, precision)`.
 
     `is_literal`: a template that is checked at compile time, where an unfinished clause is reported before a missing argument.
@@ -337,7 +337,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("trim", True, str): lambda text: text.strip(_SPACE),
     ("jsonpatch.escapeKey", False, str): lambda text: text.replace("~", "~0").replace("/", "~1"),
     ("strings.quote", False, str): lambda text: f'"{text.translate(_QUOTED)}"',
-    ("format", True, str, list): formatted,
+    ("format", True, str, list): format_template,
 }
 
 

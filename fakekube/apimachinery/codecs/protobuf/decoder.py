@@ -22,9 +22,9 @@ from fakekube.apimachinery.codecs.protobuf.wire import (
     Layout,
     Member,
     Table,
-    delimited,
     is_wrapped,
     layout,
+    read_delimited,
     read_varint,
     scan,
     signed32,
@@ -202,10 +202,10 @@ def _enter_in(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
             tag, at = read_varint(data, at, limit)
             number = signed32(tag >> 3)
             if number == 1:
-                begin, at = delimited(data, at, limit)
+                begin, at = read_delimited(data, at, limit)
                 key = text_of(data[begin:at])
             elif number == 2 and wire == 2:
-                begin, at = delimited(data, at, limit)
+                begin, at = read_delimited(data, at, limit)
                 value = read(data[begin:at])
             elif number == 2:
                 scalar, at = read_varint(data, at, limit)

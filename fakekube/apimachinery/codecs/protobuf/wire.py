@@ -51,7 +51,7 @@ def signed32(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
-def delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
+def read_delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Returns the start and the end of length-delimited content."""
     length, at = read_varint(data, at, end)
     after = at + length
@@ -121,13 +121,13 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
                 if at > end:
                     raise unexpected_end()
             else:
-                begin, at = delimited(data, at, end)
+                begin, at = read_delimited(data, at, end)
             store(into, data[begin:at])
         elif wire == 0:
             value, at = read_varint(data, at, end)
             store(into, value)
         elif wire == ENTRY:
-            begin, at = delimited(data, at, end)
+            begin, at = read_delimited(data, at, end)
             store(into, (data, begin, at))
         else:
             at += 8
