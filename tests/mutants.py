@@ -31,15 +31,15 @@ ROOMS = ("apis", "apiextensions", "apiserver/admission", "apiserver/registry")
 #: Room → the recordings and unit tests that concern it; the first row that fits.
 TESTS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("apis/batch", ("rules/batch", "v1.37/rules/batch", "validation"), ("apis",)),
-    ("apis/core/pods", ("rules/pods", "rules/actions", "v1.37/rules/pods", "rules/admission", "rules/gates"), ("apis", "nodes")),
-    ("apis/core", ("rules/core", "rules/actions", "rules/dual-stack", "rules/gates", "v1.37/rules/core", "validation"), ("apis",)),
+    ("apis/core/pods", ("rules/pods", "rules/actions", "rules/edits", "corridors", "v1.37/rules/pods", "rules/admission", "rules/gates"), ("apis", "nodes")),
+    ("apis/core", ("rules/core", "rules/actions", "rules/dual-stack", "rules/gates", "rules/edits", "corridors", "v1.37/rules/core", "validation"), ("apis",)),
     ("apis/validation", ("rules/pods", "rules/core", "rules/groups", "rules/actions", "rules/gates", "v1.37/rules/groups"), ("apis",)),
     ("apis/rest", ("rules/actions", "rules/groups", "writes", "options", "access"), ("apis", "apiserver/registry")),
     ("apis/certificates", ("rules/groups", "v1.37/rules/groups", "v1.37/rules/newer"), ("apis",)),
-    ("apis", ("rules/groups", "v1.37/rules/groups", "v1.37/rules/newer", "rules/gates", "validation", "identities"), ("apis",)),
+    ("apis", ("rules/groups", "v1.37/rules/groups", "v1.37/rules/newer", "rules/gates", "rules/edits", "validation", "identities"), ("apis",)),
     ("apiextensions", ("rules/extensions", "definitions", "custom_resources"), ("apiextensions",)),
-    ("apiserver/admission", ("rules/admission", "rules/pods", "rules/groups", "policies", "webhooks"), ("apiserver/admission", "apis")),
-    ("apiserver/registry", ("writes", "deletion", "options", "patches", "lists", "rules/actions", "apply"), ("apiserver/registry",)),
+    ("apiserver/admission", ("rules/admission", "rules/pods", "rules/groups", "quotas", "policies", "webhooks"), ("apiserver/admission", "apis")),
+    ("apiserver/registry", ("writes", "deletion", "options", "patches", "lists", "rules/actions", "corridors", "apply"), ("apiserver/registry",)),
 )  # fmt: skip
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn,
