@@ -52,8 +52,8 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_kinds_and_fields_have_descriptions() -> None:
-    schema = Definitions(data.minor("1.36"), "1.36").schema(POD)
-    plain = Definitions(data.minor("1.36"), "1.35").schema(POD)
+    schema = Definitions(data.minor("1.36"), "1.36", enums=True).schema(POD)
+    plain = Definitions(data.minor("1.36"), "1.35", enums=True).schema(POD)
     assert schema["description"] == "A pod."
     assert schema["properties"]["spec"] == {"description": "What is wanted.", **plain["properties"]["spec"]}
     assert schema["properties"]["status"] == plain["properties"]["status"]
@@ -63,7 +63,7 @@ def test_kinds_and_fields_have_descriptions() -> None:
 
 
 def test_no_descriptions_without_a_package() -> None:
-    assert "description" not in Definitions(data.minor("1.36"), "1.35").schema(POD)
+    assert "description" not in Definitions(data.minor("1.36"), "1.35", enums=True).schema(POD)
 
 
 def test_schemas_without_description_are_unchanged() -> None:
@@ -77,7 +77,7 @@ def test_operations_and_parameters_have_descriptions() -> None:
     assert listing.description == "list pods"
     texts = {parameter.name: parameter.description for parameter in listing.parameters}
     assert (texts["limit"], texts["pretty"], texts["watch"]) == ("How many.", "Indented.", "")
-    definitions = Definitions(data.minor("1.36"), "1.36")
+    definitions = Definitions(data.minor("1.36"), "1.36", enums=True)
     shown = v3.document({}, {PODS: paths[PODS]}, definitions)["paths"][PODS]
     assert shown["get"]["description"] == "list pods"
     assert {
