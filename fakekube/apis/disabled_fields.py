@@ -51,6 +51,8 @@ _TERMS: Final = (
 _USERS: Final = "volumes[].(secret|configMap|downwardAPI|projected)"
 _STATUSES: Final = "(containerStatuses|initContainerStatuses|ephemeralContainerStatuses)[]"
 
+_PREEMPTED: Final = ("disruptionMode", "priorityClassName", "priority")
+
 #: Of a pod's spec (dropDisabledFields).
 POD_SPEC: Final = (
     _fields_of("UserNamespacesSupport", "hostUsers"),
@@ -204,6 +206,7 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
     ("scheduling.k8s.io", "podgroups"): (
         _fields_of("TopologyAwareWorkloadScheduling", "spec.schedulingConstraints"),
         _fields_of("DRAWorkloadResourceClaims", "spec.resourceClaims"),
+        *(_fields_of("WorkloadAwarePreemption", f"spec.{field}", until=37) for field in _PREEMPTED),
         _fields_of("PodGroupPreemptionPolicy", "spec.preemptionPolicy"),
         _fields_of("CompositePodGroup", "spec.parentCompositePodGroupName"),
     ),
@@ -211,6 +214,7 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
     ("scheduling.k8s.io", "workloads"): (
         _fields_of("TopologyAwareWorkloadScheduling", "spec.podGroupTemplates[].schedulingConstraints"),
         _fields_of("DRAWorkloadResourceClaims", "spec.podGroupTemplates[].resourceClaims"),
+        *(_fields_of("WorkloadAwarePreemption", f"spec.podGroupTemplates[].{field}", until=37) for field in _PREEMPTED),
         _fields_of("PodGroupPreemptionPolicy", "spec.podGroupTemplates[].preemptionPolicy"),
         _fields_of("CompositePodGroup", "spec.compositePodGroupTemplates"),
     ),

@@ -131,6 +131,12 @@ def new_attributes_class_protection() -> Reconciler:
     return AttributesClassProtection()
 
 
+def new_pod_group_protection() -> Reconciler:
+    from fakekube.controllers.pod_groups import PodGroupProtection
+
+    return PodGroupProtection()
+
+
 def new_service_cidr_controller() -> Reconciler:
     from fakekube.controllers.service_cidrs import ServiceCIDRController
 
@@ -455,6 +461,7 @@ CONTROLLERS: Final[tuple[ControllerDescriptor, ...]] = (
         new_attributes_class_protection,
         ("volumeattributesclasses.storage.k8s.io",),
     ),
+    ControllerDescriptor("podgroup-protection-controller", new_pod_group_protection, ("podgroups.scheduling.k8s.io",)),
     ControllerDescriptor("service-cidr-controller", new_service_cidr_controller, ("servicecidrs.networking.k8s.io",)),
     ControllerDescriptor(
         "resourceclaim-controller",

@@ -73,7 +73,7 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
         PersistentVolumeClaimUnusedSinceTime PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodLogsQuerySplitStreams
         RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation RemoteRequestHeaderUID
         ServiceAccountNodeAudienceRestriction ServiceCIDRStatusFieldWiping ShardedListAndWatch
-        StructuredAuthenticationConfiguration UserNamespacesPodSecurityStandards WatchListCompression WorkloadAwarePreemption
+        StructuredAuthenticationConfiguration UserNamespacesPodSecurityStandards WatchListCompression
     """,
 }
 

@@ -26,6 +26,10 @@ from fakekube.base.golang.strconv import TRUE_TEXTS, go_quote
 PODS = ("", "pods")
 PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
 
+#: The groups of pods with a priority → what errors call them.
+_GROUPS = {("scheduling.k8s.io", "podgroups"): "pod group", ("scheduling.k8s.io", "compositepodgroups"): "composite pod group"}
+_SETS_PRIORITY_SINCE = 37
+
 
 class Priority(Plugin):
     """Sets the priority of pods from their PriorityClass or the default one; allows one default PriorityClass
@@ -33,10 +37,13 @@ class Priority(Plugin):
 
     name = "Priority"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
-    resources = frozenset({PODS, PRIORITY_CLASSES})
+    resources = frozenset({PODS, PRIORITY_CLASSES, *_GROUPS})
 
     def admit(self, attributes: Attributes) -> None:
-        if (attributes.resource.group, attributes.resource.plural) != PODS:
+        resource = (attributes.resource.group, attributes.resource.plural)
+        if resource in _GROUPS and attributes.operation is CREATE:
+            _set_priority_of_group(attributes)
+        if resource != PODS:
             return
         assert attributes.object is not None
         spec = attributes.object["spec"]
@@ -80,6 +87,38 @@ def _set_priority(attributes: Attributes, spec: Object) -> None:
     if asked is not None and asked != policy:
         text = (
             f"the string value of PreemptionPolicy ({asked}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden(attributes, text)
+    spec["preemptionPolicy"] = policy
+
+
+def _set_priority_of_group(attributes: Attributes) -> None:
+    """Sets the priority of a group of pods (admitPodGroup, admitCompositePodGroup)."""
+    emulation = features.current()
+    if emulation.minor < _SETS_PRIORITY_SINCE and not emulation.enabled("WorkloadAwarePreemption"):
+        return
+    assert attributes.object is not None
+    spec = attributes.object.setdefault("spec", {})
+    called = _GROUPS[attributes.resource.group, attributes.resource.plural]
+    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
+    name, value, policy = ("", 0, "PreemptLowerPriority") if chosen is None else _terms(chosen)
+    asked = spec.get("priority")
+    if asked is not None and asked != value:
+        text = (
+            f"priority set in the {called} ({asked}) must match the priority computed ({value}) "
+            "based on the priority class set in the spec"
+        )
+        raise forbidden(attributes, text)
+    spec["priority"] = value
+    if name:
+        spec["priorityClassName"] = name
+    if policy is None or not emulation.enabled("PodGroupPreemptionPolicy"):
+        return
+    asked = spec.get("preemptionPolicy")
+    if asked is not None and asked != policy:
+        text = (
+            f"the string value of PreemptionPolicy ({asked}) must not be provided in {called} spec; "
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
         raise forbidden(attributes, text)

@@ -27,6 +27,7 @@ from fakekube.apiserver.admission.default_plugins import (
 )
 from fakekube.apiserver.admission.limit_ranger import LimitRanger
 from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, NodeRestriction, TaintNodesByCondition
+from fakekube.apiserver.admission.pod_groups import PodGroupProtection, PodGroupWorkloadExists
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
     DefaultTolerationSeconds,
@@ -132,6 +133,8 @@ _STATIC: Mapping[str, type[Plugin]] = {
         DefaultTolerationSeconds,
         DefaultStorageClass,
         StorageObjectInUseProtection,
+        PodGroupProtection,
+        PodGroupWorkloadExists,
         PersistentVolumeClaimResize,
         RuntimeClass,
         CertificateApproval,

@@ -162,7 +162,30 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
         )
     if "os" in spec:
         errors += security_context.operating_system(spec, path)
+    if "schedulingGroup" in spec or "workloadRef" in spec:
+        errors += _scheduling_group(spec, path)
     return errors + file_key_volumes(list(containers_with_paths(spec, path)), spec.get("volumes") or ())
+
+
+def _scheduling_group(spec: Part, path: str) -> list[FieldError]:
+    """Validates the reference to a pod group: since 1.36 (validateSchedulingGroup) and of 1.35 (validateWorkloadReference)."""
+    errors: list[FieldError] = []
+    if "schedulingGroup" in spec:
+        name = spec["schedulingGroup"].get("podGroupName")
+        details = ["must specify one of: `podGroupName`"] if name is None else names.dns_subdomain(name)
+        errors += invalid_each(f"{path}.schedulingGroup.podGroupName", name, details)
+        if spec.get("evictionResponders"):
+            errors.append(forbidden(f"{path}.schedulingGroup", "may not be set when evictionResponders is set"))
+    if "workloadRef" in spec:
+        for field, check in (
+            ("name", names.dns_subdomain),
+            ("podGroup", names.dns_label),
+            ("podGroupReplicaKey", names.dns_label),
+        ):
+            value = spec["workloadRef"].get(field, "")
+            if value or field != "podGroupReplicaKey":
+                errors += invalid_each(f"{path}.workloadRef.{field}", value, check(value))
+    return errors
 
 
 def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> list[FieldError]:
