@@ -18,7 +18,7 @@ from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.scheduling import MAX_USER_PRIORITY, POLICIES
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import at_least, from_minor, needed, then
 from fakekube.apis.validation.to_internal import same
 
 Part = Mapping[str, Any]
@@ -28,6 +28,7 @@ Check = Callable[[Any, Any, str], list[FieldError]]
 MAX_CLAIMS = 4
 MAX_TEMPLATES = 8
 MODES = ("Pod", "PodGroup")
+_COUNT = then(needed(), at_least(1))
 
 
 class PodGroupStrategy(Strategy):
@@ -124,31 +125,31 @@ def _templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str)
     for index, one in enumerate(templates):
         was = None if before is None else before[one.get("name", "")]
         if was is None or not same(one, was):
-            errors += _fields(one, was, f"{path}[{index}]", {"name": _SHORT_NAME, **_COMMON}, needed=("name",))
+            errors += _fields(one, was, f"{path}[{index}]", {"name": _SHORT_NAME, **_COMMON}, musts=("name",))
     return errors
 
 
 def _fields(
-    value: Part, old: Part | None, path: str, table: Mapping[str, Check], *, needed: Sequence[str] = ()
+    value: Part, old: Part | None, path: str, table: Mapping[str, Check], *, musts: Sequence[str] = ()
 ) -> list[FieldError]:
     """Validates the fields of a struct; on an update only those that have changed, and most cannot change."""
     errors: list[FieldError] = []
     for name, check in table.items():
         new, was, where = value.get(name), (old or {}).get(name), f"{path}.{name}"
         if old is not None:
-            if _same(new, was):
+            if _unchanged(new, was):
                 continue
             if name != "schedulingPolicy" or not from_minor(37):
                 errors.append(invalid(where, None, IMMUTABLE))
                 continue
-        if name in needed and not new:
+        if name in musts and not new:
             errors.append(required(where))
         elif new is not None or name == "schedulingPolicy":
             errors += check(new, was, where)
     return errors
 
 
-def _same(new: Any, old: Any) -> bool:
+def _unchanged(new: Any, old: Any) -> bool:
     """Compares values; an empty struct is not an absent one, unlike an empty list."""
     return bool(new == old) if isinstance(new, Mapping) or isinstance(old, Mapping) else same(new, old)
 
@@ -180,16 +181,14 @@ _SEGMENT = _name(names.path_segment)
 def _scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[FieldError]:
     policy, was = value or {}, old or {}
     errors = _union("basic", "gang")(policy, None, path)
-    if old is not None and not _same(policy.get("basic"), was.get("basic")):
+    if old is not None and not _unchanged(policy.get("basic"), was.get("basic")):
         errors.append(invalid(f"{path}.basic", None, IMMUTABLE))
     gang = policy.get("gang")
     if old is not None and (gang is None) != (was.get("gang") is None):
         text = "field cannot be cleared once set" if gang is None else "field cannot be set once created"
         errors.append(invalid(f"{path}.gang", None, text))
-    elif gang is not None and not gang.get("minCount"):
-        errors.append(required(f"{path}.gang.minCount"))
-    elif gang is not None and gang["minCount"] < 1:
-        errors.append(invalid(f"{path}.gang.minCount", gang["minCount"], "must be greater than or equal to 1"))
+    elif gang is not None:
+        errors += _COUNT.run(gang.get("minCount"), f"{path}.gang.minCount")
     return errors
 
 
@@ -212,7 +211,7 @@ def _claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
         errors += _union(*sources)(claim, None, where)
-        errors += _fields(claim, None, where, {"name": _SHORT_NAME, **dict.fromkeys(sources, _LONG_NAME)}, needed=("name",))
+        errors += _fields(claim, None, where, {"name": _SHORT_NAME, **dict.fromkeys(sources, _LONG_NAME)}, musts=("name",))
     return errors
 
 
@@ -245,19 +244,19 @@ def _preemption(value: str, _old: Any, path: str) -> list[FieldError]:
 def _template_reference(value: Part, _old: Any, path: str) -> list[FieldError]:
     errors = _union("workload")(value, None, path)
     fields: Mapping[str, Check] = {"workloadName": _LONG_NAME, "podGroupTemplateName": _SHORT_NAME}
-    return errors + (_struct(fields, needed=tuple(fields))(value["workload"], None, f"{path}.workload") if not errors else [])
+    return errors + (_struct(fields, musts=tuple(fields))(value["workload"], None, f"{path}.workload") if not errors else [])
 
 
-def _struct(table: Mapping[str, Check], *, needed: Sequence[str] = ()) -> Check:
-    return lambda value, _old, path: _fields(value, None, path, table, needed=needed)
+def _struct(table: Mapping[str, Check], *, musts: Sequence[str] = ()) -> Check:
+    return lambda value, _old, path: _fields(value, None, path, table, musts=musts)
 
 
-_CONTROLLER = _struct({"apiGroup": _LONG_NAME, "kind": _SEGMENT, "name": _SEGMENT}, needed=("kind", "name"))
+_CONTROLLER = _struct({"apiGroup": _LONG_NAME, "kind": _SEGMENT, "name": _SEGMENT}, musts=("kind", "name"))
 
 #: Of a group.
 _OF_GROUP: Mapping[str, Check] = {
     "parentCompositePodGroupName": _LONG_NAME,
-    "workloadRef": _struct({"workloadName": _LONG_NAME, "templateName": _SHORT_NAME}, needed=("workloadName", "templateName")),
+    "workloadRef": _struct({"workloadName": _LONG_NAME, "templateName": _SHORT_NAME}, musts=("workloadName", "templateName")),
     "podGroupTemplateRef": _template_reference,
 }
 #: Of a group and of a template.

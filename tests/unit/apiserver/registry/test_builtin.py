@@ -8,7 +8,7 @@ from fakekube.apimachinery import data
 from fakekube.apis.rest.strategy import Projection, Strategy
 from fakekube.apiserver.registry import builtin
 
-ROWS = data.minor().resources
+ROWS = [row for minor in data.RELEASES for row in data.minor(minor).resources]
 SERVED = {(row.group, row.name) for row in ROWS}
 VERSIONS = {(f"{row.group}/{row.version}", row.name) for row in ROWS}
 
