@@ -137,7 +137,7 @@ def _fields(
     for name, check in table.items():
         new, was, where = value.get(name), (old or {}).get(name), f"{path}.{name}"
         if old is not None:
-            if _unchanged(new, was):
+            if _is_same(new, was):
                 continue
             if name != "schedulingPolicy" or not from_minor(37):
                 errors.append(invalid(where, None, IMMUTABLE))
@@ -149,7 +149,7 @@ def _fields(
     return errors
 
 
-def _unchanged(new: Any, old: Any) -> bool:
+def _is_same(new: Any, old: Any) -> bool:
     """Compares values; an empty struct is not an absent one, unlike an empty list."""
     return bool(new == old) if isinstance(new, Mapping) or isinstance(old, Mapping) else same(new, old)
 
@@ -181,11 +181,11 @@ _SEGMENT = _name(names.path_segment)
 def _scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[FieldError]:
     policy, was = value or {}, old or {}
     errors = _union("basic", "gang")(policy, None, path)
-    if old is not None and not _unchanged(policy.get("basic"), was.get("basic")):
+    if old is not None and not _is_same(policy.get("basic"), was.get("basic")):
         errors.append(invalid(f"{path}.basic", None, IMMUTABLE))
     gang = policy.get("gang")
     if old is not None and (gang is None) != (was.get("gang") is None):
-        text = "field cannot be cleared once set" if gang is None else "field cannot be set once created"
+        text = f"field cannot be {'cleared once set' if gang is None else 'set once created'}"
         errors.append(invalid(f"{path}.gang", None, text))
     elif gang is not None:
         errors += _COUNT.run(gang.get("minCount"), f"{path}.gang.minCount")

@@ -10,7 +10,7 @@ PODS = "/api/v1/namespaces/default/pods"
 SCHEDULING = "scheduling.k8s.io/v1beta1"
 GROUPS = f"/apis/{SCHEDULING}/namespaces/default"
 CONTAINER = {"name": "main", "image": "example.com/main:1"}
-POLICY = {"basic": {}}
+POLICY: dict[str, Any] = {"basic": {}}
 
 
 def answer(gates: dict[str, bool], path: str, body: dict[str, Any], **options: Any) -> dict[str, Any]:
