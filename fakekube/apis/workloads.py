@@ -15,10 +15,10 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.scheduling import MAX_USER_PRIORITY, POLICIES
-from fakekube.apis.validation import names
+from fakekube.apis.scheduling import MAX_USER_PRIORITY, PREEMPTION_POLICIES
+from fakekube.apis.validation import names, rules
 from fakekube.apis.validation.checks import invalid_each
-from fakekube.apis.validation.rules import at_least, from_minor, needed, then
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import same
 
 Part = Mapping[str, Any]
@@ -28,7 +28,7 @@ Check = Callable[[Any, Any, str], list[FieldError]]
 MAX_CLAIMS = 4
 MAX_TEMPLATES = 8
 MODES = ("Pod", "PodGroup")
-_COUNT = then(needed(), at_least(1))
+_COUNT = rules.then(rules.needed(), rules.at_least(1))
 
 
 class PodGroupStrategy(Strategy):
@@ -39,7 +39,7 @@ class PodGroupStrategy(Strategy):
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         if features.current().enabled("PodGroupPreemptionPolicy"):
-            spec.setdefault("preemptionPolicy", POLICIES[0])
+            spec.setdefault("preemptionPolicy", PREEMPTION_POLICIES[0])
         spec.setdefault("disruptionMode", {"single": {}})
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
@@ -232,13 +232,8 @@ def _mode(value: Any, _old: Any, path: str) -> list[FieldError]:
     return [] if value in MODES else [not_supported(path, value, MODES)]
 
 
-def _maximum(value: int, _old: Any, path: str) -> list[FieldError]:
-    text = f"must be less than or equal to {MAX_USER_PRIORITY}"
-    return [invalid(path, value, text)] if value > MAX_USER_PRIORITY else []
-
-
-def _preemption(value: str, _old: Any, path: str) -> list[FieldError]:
-    return [] if value in POLICIES else [not_supported(path, value, sorted(POLICIES))]
+def _row(check: rules.Check) -> Check:
+    return lambda value, _old, path: check.run(value, path)
 
 
 def _template_reference(value: Part, _old: Any, path: str) -> list[FieldError]:
@@ -266,6 +261,6 @@ _COMMON: Mapping[str, Check] = {
     "resourceClaims": _claims,
     "disruptionMode": _mode,
     "priorityClassName": _LONG_NAME,
-    "priority": _maximum,
-    "preemptionPolicy": _preemption,
+    "priority": _row(rules.at_most(MAX_USER_PRIORITY)),
+    "preemptionPolicy": _row(rules.one_of(*PREEMPTION_POLICIES)),
 }

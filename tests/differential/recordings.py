@@ -201,6 +201,88 @@ RECORDINGS = {
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
+        Recording(
+            "v1.37/rules/alpha", "rules_alpha", version="1.37", flags="--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true",
+            feature_gates={"AllAlpha": True, "AllBeta": True}, options={"runtime_config": ("api/all=true",)},
+        ),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),
         *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas", "corridors")),
+        Recording("random-open", "random:open:250"),
+        Recording(
+            "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",
+            feature_gates={"CBORServingAndStorage": True},
+        ),
+        Recording("compacting/lists", "lists", **_COMPACTS),
+        Recording("compacting/watches", "watches", **_COMPACTS),
+        Recording("controlled/identities", "identities", **_CONTROLLED),
+        Recording("controlled/policies", "policies", **_CONTROLLED),
+        Recording("certified/identities", "identities", "certificates", frozenset({"certificates"})),
+    )
+}  # fmt: skip
+
+
+def play(scenario: Scenario, transport: Transport, features: frozenset[str]) -> list[Exchange]:
+    """The exchanges of one scenario with one server."""
+    with paced_by(transport.pace):
+        client = Client(transport, features)
+        try:
+            scenario.play(client)
+        except Exception:  # a scenario that trips over an odd answer still shows what it saw
+            problem = traceback.format_exc(limit=2).splitlines()[-1]
+            request = {"method": "-", "path": STOPPED, "query": None, "body": None}
+            client.transcript.append({"request": request, "status": 0, "headers": {}, "body": problem})
+        finally:
+            client.delete(f"/api/v1/namespaces/{client.ns}", silent=True)
+            client.close()
+    text = json.dumps(client.transcript).replace(client.id, "0" * 8)
+    if (client.host, client.port) != (HOST, PORT):
+        text = text.replace(f"{client.host}:{client.port}", f"{HOST}:{PORT}")
+    transcript: list[Exchange] = json.loads(text)
+    return transcript
+
+
+def play_to_server(
+    recording: Recording, scenarios: Mapping[str, Scenario], url: str, jobs: int = 4, certificates: Path = Path()
+) -> Transcripts:
+    """Play scenarios to a server behind a socket, several at once; `certificates` is a folder of client certificates."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {n: pool.submit(play, s, HttpTransport(url, certificates), recording.features) for n, s in scenarios.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+
+def play_in_process(recording: Recording, scenarios: Mapping[str, Scenario], jobs: int = 8) -> Transcripts:
+    """Play each scenario to a fresh cluster in this process; several at once, because some requests wait in real time."""
+
+    def played(scenario: Scenario) -> list[Exchange]:
+        with recording.cluster() as transport:
+            return play(scenario, transport, recording.features)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return dict(zip(scenarios, pool.map(played, scenarios.values()), strict=True))
+
+
+def mark_unstable(first: Transcripts, second: Transcripts) -> int:
+    """Mark the exchanges that a server answers differently from one play to the next, with what differs: they are not compared."""
+    count = 0
+    for name, exchanges in first.items():
+        for exchange, one, other in zip(exchanges, normalise(exchanges), normalise(second[name]), strict=False):
+            if found := differences(one, other):
+                exchange["unstable"] = f"the reference answers differently when it is asked again: {found[0]}"
+                count += 1
+    return count
+
+
+def score(recorded: Transcripts, answered: Transcripts) -> Score:
+    """Compare what was answered with what was recorded."""
+    result = Score()
+    for name, exchanges in recorded.items():
+        result.add(name, exchanges, answered.get(name, []))
+    return result
+
+
+def score_in_process(recording: Recording, recorded: Transcripts) -> Score:
+    """The score of fakekube. Each scenario is played once: an exchange that may differ is marked in the recording."""
+    known = recording.scenarios()
+    scenarios = {name: known[name] for name in recorded if name in known}
+    return score(recorded, play_in_process(recording, scenarios))

@@ -18,7 +18,7 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, non_negative, one_of
 from fakekube.apis.validation.objectmeta import validate_object_meta
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import at_most, from_minor
 
 SCALE_TO_ZERO_GATE = "HPAScaleToZero"
 MAX_PERIOD = 1800
@@ -152,8 +152,7 @@ def _rules(rules: Object, path: str) -> list[FieldError]:
     where = f"{path}.stabilizationWindowSeconds"
     if window is not None and window < 0:
         errors.append(invalid(where, window, "must be greater than or equal to zero"))
-    if window is not None and window > MAX_WINDOW:
-        errors.append(invalid(where, window, f"must be less than or equal to {MAX_WINDOW}"))
+    errors += at_most(MAX_WINDOW).run(window, where)
     if policy is not None:
         errors += one_of(policy, f"{path}.selectPolicy", SELECT_POLICIES)
     if not policies:
@@ -171,9 +170,7 @@ def _policy(policy: Object, path: str) -> list[FieldError]:
     for field in ("value", "periodSeconds"):
         if policy.get(field, 0) <= 0:
             errors.append(invalid(f"{path}.{field}", policy.get(field, 0), POSITIVE))
-    if period > MAX_PERIOD:
-        errors.append(invalid(f"{path}.periodSeconds", period, f"must be less than or equal to {MAX_PERIOD}"))
-    return errors
+    return errors + at_most(MAX_PERIOD).run(period, f"{path}.periodSeconds")
 
 
 # ---------------------------------------------------------------- metrics

@@ -266,9 +266,10 @@ def at_least(minimum: int, text: str = "", *, absent: int | None = 0) -> Check:
     return Check(f"at least {minimum}", run)
 
 
-def at_most(maximum: int, text: str) -> Check:
+def at_most(maximum: int, text: str = "") -> Check:
     """A number."""
-    return Check(f"at most {maximum}", lambda value, path: [errors.invalid(path, value, text)] if (value or 0) > maximum else [])
+    told = text or f"must be less than or equal to {maximum}"
+    return Check(f"at most {maximum}", lambda value, path: [errors.invalid(path, value, told)] if (value or 0) > maximum else [])
 
 
 def between(minimum: int, maximum: int, text: str = "", *, absent: int | None = 0) -> Check:
