@@ -1,9 +1,9 @@
-"""Admission plugins for pods: service account, priority, default tolerations, runtime class, topology labels, resize.
+"""Admission plugins for pods: service account, default tolerations, runtime class, topology labels, resize.
 
 ServiceAccount sets the service account of pods, mounts its token, and adds its image pull secrets. If an account has the
 annotation for enforcing mountable secrets, its pods may use only the secrets in its list.
 
-Specified by: plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds,runtimeclass,podtopologylabels,podresize}.
+Specified by: plugin/pkg/admission/{serviceaccount,defaulttolerationseconds,runtimeclass,podtopologylabels,podresize}.
 """
 
 from __future__ import annotations
@@ -15,135 +15,15 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apis.core.pods.defaults import sync_service_account
 from fakekube.apis.core.pods.visitor import secret_names
-from fakekube.apis.rest.strategy import Object, WriteContext, unusable_name
+from fakekube.apis.rest.strategy import Object, unusable_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
-from fakekube.apiserver.admission.chain import CREATE, Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_string
 from fakekube.base.golang.strconv import TRUE_TEXTS, go_quote
 
 PODS = ("", "pods")
-PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
-
-#: The groups of pods with a priority → what errors call them.
-_GROUPS = {("scheduling.k8s.io", "podgroups"): "pod group", ("scheduling.k8s.io", "compositepodgroups"): "composite pod group"}
-_SETS_PRIORITY_SINCE = 37
-
-
-class Priority(Plugin):
-    """Sets the priority of pods from their PriorityClass or the default one; allows one default PriorityClass
-    only."""
-
-    name = "Priority"
-    operations = frozenset({Operation.CREATE, Operation.UPDATE})
-    resources = frozenset({PODS, PRIORITY_CLASSES, *_GROUPS})
-
-    def admit(self, attributes: Attributes) -> None:
-        resource = (attributes.resource.group, attributes.resource.plural)
-        if resource in _GROUPS and attributes.operation is CREATE:
-            _set_priority_of_group(attributes)
-        if resource != PODS:
-            return
-        assert attributes.object is not None
-        spec = attributes.object["spec"]
-        if attributes.operation is CREATE:
-            _set_priority(attributes, spec)
-        elif attributes.old is not None:
-            for field in ("priority", "preemptionPolicy"):
-                held = attributes.old["spec"].get(field)
-                if spec.get(field) is None and held is not None:
-                    spec[field] = held
-
-    def validate(self, attributes: Attributes) -> None:
-        obj = attributes.object
-        if obj is None or not obj.get("globalDefault") or attributes.resource.plural != PRIORITY_CLASSES[1]:
-            return
-        default = _default_priority_class(attributes.context)
-        if default is None:
-            return
-        name = default["metadata"]["name"]
-        if attributes.operation is CREATE or name != obj["metadata"].get("name"):
-            text = f"PriorityClass {name} is already marked as default. Only one default can exist"
-            raise forbidden(attributes, text)
-
-
-def _set_priority(attributes: Attributes, spec: Object) -> None:
-    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
-    name, value, policy = ("", 0, "PreemptLowerPriority") if chosen is None else _terms(chosen)
-    if name:
-        spec["priorityClassName"] = name
-    asked = spec.get("priority")
-    if asked is not None and asked != value:
-        text = (
-            f"the integer value of priority ({asked}) must not be provided in pod spec; "
-            f"priority admission controller computed {value} from the given PriorityClass name"
-        )
-        raise forbidden(attributes, text)
-    spec["priority"] = value
-    if policy is None:
-        return
-    asked = spec.get("preemptionPolicy")
-    if asked is not None and asked != policy:
-        text = (
-            f"the string value of PreemptionPolicy ({asked}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
-        )
-        raise forbidden(attributes, text)
-    spec["preemptionPolicy"] = policy
-
-
-def _set_priority_of_group(attributes: Attributes) -> None:
-    """Sets the priority of a group of pods (admitPodGroup, admitCompositePodGroup)."""
-    emulation = features.current()
-    if emulation.minor < _SETS_PRIORITY_SINCE and not emulation.enabled("WorkloadAwarePreemption"):
-        return
-    assert attributes.object is not None
-    spec = attributes.object.setdefault("spec", {})
-    called = _GROUPS[attributes.resource.group, attributes.resource.plural]
-    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
-    name, value, policy = ("", 0, "PreemptLowerPriority") if chosen is None else _terms(chosen)
-    asked = spec.get("priority")
-    if asked is not None and asked != value:
-        text = (
-            f"priority set in the {called} ({asked}) must match the priority computed ({value}) "
-            "based on the priority class set in the spec"
-        )
-        raise forbidden(attributes, text)
-    spec["priority"] = value
-    if name:
-        spec["priorityClassName"] = name
-    if policy is None or not emulation.enabled("PodGroupPreemptionPolicy"):
-        return
-    asked = spec.get("preemptionPolicy")
-    if asked is not None and asked != policy:
-        text = (
-            f"the string value of PreemptionPolicy ({asked}) must not be provided in {called} spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
-        )
-        raise forbidden(attributes, text)
-    spec["preemptionPolicy"] = policy
-
-
-def _terms(priority_class: Object) -> tuple[str, int, str | None]:
-    return (priority_class["metadata"]["name"], priority_class.get("value", 0), priority_class.get("preemptionPolicy"))
-
-
-def _priority_class(attributes: Attributes, name: str) -> Object | None:
-    if not name:
-        return _default_priority_class(attributes.context)
-    found = attributes.context.services.get(*PRIORITY_CLASSES, "", name)
-    if found is None:
-        raise forbidden(attributes, f"no PriorityClass with name {name} was found")
-    return found
-
-
-def _default_priority_class(context: WriteContext) -> Object | None:
-    """Returns the default PriorityClass; of several, the one with the lowest value."""
-    if not context.configured.default_priority_class:
-        return None
-    classes = [item for item in context.services.list(*PRIORITY_CLASSES) if item.get("globalDefault")]
-    return min(classes, key=lambda item: item.get("value", 0), default=None)
 
 
 class DefaultTolerationSeconds(Plugin):
