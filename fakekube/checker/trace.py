@@ -242,6 +242,13 @@ class Call:
         one = self.exchange
         return text in one.path or text.encode() in one.raw_body
 
+    def has_delivered(self, text: str) -> bool:
+        """Reports whether the answer of a read, or the name of an object in an event, contains a text."""
+        if self.is_watch:
+            return any(text in event.name for event in self.events)
+        answer = self.exchange.raw_answer or b""
+        return not self.is_write and text.encode() in (answer if isinstance(answer, bytes) else b"".join(answer))
+
     @property
     def code(self) -> str:
         """The result, in a few words."""

@@ -122,6 +122,9 @@ class ChangedDefinitions(ReinstalledDefinitions):
     expected_seconds = Definitions.expected_seconds
     converges = False
 
+    token: str = ""
+    """The token of the copy that fits the changed definitions."""
+
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
         remove_definitions(trial)
@@ -130,7 +133,8 @@ class ChangedDefinitions(ReinstalledDefinitions):
         for definition in changed:
             self.change(definition)
         trial.load_prerequisites(changed)
-        for obj in trial.sample.copies(new_token(trial.random)):
+        self.token = new_token(trial.random)
+        for obj in trial.sample.copies(self.token):
             self.change_copy(obj)
             with suppress(ApiError, UnknownResource):
                 trial.cluster.create(obj)
@@ -160,6 +164,15 @@ class ChangedScope(ChangedDefinitions):
     def change_copy(self, obj: Object) -> None:
         if obj["metadata"].pop("namespace", None) is None:
             obj["metadata"]["namespace"] = "default"
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Judges only whether a client survives: another scope is an incompatible change of the API, and no client has to handle
+        its objects."""
+        if trial.ended and any(call.has_delivered(self.token) for call in trial.trace.since(trial.provoked_at)):
+            return Verdict.not_exercised(
+                "the client ended at an object of the other scope, which it is not written for", trial.ended
+            )
+        return super().judge(trial)
 
 
 class ChangedPlural(ChangedDefinitions):

@@ -96,15 +96,29 @@ def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
 
 
 def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
-    """Reports whether an event of the same copy came between a refused write and the next attempt: for many queues it is new
-    work, and not a repetition."""
-    tokens = [copy.token for copy in trial.copies if refused.mentions(copy.token)]
-    return refused.is_write and any(
-        refused.at < event.at < following.at and any(token in event.name or token in event.namespace for token in tokens)
+    """Reports whether a refused write and the next attempt may come from different events of the same copy: for many queues the
+    second one is new work, and not a repetition.
+
+    An event between them is one reason. Another one is an event from before the refused write, if the next attempt comes at once:
+    several workers, or a queue with an entry for each event, may be behind. The event of the creation of the copy does not count.
+    """
+    if not refused.is_write:
+        return False
+    copies = [copy for copy in trial.copies if refused.mentions(copy.token)]
+    created = {obj["metadata"]["resourceVersion"] for copy in copies for obj in copy.objects}
+    at_once = following.at - (refused.end or refused.at) < _AT_ONCE
+    return any(
+        refused.at < event.at < following.at
+        or (at_once and refused.at - _BEHIND < event.at <= refused.at and str(event.revision) not in created)
         for watch in trial.trace.since(-1)
         if watch.is_watch
         for event in watch.events
+        if any(copy.token in event.name or copy.token in event.namespace for copy in copies)
     )
+
+
+#: A client may be so many seconds behind the events; a worker takes the next entry of its queue within so many seconds.
+_BEHIND, _AT_ONCE = 0.5, 0.1
 
 
 def _is_shared(trial: Trial, call: Call) -> bool:

@@ -69,28 +69,29 @@ class Watcher:
     def __init__(self, api: Api, path: str, wake, selector: str = "") -> None:
         self.api, self.path, self.wake, self.selector = api, path, wake, selector
         self.objects: dict[tuple[str, str], dict] = {}
+        self.revision: str | None = None
         self.ready = asyncio.Event()
 
     def params(self, **more) -> dict[str, str]:
         return {**({"labelSelector": self.selector} if self.selector else {}), **more}
 
     async def run(self) -> None:
-        delay, revision = 0.5, None
+        delay = 0.5
         while True:
             begun, least = time.monotonic(), 0.0
             try:
-                if revision is None:
-                    revision = await self.list()
-                before = revision
-                revision = await self.watch(revision)
-                if revision != before or time.monotonic() - begun > 1.0:
+                if self.revision is None:
+                    self.revision = await self.list()
+                before = self.revision
+                await self.watch(before)
+                if self.revision != before or time.monotonic() - begun > 1.0:
                     delay = 0.5
                     continue
-                revision = None
+                self.revision = None
             except ApiError as problem:
                 least = problem.after
                 if problem.code in (410, 504) or DEFECT == "relist-on-error":
-                    revision = None
+                    self.revision = None
                 if problem.code == 500 and DEFECT == "dies-500":
                     raise SystemExit(3) from None
             except (TimeoutError, aiohttp.ClientError, ValueError):
@@ -120,7 +121,7 @@ class Watcher:
             return max((one["metadata"]["resourceVersion"] for one in items), key=int)
         return page["metadata"]["resourceVersion"]
 
-    async def watch(self, revision: str) -> str:
+    async def watch(self, revision: str) -> None:
         params = self.params(
             watch="1", resourceVersion=revision, allowWatchBookmarks="1", timeoutSeconds=str(random.randint(200, 300))
         )
@@ -133,23 +134,20 @@ class Watcher:
                     while (at := buffer.find(b"\n")) >= 0:
                         line = bytes(buffer[:at])
                         del buffer[: at + 1]
-                        revision = self.handle(
-                            json.loads(line.decode("ascii", "replace") if DEFECT == "ascii" else line), revision
-                        )
+                        self.handle(json.loads(line.decode("ascii", "replace") if DEFECT == "ascii" else line))
                         if DEFECT == "one-a-chunk":
                             buffer.clear()
             except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError):
                 if DEFECT == "reset-kills":
                     os._exit(6)
                 await asyncio.sleep(random.uniform(0.0, 0.5))
-            return revision
 
-    def handle(self, event, revision: str) -> str:
+    def handle(self, event) -> None:
         kind, obj = event["type"], event["object"]
         if kind == "ERROR":
             raise ApiError(obj.get("code") or 500, obj.get("message") or "")
         if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-            return revision
+            return
         if kind != "BOOKMARK":
             old = self.objects.pop(key(obj), None)
             if kind != "DELETED":
@@ -157,7 +155,7 @@ class Watcher:
             self.wake(None if kind == "DELETED" else obj, old or obj)
         elif DEFECT == "bookmark-object":
             self.wake(obj, None)
-        return obj["metadata"]["resourceVersion"]
+        self.revision = obj["metadata"]["resourceVersion"]
 
 
 def key(obj) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.checker.rules import all_rules
+from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
@@ -101,6 +102,39 @@ def test_equal_creates_at_once_are_several_children_and_no_repetition(count: int
     assert (RetryAfterOnWrite().find_failure(refused(count)) is not None) is broken
 
 
+def refused_after_events(*events: tuple[float, int], after: float) -> Any:
+    """A run in which an update was refused with Retry-After after some events of its copy, and an equal one follows."""
+    kind = {"verb": "patch", "path": "/api/v1/namespaces/default/pods/a-xyz", "resource": "pods", "name": "a-xyz"}
+    kind |= {"is_write": True, "is_watch": False, "is_list": False, "exchange": SimpleNamespace(raw_body=b"{}")}
+    kind |= {"mentions": lambda text: text == "xyz"}
+    told = [SimpleNamespace(at=at, revision=revision, name="a-xyz", namespace="default") for at, revision in events]
+    watch = SimpleNamespace(
+        is_watch=True, is_list=False, is_write=False, events=told, stream="pods", sends_initial_events=False, status=200
+    )
+    calls = [
+        SimpleNamespace(**kind, at=1.0, end=1.0, status=429, retry_after=4, number=1),
+        SimpleNamespace(**kind, at=1.0 + after, end=1.2 + after, status=200, retry_after=0, number=2),
+    ]
+    copy = SimpleNamespace(token="xyz", objects=[{"metadata": {"name": "a-xyz", "resourceVersion": "7"}}])
+    trace = SimpleNamespace(since=lambda mark: calls if mark == 0 else [watch])
+    baseline = SimpleNamespace(reaction=SimpleNamespace(children={}))
+    return SimpleNamespace(trace=trace, baseline=baseline, provoked_at=0, copies=[copy], excerpt=lambda calls=(): [])
+
+
+@pytest.mark.parametrize(
+    ("events", "after", "broken"),
+    [
+        ([(0.99, 7)], 0.01, True),  # the copy was created
+        ([(0.98, 7), (0.99, 8)], 0.01, False),  # two events, two workers
+        ([(0.98, 7), (0.99, 8)], 0.5, True),  # no worker takes so long for the next entry of its queue
+        ([(0.2, 8)], 0.01, True),
+        ([(1.2, 8)], 0.5, False),
+    ],
+)
+def test_a_write_for_another_event_is_no_repetition(events: list[tuple[float, int]], after: float, broken: bool) -> None:
+    assert (RetryAfterOnWrite().find_failure(refused_after_events(*events, after=after)) is not None) is broken
+
+
 def baseline(*lists: float, now: float, watches: bool = False) -> Any:
     stream = SimpleNamespace(lists=[SimpleNamespace(at=at) for at in lists])
     trial = SimpleNamespace(now=now, trace=SimpleNamespace(streams=lambda: {"configmaps": stream}))
@@ -121,3 +155,20 @@ def test_a_renewal_that_hangs_may_hold_up_the_release_of_a_lease() -> None:
         "renewing fails until another candidate has the lease": 1.0,
         "renewing hangs until another candidate has the lease": 2.0,
     }
+
+
+class Reads(list[Any]):
+    """A trace of reads."""
+
+    def since(self, mark: int) -> list[Any]:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("ended", "delivered", "verdict"),
+    [("exit code 1", True, "not exercised"), ("exit code 1", False, "fail"), ("", True, "pass")],
+)
+def test_no_client_has_to_handle_objects_of_another_scope(ended: str, delivered: bool, verdict: str) -> None:
+    trace = Reads([SimpleNamespace(has_delivered=lambda token: delivered, collection="pods", is_write=False)])
+    run: Any = SimpleNamespace(ended=ended, trace=trace, provoked_at=0, printed=[], loop="", excerpt=list, calm=lambda: 0.0)
+    assert str(ChangedScope().judge(run).outcome) == verdict
