@@ -170,7 +170,10 @@ class WidgetMachine(OperatorMachine):
 
 
 def test_operator_without_defects_passes() -> None:
-    WidgetMachine.run(max_examples=2, stateful_step_count=4, derandomize=True)
+    class Machine(WidgetMachine):
+        patience = 20.0  # what is right in the end is awaited, however busy this machine is
+
+    Machine.run(max_examples=2, stateful_step_count=4, derandomize=True)
 
 
 @pytest.mark.parametrize(
