@@ -13,7 +13,7 @@ from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.rest.strategy import Object, WriteContext
-from fakekube.apis.validation.selectors import label_selector_requirement
+from fakekube.apis.validation.selectors import VALUES_FORBIDDEN, VALUES_REQUIRED, label_selector_requirement
 
 OPERATORS_OF_FIELDS = ("In", "NotIn")
 _ONE_OF_THEM: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -153,10 +153,9 @@ def _field_requirement(requirement: Object, path: str) -> list[FieldError]:
     if not requirement.get("key"):
         errors.append(required(f"{path}.key", "must be specified"))
     if operator in ("In", "NotIn") and not values:
-        errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+        errors.append(required(f"{path}.values", VALUES_REQUIRED))
     elif operator in ("Exists", "DoesNotExist") and values:
-        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        errors.append(forbidden(f"{path}.values", text))
+        errors.append(forbidden(f"{path}.values", VALUES_FORBIDDEN))
     return errors
 
 

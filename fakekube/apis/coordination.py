@@ -8,7 +8,7 @@ from __future__ import annotations
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, not_supported
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.validation.checks import label_name
+from fakekube.apis.validation.checks import ABOVE_0, label_name
 from fakekube.apis.validation.rules import Rule, at_least, calls, optional, rules
 
 STRATEGIES = ("OldestEmulationVersion",)
@@ -42,7 +42,7 @@ def validate_coordinated_lease_strategy(strategy: str, path: str) -> list[FieldE
 LEASE_SPEC = rules(
     "LeaseSpec",
     "ValidateLeaseSpec",
-    Rule("leaseDurationSeconds", at_least(1, "must be greater than 0", absent=None)),
+    Rule("leaseDurationSeconds", at_least(1, ABOVE_0, absent=None)),
     Rule("leaseTransitions", at_least(0)),
     Rule("strategy", optional(calls(validate_coordinated_lease_strategy))),
     Rule("", calls(validate_lease_spec_holder)),

@@ -16,6 +16,13 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, no
 from fakekube.apis.rbac import SUBJECT_KINDS
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import (
+    API_GROUP_REQUIRED,
+    NOT_NEGATIVE_INTEGER,
+    RESOURCE_REQUIRED,
+    VERBS_REQUIRED,
+    wildcard_alone,
+)
 from fakekube.apis.validation.rules import (
     LABEL,
     NEVER,
@@ -53,7 +60,6 @@ HASH_BITS = 60
 DISTINGUISHERS = ("ByNamespace", "ByUser")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-NOT_NEGATIVE = "must be a non-negative integer"
 
 
 class _FlowControlStrategy(Strategy):
@@ -168,7 +174,7 @@ def _all_or_some(what: str, check: Check) -> Check:
     def run(values: Sequence[str] | None, path: str) -> list[FieldError]:
         if not values or "*" not in values:
             return check.run(values, path)
-        return [invalid(path, values, f"if '*' is present, must not specify other {what}")] if len(values) > 1 else []
+        return wildcard_alone(values, path, what)
 
     return Check(f"only '*', or {check.words}", run)
 
@@ -176,7 +182,7 @@ def _all_or_some(what: str, check: Check) -> Check:
 def validate_verbs(verbs: Sequence[str] | None, path: str) -> list[FieldError]:
     """Validates the verbs of a rule."""
     if not verbs:
-        return [required(path, "verbs must contain at least one value")]
+        return [required(path, VERBS_REQUIRED)]
     return [] if set(verbs) <= set(VERBS) else [not_supported(path, verbs, VERBS)]
 
 
@@ -221,8 +227,8 @@ RESOURCE_RULE = rules(
     "ResourcePolicyRule",
     "ValidateFlowSchemaResourcePolicyRule",
     VERBS_OF_RULE,
-    Rule("apiGroups", _all_or_some("api groups", needed("resource rules must supply at least one api group"))),
-    Rule("resources", _all_or_some("resources", needed("resource rules must supply at least one resource"))),
+    Rule("apiGroups", _all_or_some("api groups", needed(API_GROUP_REQUIRED))),
+    Rule("resources", _all_or_some("resources", needed(RESOURCE_REQUIRED))),
     Rule("", calls(validate_namespaces)),
 )
 NON_RESOURCE_RULE = rules(
@@ -295,7 +301,7 @@ def validate_hand_size(queuing: Object, path: str) -> list[FieldError]:
     return [invalid(where, hand, text)]
 
 
-SHARES = Rule("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE))
+SHARES = Rule("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE_INTEGER))
 LENDABLE = Rule("lendablePercent", between(0, 100))
 QUEUING = rules(
     "QueuingConfiguration",
@@ -331,7 +337,7 @@ LIMITED = rules(
     SHARES,
     Rule("limitResponse", calls(validate_limit_response)),
     LENDABLE,
-    Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE}", absent=None)),
+    Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE_INTEGER}", absent=None)),
 )
 EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", SHARES, LENDABLE)
 DECLARED_LIMITED = Rule("limited", calls(validate_declared_limit), since=37)

@@ -16,7 +16,7 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
-from fakekube.apis.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
+from fakekube.apis.validation.checks import ABSOLUTE_PATH, domain_prefixed_path, immutable_field, invalid_each, one_of, port
 from fakekube.apis.validation.names import dns_subdomain, path_segment
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, from_minor, immutable
 from fakekube.apis.validation.selectors import label_selector
@@ -27,7 +27,6 @@ from fakekube.base.chance import random_uuid
 PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
 BAD_ENDINGS = ("/..", "/.")
-NOT_AN_ADDRESS = "must be a DNS name, not an IP address"
 CONTROLLER_LENGTH = 250
 
 
@@ -118,7 +117,7 @@ def _rule(rule: Object, path: str, options: ValidationOptions) -> list[FieldErro
     errors: list[FieldError] = []
     if host:
         if addresses.parse_ip(host) is not None:
-            errors.append(invalid(f"{path}.host", host, NOT_AN_ADDRESS))
+            errors.append(invalid(f"{path}.host", host, addresses.NOT_AN_ADDRESS))
         errors += invalid_each(f"{path}.host", host, _host(host))
     if "*" in host and options.wildcard_rules:
         return errors
@@ -143,7 +142,7 @@ def _path(item: Object, path: str) -> list[FieldError]:
     errors = one_of(kind, f"{path}.pathType", PATH_TYPES)
     exact = kind in ("Exact", "Prefix")
     if not value.startswith("/") and (exact or (kind == "ImplementationSpecific" and value)):
-        errors.append(invalid(where, value, "must be an absolute path"))
+        errors.append(invalid(where, value, ABSOLUTE_PATH))
     if exact:
         errors += [invalid(where, value, f"must not contain '{part}'") for part in BAD_SEQUENCES if part in value]
         endings = [part for part in BAD_ENDINGS if value.endswith(part)]
@@ -198,7 +197,7 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
         if hostname:
             errors += invalid_each(f"{path}.hostname", hostname, names.dns_subdomain(hostname))
             if addresses.parse_ip(hostname) is not None:
-                errors.append(invalid(f"{path}.hostname", hostname, NOT_AN_ADDRESS))
+                errors.append(invalid(f"{path}.hostname", hostname, addresses.NOT_AN_ADDRESS))
     return errors
 
 
@@ -447,7 +446,7 @@ def _networks(cidrs: list[str]) -> list[FieldError]:
     if not cidrs:
         return [required(PATH, "at least one CIDR required")]
     if len(cidrs) > 2:
-        return [invalid(PATH, {"CIDRs": cidrs}, "may only hold up to 2 values")]
+        return [invalid(PATH, {"CIDRs": cidrs}, addresses.AT_MOST_TWO)]
     errors = [error for i, cidr in enumerate(cidrs) for error in ip.cidr(f"{PATH}[{i}]", cidr)]
     networks = [ip.parse_cidr(cidr) for cidr in cidrs]
     families = {network.network.version for network in networks if network}

@@ -19,6 +19,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import API_GROUP_REQUIRED, RESOURCE_REQUIRED, RESOURCES_OR_URLS, VERBS_REQUIRED
 from fakekube.apis.validation.rules import (
     NEVER,
     SEGMENT,
@@ -144,12 +145,9 @@ def validate_policy_rule(rule: Object, path: str) -> list[FieldError]:
     if rule.get("nonResourceURLs"):
         if not (rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames")):
             return []
-        text = "rules cannot apply to both regular resources and non-resource URLs"
-        return [invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text)]
-    errors = [] if rule.get("apiGroups") else [required(f"{path}.apiGroups", "resource rules must supply at least one api group")]
-    return errors + (
-        [] if rule.get("resources") else [required(f"{path}.resources", "resource rules must supply at least one resource")]
-    )
+        return [invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], RESOURCES_OR_URLS)]
+    errors = [] if rule.get("apiGroups") else [required(f"{path}.apiGroups", API_GROUP_REQUIRED)]
+    return errors + ([] if rule.get("resources") else [required(f"{path}.resources", RESOURCE_REQUIRED)])
 
 
 def validate_role_binding_subject(subject: Object, path: str) -> list[FieldError]:
@@ -170,7 +168,7 @@ def validate_namespace_of_service_account(subject: Object, path: str) -> list[Fi
 
 
 OF_GROUP = one_of(RBAC, plain=True)
-VERBS = by_minor("verbs", (needed("verbs must contain at least one value"), 0, 37), (needed(), 37, NEVER))
+VERBS = by_minor("verbs", (needed(VERBS_REQUIRED), 0, 37), (needed(), 37, NEVER))
 NAMESPACED_URLS = nonempty(says("empty", bool, "namespaced rules cannot apply to non-resource URLs"))
 
 POLICY_RULE = rules("PolicyRule", "ValidatePolicyRule", *VERBS, Rule("", calls(validate_policy_rule)))

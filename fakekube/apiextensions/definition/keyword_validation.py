@@ -23,6 +23,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
+from fakekube.apis.validation.checks import NOT_BLANK, ONE_LINE
 from fakekube.apis.validation.rules import from_minor
 
 
@@ -226,7 +227,6 @@ def _absent_key_errors(key: Schema, path: str, *, is_required: bool) -> Iterator
 
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
-_NOT_EMPTY, _ONE_LINE = "must be non-empty if specified", "must not contain line breaks"
 
 
 def rule_errors(schema: Schema, path: str) -> Iterator[FieldError]:
@@ -257,18 +257,18 @@ def _text_errors(rule: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     if not text:
         yield required(f"{path}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield invalid(f"{path}.message", message, _detail("message", _NOT_EMPTY))
+        yield invalid(f"{path}.message", message, _detail("message", NOT_BLANK))
     elif _breaks(message.strip()):
-        yield invalid(f"{path}.message", message, _detail("message", _ONE_LINE))
+        yield invalid(f"{path}.message", message, _detail("message", ONE_LINE))
     elif _breaks(text) and not message:
         yield required(f"{path}.message", "message must be specified if rule contains line breaks")
 
 
 def _field_path_errors(field_path: str, schema: Schema, path: str) -> Iterator[FieldError]:
     if field_path and not field_path.strip():
-        yield invalid(path, field_path, _detail("fieldPath", _NOT_EMPTY))
+        yield invalid(path, field_path, _detail("fieldPath", NOT_BLANK))
     if _breaks(field_path):
-        yield invalid(path, field_path, _detail("fieldPath", _ONE_LINE))
+        yield invalid(path, field_path, _detail("fieldPath", ONE_LINE))
     if field_path and not structural_problem(schema):
         try:
             place_at(field_path, schema)

@@ -20,7 +20,7 @@ from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import required_one_of
 from fakekube.apis.validation.rules import from_minor
-from fakekube.apis.validation.webhooks import REVIEW_VERSIONS, ca_bundle_errors, service_errors, url_errors
+from fakekube.apis.validation.webhooks import ca_bundle_errors, client_errors, review_version_errors
 
 Part = Mapping[str, Any]
 
@@ -173,10 +173,8 @@ def _names_errors(spec_names: Part, path: str) -> Iterator[FieldError]:
         yield from _label_errors(spec_names.get(name, ""), f"{path}.{name}")
     kind, list_kind = spec_names.get("kind", ""), spec_names.get("listKind", "")
     for name, value in (("kind", kind), ("listKind", list_kind)):
-        problems = names.dns_1035_label(value.lower()) if value else ()
-        if problems:
-            text = f"may have mixed case, but should otherwise match: {','.join(problems)}"
-            yield invalid(f"{path}.{name}", value, text)
+        if value and (problem := names.kind_name(value)):
+            yield invalid(f"{path}.{name}", value, problem)
     yield from _each_label(spec_names, "shortNames", path)
     if kind and kind == list_kind:
         yield invalid(f"{path}.listKind", list_kind, "kind and listKind may not be the same")
@@ -291,29 +289,13 @@ def _conversion_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[Fiel
 
 
 def _client_errors(client: Part, path: str, *, checks_authorities: bool) -> Iterator[FieldError]:
-    url, service = client.get("url"), client.get("service")
-    if (url is None) == (service is None):
-        yield required(path, "exactly one of url or service is required")
-    elif url is not None:
-        yield from url_errors(url, f"{path}.url")
-    elif service is not None:
-        yield from service_errors(service, f"{path}.service", swapped=True)
+    yield from client_errors({name: value for name, value in client.items() if value is not None}, path)
     if checks_authorities:
         yield from ca_bundle_errors(client.get("caBundle", ""), f"{path}.caBundle")
 
 
 def _review_errors(versions: list[str], path: str) -> Iterator[FieldError]:
-    if not versions:
-        yield required(path)
-        return
-    for index, version in enumerate(versions):
-        if version in versions[:index]:
-            yield invalid(f"{path}[{index}]", version, "duplicate version")
-            continue
-        for text in names.dns_1035_label(version):
-            yield invalid(f"{path}[{index}]", version, text)
-    if not set(versions) & set(REVIEW_VERSIONS):
-        yield invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
+    yield from review_version_errors(versions, path) if versions else [required(path)]
 
 
 # ---------------------------------------------------------------- beside the spec

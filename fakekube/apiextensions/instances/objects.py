@@ -312,7 +312,7 @@ def _child_path(path: str, name: str) -> str:
 
 
 def _type_meta_errors(value: dict[str, Any], path: str) -> Iterator[FieldError]:
-    checks = {"apiVersion": _version_problem, "kind": _kind_problem}
+    checks = {"apiVersion": _version_problem, "kind": names.kind_name}
     detail = "" if from_minor(34) else "must not be empty"
     yield from (field.required(_child_path(path, name), detail) for name in checks if name not in value)
     for name, problem_of in checks.items():
@@ -327,11 +327,6 @@ def _type_meta_errors(value: dict[str, Any], path: str) -> Iterator[FieldError]:
 
 def _version_problem(text: str) -> str:
     return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
-
-
-def _kind_problem(text: str) -> str:
-    problems = names.dns_1035_label(text.lower())
-    return f"may have mixed case, but should otherwise match: {','.join(problems)}" if problems else ""
 
 
 def _metadata_errors(value: Any, path: str) -> list[FieldError]:

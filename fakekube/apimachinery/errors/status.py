@@ -92,6 +92,16 @@ def conflict(group: str, resource: str, name: str, problem: str) -> StatusError:
     return StatusError(409, "Conflict", message, _details(name, group, resource))
 
 
+def precondition_failed(field: str, wanted: str, found: str | None) -> str:
+    """Returns the problem of a write with the UID or ResourceVersion of another object (Preconditions.Check)."""
+    return f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
+
+
+def invalid_object(key: str, problem: str) -> str:
+    """Returns the text of the storage about an object that is not the expected one (NewInvalidObjError)."""
+    return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"
+
+
 def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError:
     what = qualified(group, resource)
     if not what:

@@ -27,7 +27,16 @@ from fakekube.apis.admissionregistration.webhookconfigurations import (
 )
 from fakekube.apis.rest.strategy import Object, StatusStrategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
+from fakekube.apis.validation.checks import (
+    NOT_BLANK,
+    ONE_LINE,
+    conditions,
+    invalid_each,
+    label_name,
+    one_of,
+    required_one_of,
+    too_many_error,
+)
 from fakekube.apis.validation.expressions import expression, expression_error
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
@@ -167,10 +176,8 @@ def _param_kind(kind: Object, path: str) -> list[FieldError]:
     name = kind.get("kind", "")
     if not name:
         return [*errors, required(f"{path}.kind")]
-    refused = names.dns_1035_label(name.lower())
-    if refused:
-        text = "may have mixed case, but should otherwise match: " + ",".join(refused)
-        errors.append(invalid(f"{path}.kind", name, text))
+    if problem := names.kind_name(name):
+        errors.append(invalid(f"{path}.kind", name, problem))
     return errors
 
 
@@ -224,11 +231,11 @@ def _validation(validation: Object, path: str, known: Environment) -> list[Field
     if not blank(message_expression):
         errors += expression(known.without_authorizer(), message_expression, f"{path}.messageExpression", STRING)
     elif message_expression:
-        errors.append(invalid(f"{path}.messageExpression", message_expression, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.messageExpression", message_expression, NOT_BLANK))
     if message and blank(message):
-        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, NOT_BLANK))
     elif re.search(r"[\n\r]", message.strip()):
-        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.message", message, ONE_LINE))
     return errors + (one_of(validation["reason"], f"{path}.reason", REASONS) if "reason" in validation else [])
 
 
@@ -237,7 +244,7 @@ def _audit_annotations(annotations: Sequence[Object], policy: str, known: Enviro
     errors: list[FieldError] = []
     if len(annotations) > AUDIT_ANNOTATIONS:
         shown = [to_internal("AuditAnnotation", annotation) for annotation in annotations]
-        errors.append(invalid(path, shown, f"must not have more than {AUDIT_ANNOTATIONS} auditAnnotations"))
+        errors.append(invalid(path, shown, too_many_error(AUDIT_ANNOTATIONS, "auditAnnotations")))
     seen: set[str] = set()
     for index, annotation in enumerate(annotations):
         where, key = f"{path}[{index}]", annotation.get("key", "")

@@ -19,12 +19,12 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, label_name, one_of
+from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, label_name, one_of, wildcard_alone
 from fakekube.apis.validation.expressions import expression
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import has_invalid_label_value, label_selector
 from fakekube.apis.validation.to_internal import contains_empty
-from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, service_errors, url_errors
+from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, client_errors, review_version_errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
@@ -94,9 +94,7 @@ def _validate_list_with_wildcard(values: Sequence[str], path: str, what: str) ->
     """Validates that a list has at least one item, and that "*" is the only one if present."""
     if not values:
         return [required(path)]
-    if len(values) > 1 and "*" in values:
-        return [invalid(path, values, f"if '*' is present, must not specify other {what}")]
-    return []
+    return wildcard_alone(values, path, what)
 
 
 def _resources(values: Sequence[str], path: str) -> list[FieldError]:
@@ -246,7 +244,7 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
             errors += label_selector(hook.get(field), f"{path}.{field}", allow_invalid_values=options.label_values)
         if self.mutating:
             errors += _enumeration(hook, "reinvocationPolicy", path, REINVOCATION_POLICIES)
-        errors += _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
+        errors += client_errors(hook.get("clientConfig") or {}, f"{path}.clientConfig")
         if not options.conditions:
             errors += match_conditions(hook.get("matchConditions") or (), f"{path}.matchConditions")
         return errors
@@ -279,23 +277,7 @@ def _validation_options(hooks: Sequence[Object], before: Sequence[Object]) -> _V
     )
 
 
-def _client(client: Object, path: str) -> list[FieldError]:
-    if ("url" in client) == ("service" in client):
-        return [required(path, "exactly one of url or service is required")]
-    if "url" in client:
-        return url_errors(client["url"], f"{path}.url")
-    return service_errors(client["service"], f"{path}.service", swapped=True)
-
-
 def _review_versions(versions: Sequence[str], path: str, options: _ValidationOptions) -> list[FieldError]:
     if not versions:
         return [required(path, f"must specify one of {', '.join(REVIEW_VERSIONS)}")]
-    errors: list[FieldError] = []
-    for index, version in enumerate(versions):
-        if version in versions[:index]:
-            errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
-        else:
-            errors += invalid_each(f"{path}[{index}]", version, names.dns_1035_label(version))
-    if not options.versions and not set(versions) & set(REVIEW_VERSIONS):
-        errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
-    return errors
+    return review_version_errors(versions, path, needs_known=not options.versions)

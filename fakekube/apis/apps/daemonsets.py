@@ -102,8 +102,7 @@ def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
     errors = selectors.label_selector(selector, "spec.selector", allow_invalid_values=options.selector_values)
     parsed, labels = podtemplates.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
-        text = "`selector` does not match template `labels`"
-        errors.append(invalid("spec.template.metadata.labels", labels, text))
+        errors.append(invalid("spec.template.metadata.labels", labels, podtemplates.SELECTOR_MISMATCH))
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         errors.append(invalid("spec.selector", without_empty_fields(selector), "empty selector is invalid for daemonset"))
     errors += podtemplates.validate_template(template, "spec.template", options)

@@ -16,7 +16,6 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.annotations import pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.core.pods.warnings import fractional_bytes
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
@@ -28,6 +27,7 @@ from fakekube.apis.validation.checks import (
     number_of,
 )
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
+from fakekube.apis.validation.resource_lists import fractional_bytes
 from fakekube.apis.validation.rules import Change, calls_on_change, changes, from_minor, immutable
 from fakekube.apis.validation.to_internal import same_as, to_internal, without_empty_fields
 from fakekube.base.golang.json_writer import RawObject

@@ -15,7 +15,7 @@ from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.autoscaling.v1_conversion import DEFAULT_CPU_UTILIZATION, default_behavior, default_target, drop_annotations
 from fakekube.apis.rest.strategy import Object, Projection, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, non_negative, one_of
+from fakekube.apis.validation.checks import ABOVE_0, NOT_BELOW_ZERO, POSITIVE, invalid_each, non_negative, one_of
 from fakekube.apis.validation.objectmeta import validate_object_meta
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
 from fakekube.apis.validation.rules import at_most, from_minor
@@ -26,7 +26,6 @@ MAX_WINDOW = 3600
 SELECT_POLICIES = ("Disabled", "Max", "Min")
 POLICY_TYPES = ("Percent", "Pods")
 TARGET_TYPES = ("Utilization", "Value", "AverageValue")
-POSITIVE = "must be greater than zero"
 
 
 @dataclass(slots=True, frozen=True)
@@ -103,13 +102,13 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors: list[FieldError] = []
     if least is not None and least < options.min_replicas:
-        errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {options.min_replicas}"))
+        errors.append(invalid("spec.minReplicas", least, names.min_error(options.min_replicas)))
     if most <= 0 and options.minor < 36:
-        errors.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+        errors.append(invalid("spec.maxReplicas", most, ABOVE_0))
     elif most == 0:
         errors.append(required("spec.maxReplicas", "" if options.minor >= 37 else "must be set and greater than 0"))
     elif most < 0:
-        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
+        errors.append(invalid("spec.maxReplicas", most, names.min_error(1)))
     if least is not None and most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
@@ -151,7 +150,7 @@ def _rules(rules: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     where = f"{path}.stabilizationWindowSeconds"
     if window is not None and window < 0:
-        errors.append(invalid(where, window, "must be greater than or equal to zero"))
+        errors.append(invalid(where, window, NOT_BELOW_ZERO))
     errors += at_most(MAX_WINDOW).run(window, where)
     if policy is not None:
         errors += one_of(policy, f"{path}.selectPolicy", SELECT_POLICIES)
@@ -231,7 +230,7 @@ def _target(target: Object, path: str) -> list[FieldError]:
         if amount is not None and quantity(amount).sign != 1:
             errors.append(invalid(f"{path}.{field}", amount, "must be positive"))
     if utilization is not None and utilization < 1:
-        errors.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
+        errors.append(invalid(f"{path}.averageUtilization", utilization, ABOVE_0))
     return errors
 
 
@@ -354,7 +353,7 @@ def _writer(group: str, plural: str) -> Callable[[Object, Object], Object]:
     def write(obj: Object, scale: Object) -> Object:
         expected, actual = scale["metadata"].get("uid"), obj["metadata"].get("uid")
         if expected and expected != actual:
-            problem = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {actual}"
+            problem = status.precondition_failed("UID", expected, actual)
             raise status.conflict(group, f"{plural}/scale", obj["metadata"]["name"], problem)
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         return {**obj, "spec": {**obj["spec"], "replicas": replicas}}

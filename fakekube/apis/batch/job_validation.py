@@ -95,23 +95,23 @@ def _validate_indexed_job(spec: Object, path: str) -> list[FieldError]:
     if completions is None:
         errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
     if parallelism > INDEXED_PARALLELISM:
-        text = f"must be less than or equal to {INDEXED_PARALLELISM} when completion mode is Indexed"
+        text = names.max_error(f"{INDEXED_PARALLELISM} when completion mode is Indexed")
         errors.append(invalid(f"{path}.parallelism", parallelism, text))
     where = f"{path}.maxFailedIndexes"
     if completions is not None and "maxFailedIndexes" in spec and failed > completions:
-        errors.append(invalid(where, failed, "must be less than or equal to completions"))
+        errors.append(invalid(where, failed, names.max_error("completions")))
     if failed > FAILED_INDEXES:
-        errors.append(invalid(where, failed, f"must be less than or equal to {FAILED_INDEXES}"))
+        errors.append(invalid(where, failed, names.max_error(FAILED_INDEXES)))
     if completions is None or completions <= MANY_COMPLETIONS or "backoffLimitPerIndex" not in spec:
         return errors
     if "maxFailedIndexes" not in spec:
         errors.append(required(where, f"must be specified when completions is above {MANY_COMPLETIONS}"))
     condition = f"when completions are above {MANY_COMPLETIONS} and used with backoff limit per index"
     if parallelism > PARALLELISM_OF_MANY:
-        text = f"must be less than or equal to {PARALLELISM_OF_MANY} {condition}"
+        text = names.max_error(f"{PARALLELISM_OF_MANY} {condition}")
         errors.append(invalid(f"{path}.parallelism", parallelism, text))
     if failed > FAILED_INDEXES_OF_MANY:
-        text = f"must be less than or equal to {FAILED_INDEXES_OF_MANY} {condition}"
+        text = names.max_error(f"{FAILED_INDEXES_OF_MANY} {condition}")
         errors.append(invalid(where, failed, text))
     return errors
 
@@ -249,13 +249,13 @@ def _success_rule(rule: Part, completions: int, path: str) -> list[FieldError]:
             errors.append(invalid(where, indexes, f"error parsing succeededIndexes: {error}"))
     if count is None:
         return errors
-    where, limit = f"{path}.succeededCount", "must be less than or equal to"
+    where = f"{path}.succeededCount"
     errors += non_negative(count, where)
     if count > completions:
-        text = f"{limit} {completions} (the number of specified completions)"
+        text = names.max_error(f"{completions} (the number of specified completions)")
         errors.append(invalid(where, count, text))
     if indexes is not None and count > total:
-        text = f"{limit} {total} (the number of indexes in the specified succeededIndexes field)"
+        text = names.max_error(f"{total} (the number of indexes in the specified succeededIndexes field)")
         errors.append(invalid(where, count, text))
     return errors
 

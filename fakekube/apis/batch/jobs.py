@@ -177,8 +177,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
     parsed = podtemplates.parsed_selector(selector)
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
-        text = "`selector` does not match template `labels`"
-        errors.append(invalid("spec.template.metadata.labels", labels, text))
+        errors.append(invalid("spec.template.metadata.labels", labels, podtemplates.SELECTOR_MISMATCH))
     return errors
 
 

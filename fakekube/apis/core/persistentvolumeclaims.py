@@ -21,7 +21,7 @@ from fakekube.apis.validation.checks import immutable_annotation, immutable_fiel
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.resource_lists import (
     ResourceList,
-    is_fractional,
+    fractional_bytes,
     is_native,
     positive_quantity,
     quantity,
@@ -30,10 +30,10 @@ from fakekube.apis.validation.resource_lists import (
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
-from fakekube.base.golang.strconv import go_quote
 
 CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+USE_STORAGE_CLASS_NAME = 'deprecated since v1.8; use "storageClassName" attribute instead'
 VOLUME_MODES = ("Block", "Filesystem")
 SNAPSHOTS = ("VolumeSnapshot", "snapshot.storage.k8s.io")
 CLAIMS = ("PersistentVolumeClaim", "")
@@ -84,8 +84,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         warnings: list[str] = []
         if BETA_STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
-            text = 'deprecated since v1.8; use "storageClassName" attribute instead'
-            warnings.append(f"metadata.annotations[{BETA_STORAGE_CLASS_ANNOTATION}]: {text}")
+            warnings.append(f"metadata.annotations[{BETA_STORAGE_CLASS_ANNOTATION}]: {USE_STORAGE_CLASS_NAME}")
         return warnings + claim_spec_warnings(obj["spec"], "spec")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
@@ -104,10 +103,9 @@ def claim_spec_warnings(spec: Object, path: str) -> list[str]:
     """Returns warnings about sizes that are not a whole number of bytes."""
     resources = spec.get("resources") or {}
     return [
-        f"{path}.resources.{side}[storage]: fractional byte value {go_quote(amount)} is invalid, must be an integer"
+        warning
         for side in ("requests", "limits")
-        for name, amount in (resources.get(side) or {}).items()
-        if name == "storage" and is_fractional(amount)
+        for warning in fractional_bytes(resources.get(side) or {}, f"{path}.resources.{side}", ("storage",))
     ]
 
 

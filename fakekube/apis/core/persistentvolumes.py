@@ -17,29 +17,27 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
 from fakekube.apis.core.nodes import node_selector_term_warnings
-from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
+from fakekube.apis.core.persistentvolumeclaims import USE_STORAGE_CLASS_NAME, VOLUME_MODES, access_modes, basic_resource
 from fakekube.apis.core.pods import volumes
 from fakekube.apis.core.pods.volumes import needs
+from fakekube.apis.core.pods.warnings import VOLUMES as DEPRECATED_VOLUMES
 from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field, invalid_each, no_backsteps, one_of, secret_reference
 from fakekube.apis.validation.resource_lists import positive_quantity
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import diff, same_as, to_internal
+from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 DEPRECATED_ANNOTATIONS = {
-    "volume.beta.kubernetes.io/storage-class": 'deprecated since v1.8; use "storageClassName" attribute instead',
+    BETA_STORAGE_CLASS_ANNOTATION: USE_STORAGE_CLASS_NAME,
     MOUNT_OPTIONS: 'deprecated since v1.31; use "mountOptions" attribute instead',
 }
 DEPRECATED_SOURCES = {
-    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    source: DEPRECATED_VOLUMES[source]
+    for source in ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd")
 }
 INLINE = "in the context of inline volumes"
 NOT_INLINE = f"may not be specified {INLINE}"
@@ -310,9 +308,7 @@ def _iscsi(source: Part, path: str, name: str) -> list[FieldError]:
     errors = [_without_hint(error) for error in volumes.iscsi(source, path)]
     portal = source.get("targetPortal", "")
     if source.get("initiatorName") is not None and not names.fits(f"{name}:{portal}", 64):
-        limit = "must be under 64 characters if iscsi.initiatorName is specified."
-        text = f"Total length of <volume name>:<iscsi.targetPortal> {limit}"
-        errors.insert(0 if portal else 1, invalid(f"{path}.targetportal", portal, text))
+        errors.insert(0 if portal else 1, invalid(f"{path}.targetportal", portal, volumes.ISCSI_NAMES_TOO_LONG))
     reference = source.get("secretRef")
     if reference is not None and not reference.get("name"):
         position = len(errors) - sum(error.path == f"{path}.initiatorname" for error in errors)
@@ -417,11 +413,11 @@ def volume_source(spec: Object, name: str, path: str) -> list[FieldError]:
         if spec.get(field) is None:
             continue
         if found and field != UNCOUNTED:
-            errors.append(forbidden(f"{path}.{source.surplus or field}", "may not specify more than 1 volume type"))
+            errors.append(forbidden(f"{path}.{source.surplus or field}", volumes.MANY_TYPES))
             continue
         found = True
         where = f"{path}.{source.shown or field}"
         errors += source.check(spec[field], where, name) if field == "iscsi" else source.check(spec[field], where)
         if field == "local" and spec.get("nodeAffinity") is None:
             errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
-    return errors if found else [*errors, required(path, "must specify a volume type")]
+    return errors if found else [*errors, required(path, volumes.NO_TYPE)]

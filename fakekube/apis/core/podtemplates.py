@@ -17,10 +17,10 @@ from fakekube.apis.core.pods.annotations import pod_annotations, validate_profil
 from fakekube.apis.core.pods.defaults import default_pod_spec, drop_old_annotations
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
-from fakekube.apis.core.pods.warnings import template_warnings
+from fakekube.apis.core.pods.warnings import hostname_warnings, template_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.validation import names, selectors
+from fakekube.apis.validation import selectors
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.to_internal import without_empty_fields
 
@@ -110,12 +110,16 @@ def validate_always_restarts(template: Object, path: str, kind: str) -> list[Fie
     return errors
 
 
+#: The detail of a template that the selector of its owner does not select.
+SELECTOR_MISMATCH = "`selector` does not match template `labels`"
+
+
 def validate_selector_matches(selector: LabelSelector, template: Object, path: str) -> list[FieldError]:
     """Validates that the selector matches the labels of the template."""
     labels = (template.get("metadata") or {}).get("labels")
     if selector.empty or selector.matches(labels):
         return []
-    return [invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")]
+    return [invalid(f"{path}.metadata.labels", labels, SELECTOR_MISMATCH)]
 
 
 def validate_selector(selector: Part | None, path: str, empty: str) -> list[FieldError]:
@@ -136,11 +140,7 @@ def parsed_selector(selector: Part | None) -> LabelSelector | None:
 
 def name_warnings(name: str) -> list[str]:
     """Returns warnings about a name that is too long as the start of pod names."""
-    wrong = names.dns_label(name)
-    if not wrong:
-        return []
-    surprise = "this is used in Pod names and hostnames, which can result in surprising behavior"
-    return [f"metadata.name: {surprise}; a DNS label is recommended: [{' '.join(wrong)}]"]
+    return hostname_warnings(name, "Pod names and hostnames")
 
 
 def changed_template_warnings(template: Object, obj: Object, old: Object | None, path: str) -> list[str]:

@@ -18,6 +18,7 @@ from fakekube.apis.validation.resource_lists import (
     quantity_value,
     quota_resource_name,
 )
+from fakekube.apis.validation.selectors import NOT_AN_OPERATOR
 from fakekube.apis.validation.to_internal import to_internal
 
 _PODS = frozenset({"pods"})
@@ -141,7 +142,7 @@ def _operator(operator: str, values: Sequence[str] | None, path: str) -> list[Fi
     if operator in ("Exists", "DoesNotExist"):
         text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
         return [invalid(f"{path}.values", values, text)] if values else []
-    return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+    return [invalid(f"{path}.operator", operator, NOT_AN_OPERATOR)]
 
 
 def _warnings(hard: Mapping[str, str]) -> list[str]:

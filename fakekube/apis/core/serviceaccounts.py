@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, check_key_name
+from fakekube.apis.validation.checks import token_seconds
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.timestamps import print_time
@@ -51,8 +52,6 @@ def _keep_names(obj: Object) -> None:
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 
-MIN_SECONDS = 10 * 60
-MAX_SECONDS = 2**32
 
 #: A request for exactly this duration gets a token for a year, and warnings after an hour (extended tokens).
 EXTENDED = 60 * 60 + 7
@@ -136,11 +135,7 @@ def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account
 
 
 def _check_duration(seconds: int) -> None:
-    path, errors = "spec.expirationSeconds", []
-    if seconds < MIN_SECONDS:
-        errors.append(invalid(path, seconds, "may not specify a duration less than 10 minutes"))
-    if seconds > MAX_SECONDS:
-        errors.append(invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+    errors = token_seconds(seconds, "spec.expirationSeconds")
     if errors:
         raise status.invalid(GROUP, KIND, "", errors)
 
@@ -162,7 +157,7 @@ def _bound_object(context: WriteContext, name: str, reference: Mapping[str, Any]
         raise status.bad_request(text)
     uid = reference.get("uid")
     if uid and uid != obj["metadata"].get("uid"):
-        raise _uid_mismatch(kind, expected, uid)
+        raise status.conflict("", kind, expected, uid_mismatch(uid))
     return _Bound(kind, obj)
 
 
@@ -171,12 +166,12 @@ def _go_syntax(api_version: str, kind: str) -> str:
     return f"{group}/{version}, Kind={kind}"
 
 
-def _uid_mismatch(kind: str, name: str, uid: str) -> StatusError:
-    text = (
+def uid_mismatch(uid: str) -> str:
+    """Returns the text about a bound object that has another UID."""
+    return (
         f"the UID in the bound object reference ({uid}) does not match the UID in record. "
         "The object might have been deleted and then recreated"
     )
-    return status.conflict("", kind, name, text)
 
 
 def _claims(context: WriteContext, account: Object, bound: _Bound, spec: Mapping[str, Any], now: datetime) -> dict[str, Any]:

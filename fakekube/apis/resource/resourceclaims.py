@@ -27,6 +27,7 @@ from fakekube.apis.resource.devices import (
     each_of_set,
     effect,
     fully_qualified_name,
+    many_set,
     pool_name,
     raw,
     selectors,
@@ -34,7 +35,7 @@ from fakekube.apis.resource.devices import (
 )
 from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.checks import conditions, invalid_each, label_name
+from fakekube.apis.validation.checks import POSITIVE, conditions, invalid_each, label_name
 from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.validation.rules import from_minor
@@ -211,7 +212,7 @@ def _request(request: Object, path: str) -> list[FieldError]:
     if exactly is None and not options:
         return [*errors, required(path, KIND_OF_REQUEST)]
     if exactly is not None and options:
-        errors.append(invalid(path, None, f"{KIND_OF_REQUEST}, but multiple fields are set"))
+        errors.append(invalid(path, None, many_set(KIND_OF_REQUEST)))
         return errors + _declared_request(exactly, options, path) if from_minor(37) else errors
     if exactly is not None:
         return errors + _exact_request(exactly, f"{path}.exactly")
@@ -254,7 +255,7 @@ def _exact_request(request: Object, path: str) -> list[FieldError]:
     if mode == "All" and count:
         errors.append(invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{mode}'"))
     elif mode == "ExactCount" and count <= 0:
-        errors.append(invalid(f"{path}.count", count, "must be greater than zero"))
+        errors.append(invalid(f"{path}.count", count, POSITIVE))
     elif mode not in MODES:
         errors.append(not_supported(f"{path}.allocationMode", mode, MODES))
     for index, toleration in enumerate(request.get("tolerations") or ()):

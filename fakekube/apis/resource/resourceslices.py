@@ -23,12 +23,13 @@ from fakekube.apis.resource.devices import (
     each_of_map,
     each_of_set,
     effect,
+    many_set,
     pool_name,
     qualified_name,
 )
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.checks import NOT_BELOW_ZERO, POSITIVE, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
@@ -134,9 +135,9 @@ def _pool(pool: Object, path: str) -> list[FieldError]:
     errors = pool_name(pool.get("name", ""), f"{path}.name")
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
     if count <= 0:
-        errors.append(invalid(f"{path}.resourceSliceCount", count, "must be greater than zero"))
+        errors.append(invalid(f"{path}.resourceSliceCount", count, POSITIVE))
     if generation < 0:
-        errors.append(invalid(f"{path}.generation", generation, "must be greater than or equal to zero"))
+        errors.append(invalid(f"{path}.generation", generation, NOT_BELOW_ZERO))
     return errors
 
 
@@ -150,7 +151,7 @@ def _place(spec: Object) -> list[FieldError]:
         chosen.append("`perDeviceNodeSelection`")
     elif "perDeviceNodeSelection" in spec:
         errors.append(invalid("spec.perDeviceNodeSelection", False, "must be either unset or set to true"))
-    return errors + _one_choice(chosen, "spec", ONE_PLACE, f"{ONE_PLACE}, but multiple fields are set")
+    return errors + _one_choice(chosen, "spec", ONE_PLACE, many_set(ONE_PLACE))
 
 
 def _device_place(device: Object, path: str, per_device: bool) -> list[FieldError]:

@@ -24,6 +24,7 @@ from fakekube.apis.validation.checks import (
     label_name,
     non_negative,
     one_of,
+    token_seconds,
     total_size,
 )
 from fakekube.apis.validation.resource_lists import non_negative_quantity
@@ -112,11 +113,8 @@ def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
             errors.append(duplicate(f"{path}.audience", audience))
             continue
         seen.add(audience)
-        if seconds is not None and seconds < 600:
-            errors.append(invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"))
-        if seconds is not None and seconds > 2**32:
-            text = "may not specify a duration larger than 2^32 seconds"
-            errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
+        if seconds is not None:
+            errors += token_seconds(seconds, f"{path}.expirationSeconds")
     return errors
 
 

@@ -25,7 +25,28 @@ PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 IntOrString = int | str
 
-NOT_NEGATIVE = "must be greater than or equal to 0"
+#: Details of numbers. The real server words them in several ways.
+NOT_NEGATIVE: Final = names.min_error(0)
+NOT_BELOW_ZERO: Final = "must be greater than or equal to zero"
+NOT_NEGATIVE_INTEGER: Final = "must be a non-negative integer"
+POSITIVE: Final = "must be greater than zero"
+ABOVE_0: Final = "must be greater than 0"
+
+#: Details of texts.
+NOT_BLANK: Final = "must be non-empty if specified"
+ONE_LINE: Final = "must not contain line breaks"
+ABSOLUTE_PATH: Final = "must be an absolute path"
+DOMAIN_PREFIXED_PATH: Final = 'must be a domain-prefixed path (such as "acme.io/foo")'
+
+#: Details of rules that say who may do what.
+VERBS_REQUIRED: Final = "verbs must contain at least one value"
+API_GROUP_REQUIRED: Final = "resource rules must supply at least one api group"
+RESOURCE_REQUIRED: Final = "resource rules must supply at least one resource"
+RESOURCES_OR_URLS: Final = "rules cannot apply to both regular resources and non-resource URLs"
+
+#: The bounds of the lifetime of a service account token, in seconds.
+MIN_TOKEN_SECONDS: Final = 10 * 60
+MAX_TOKEN_SECONDS: Final = 1 << 32
 
 
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
@@ -43,11 +64,32 @@ def all_non_negative(part: Mapping[str, Any], fields: Iterable[str], path: str) 
 
 
 def positive(value: int, path: str) -> list[FieldError]:
-    return [] if value > 0 else [invalid(path, value, "must be greater than zero")]
+    return [] if value > 0 else [invalid(path, value, POSITIVE)]
 
 
 def within(value: int, path: str, minimum: int, maximum: int) -> list[FieldError]:
     return invalid_each(path, value, names.in_range(value, minimum, maximum))
+
+
+def too_many_error(maximum: int, what: str) -> str:
+    """Returns the detail of a list or text that is too long."""
+    return f"must not have more than {maximum} {what}"
+
+
+def wildcard_alone(values: Sequence[str], path: str, what: str) -> list[FieldError]:
+    """Validates that "*" is the only item of a list if it is one."""
+    if len(values) > 1 and "*" in values:
+        return [invalid(path, values, f"if '*' is present, must not specify other {what}")]
+    return []
+
+
+def token_seconds(seconds: int, path: str) -> list[FieldError]:
+    """Validates the lifetime of a service account token."""
+    if seconds < MIN_TOKEN_SECONDS:
+        return [invalid(path, seconds, "may not specify a duration less than 10 minutes")]
+    if seconds > MAX_TOKEN_SECONDS:
+        return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
+    return []
 
 
 def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
@@ -150,7 +192,7 @@ def domain_prefixed_path(value: str, path: str) -> list[FieldError]:
         return [required(path)]
     host, _, rest = value.partition("/")
     if not host or not rest:
-        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+        return [invalid(path, value, DOMAIN_PREFIXED_PATH)]
     errors = invalid_each(path, host, names.dns_subdomain(host))
     if not _http_path_matches(rest):
         errors.append(invalid(path, rest, _HTTP_PATH_TEXT))
@@ -204,7 +246,7 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     errors += (required_one_of if declared else one_of)(status, f"{path}.status", statuses)
     generation, reason = item.get("observedGeneration", 0), item.get("reason", "")
     if generation < 0:
-        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+        errors.append(invalid(f"{path}.observedGeneration", generation, NOT_BELOW_ZERO))
     if not item.get("lastTransitionTime"):
         errors.append(required(f"{path}.lastTransitionTime"))
     if not reason:
@@ -286,7 +328,7 @@ def non_reserved(target: str, path: str) -> list[FieldError]:
     """
     errors = descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
-        errors.append(invalid(path, target, "must not start with '..'"))
+        errors.append(invalid(path, target, names.STARTS_WITH_DOTS))
     return errors
 
 

@@ -21,6 +21,12 @@ from fakekube.base.golang.strconv import go_quote
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+#: Details of fields that hold addresses or networks, one of each IP family.
+AT_MOST_TWO = "may only hold up to 2 values"
+ONE_OF_EACH_FAMILY = "may specify no more than one IP for each IP family"
+#: The detail of a host name that is an address.
+NOT_AN_ADDRESS = "must be a DNS name, not an IP address"
+
 
 class Network(NamedTuple):
     """A parsed CIDR: the address as written, its network, the length of the prefix, and the number of bits."""

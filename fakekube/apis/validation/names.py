@@ -50,9 +50,12 @@ __all__ = [
     "fits",
     "http_header_name",
     "in_range",
+    "kind_name",
     "label_key",
     "label_value",
     "long_name",
+    "max_error",
+    "min_error",
     "path_segment",
     "percent",
     "port_name",
@@ -145,11 +148,31 @@ def relaxed_environment_name(value: str) -> list[str]:
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 
 
+def kind_name(value: str) -> str:
+    """Validates the name of a kind, whatever its case; returns the text of what is wrong, or ""."""
+    problems = dns_1035_label(value.lower())
+    return f"may have mixed case, but should otherwise match: {','.join(problems)}" if problems else ""
+
+
+def min_error(minimum: int) -> str:
+    """Returns the detail of a number that is too small (MinError)."""
+    return f"must be greater than or equal to {minimum}"
+
+
+def max_error(maximum: int | str) -> str:
+    """Returns the detail of a number that is larger than a number, or than what the words name."""
+    return f"must be less than or equal to {maximum}"
+
+
+#: The detail of a path or file name that could leave its directory, or that the kubelet reserves.
+STARTS_WITH_DOTS = "must not start with '..'"
+
+
 def change_directory(value: str) -> list[str]:
     """Validates that a file name does not refer to a parent directory."""
     if value in (".", ".."):
         return [f"must not be '{value}'"]
-    return ["must not start with '..'"] if value.startswith("..") else []
+    return [STARTS_WITH_DOTS] if value.startswith("..") else []
 
 
 _port_name_matches = re.compile("[-a-z0-9]+").fullmatch

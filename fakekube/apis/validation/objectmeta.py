@@ -40,6 +40,7 @@ MANAGER_LENGTH = 128
 SUBRESOURCE_LENGTH = 256
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
+RESOURCE_VERSION_REQUIRED = "must be specified for an update"
 
 #: Kinds that cannot be owners: (apiVersion, kind).
 BANNED_OWNERS = frozenset({("v1", "Event")})
@@ -69,7 +70,7 @@ def validate_object_meta(
         errors.append(required(f"{path}.name", "name or generateName is required"))
     errors += _validate_namespace(meta.get("namespace", ""), namespaced, path)
     if meta.get("generation", 0) < 0:
-        errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
+        errors.append(invalid(f"{path}.generation", meta["generation"], names.min_error(0)))
     errors += _validate_labels_to_owners(meta, path)
     finalizers = meta.get("finalizers")
     if finalizers:
@@ -117,7 +118,7 @@ def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
     if old.get("deletionTimestamp"):
         errors += _validate_no_new_finalizers(new, old, "metadata")
     if not new.get("resourceVersion"):
-        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
+        errors.append(invalid("metadata.resourceVersion", "", RESOURCE_VERSION_REQUIRED))
     changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
     for field in compress(IMMUTABLE_FIELDS, changes):
         zero = "" if field in ("name", "namespace", "uid") else None

@@ -18,7 +18,8 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import NOT_NEGATIVE, invalid_each
+from fakekube.apis.validation.checks import NOT_NEGATIVE, POSITIVE, invalid_each
+from fakekube.base.golang.strconv import go_quote
 
 MAX_MILLI_VALUE: Final = (2**63 - 1) // 1000
 
@@ -53,6 +54,15 @@ quantity: Callable[[str], Quantity] = lru_cache(maxsize=4096)(parse)
 def is_fractional(amount: str) -> bool:
     """Reports whether the quantity, in thousandths, is not a whole number."""
     return quantity(amount).milli_value() % 1000 != 0
+
+
+def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
+    """Returns warnings about quantities that are not a whole number of bytes."""
+    return [
+        f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
+        for name in names
+        if name in resources and is_fractional(resources[name])
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -138,7 +148,7 @@ def non_negative_quantity(amount: str, path: str) -> list[FieldError]:
 
 
 def positive_quantity(amount: str, path: str) -> list[FieldError]:
-    return [] if quantity(amount).sign > 0 else [invalid(path, amount, "must be greater than zero")]
+    return [] if quantity(amount).sign > 0 else [invalid(path, amount, POSITIVE)]
 
 
 def quantity_value(name: str, amount: str, path: str) -> list[FieldError]:
@@ -193,7 +203,7 @@ def _request_within_limit(name: str, amount: str, limit: str | None, path: str) 
     if not is_overcommitable(name) and quantity(amount) != quantity(limit):
         return [invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")]
     if exceeds(amount, limit):
-        text = f"must be less than or equal to {name} limit of {limit}"
+        text = names.max_error(f"{name} limit of {limit}")
         return [invalid(f"{path}.requests", amount, text)]
     return []
 

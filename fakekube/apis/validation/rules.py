@@ -257,7 +257,7 @@ def nonempty(check: Check) -> Check:
 
 def at_least(minimum: int, text: str = "", *, absent: int | None = 0) -> Check:
     """A number; `absent` is what an absent one counts as (None: it is not checked)."""
-    told = text or f"must be greater than or equal to {minimum}"
+    told = text or names.min_error(minimum)
 
     def run(value: Any, path: str) -> list[FieldError]:
         number = absent if value is None else value
@@ -268,7 +268,7 @@ def at_least(minimum: int, text: str = "", *, absent: int | None = 0) -> Check:
 
 def at_most(maximum: int, text: str = "") -> Check:
     """A number."""
-    told = text or f"must be less than or equal to {maximum}"
+    told = text or names.max_error(maximum)
     return Check(f"at most {maximum}", lambda value, path: [errors.invalid(path, value, told)] if (value or 0) > maximum else [])
 
 

@@ -19,6 +19,7 @@ from fakekube.base.golang.strconv import parse_int
 
 NOT_AN_OPERATOR = "not a valid selector operator"
 SET_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+IN_KEYS_AND_SELECTOR = "exists in both matchLabelKeys and labelSelector"
 VALUES_REQUIRED = "must be specified when `operator` is 'In' or 'NotIn'"
 VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
@@ -168,7 +169,7 @@ def label_keys(
             key = expression.get("key", "")
             if key in positions and key in seen:
                 where = f"{path}[{positions[key]}]"
-                errors.append(invalid(where, key, "exists in both matchLabelKeys and labelSelector"))
+                errors.append(invalid(where, key, IN_KEYS_AND_SELECTOR))
             seen.add(key)
     for index, key in enumerate(matching):
         if key in mismatching:

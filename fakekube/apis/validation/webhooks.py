@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
@@ -42,6 +42,28 @@ def url_errors(value: str, path: str) -> list[FieldError]:
         errors.append(invalid(path, url.fragment, "fragments are not permitted in the URL"))
     if url.query:
         errors.append(invalid(path, url.query, "query parameters are not permitted in the URL"))
+    return errors
+
+
+def client_errors(client: Mapping[str, Any], path: str) -> list[FieldError]:
+    """Validates that a client configuration has a URL or a service, and which."""
+    if ("url" in client) == ("service" in client):
+        return [required(path, "exactly one of url or service is required")]
+    if "url" in client:
+        return url_errors(client["url"], f"{path}.url")
+    return service_errors(client["service"], f"{path}.service", swapped=True)
+
+
+def review_version_errors(versions: Sequence[str], path: str, *, needs_known: bool = True) -> list[FieldError]:
+    """Validates the versions of reviews that a webhook accepts; `needs_known`: one of them is a version of this server."""
+    errors: list[FieldError] = []
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+        else:
+            errors += [invalid(f"{path}[{index}]", version, text) for text in names.dns_1035_label(version)]
+    if needs_known and not set(versions) & set(REVIEW_VERSIONS):
+        errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
     return errors
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
+from fakekube.apis.core.serviceaccounts import uid_mismatch
 from fakekube.apis.validation.to_internal import diff, same
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
@@ -317,11 +318,7 @@ def _check_service_account(node: str, attributes: Attributes) -> None:
         raise forbidden(attributes, "node requested token with a pod binding without a uid")
     pod = _pod(attributes, reference["name"])
     if uid != pod["metadata"]["uid"]:
-        text = (
-            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
-            "The object might have been deleted and then recreated"
-        )
-        raise forbidden(attributes, text)
+        raise forbidden(attributes, uid_mismatch(uid))
     if pod["spec"].get("nodeName", "") != node:
         raise forbidden(attributes, "node requested token bound to a pod scheduled on a different node")
     _check_audience(attributes, request, pod)

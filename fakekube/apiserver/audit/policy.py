@@ -13,6 +13,7 @@ from typing import Final
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import RESOURCES_OR_URLS
 from fakekube.apiserver.auth.authentication_configuration import Section, load_configuration, refuse
 from fakekube.apiserver.auth.authorization import Attributes
 from fakekube.apiserver.auth.options import OptionError
@@ -154,8 +155,7 @@ def _rule(rule: Section, omit_stages: frozenset[str], omit_managed_fields: bool,
         if _ALL in path[:-1]:
             errors.append(invalid(where, path, "non-resource URL wildcards '*' must be the final character of the rule"))
     if made.paths and (made.resources or made.namespaces):
-        text = "rules cannot apply to both regular resources and non-resource URLs"
-        errors.append(invalid(rule.at("nonResourceURLs"), list(made.paths), text))
+        errors.append(invalid(rule.at("nonResourceURLs"), list(made.paths), RESOURCES_OR_URLS))
     rule.done()
     return made
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required
 from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import ABSOLUTE_PATH
 from fakekube.apiserver.auth.authorization import AlwaysAllow, AlwaysDeny, PrivilegedGroup, RuleResolver, UnionAuthorizer
 from fakekube.apiserver.auth.options import AuthorizationOptions, OptionError
 from fakekube.base.clock import Clock
@@ -219,7 +220,7 @@ def _connection(info: Section, errors: list[FieldError]) -> str:
     elif not path:
         errors.append(required(info.at("kubeConfigFile")))
     elif not Path(path).is_absolute():
-        errors.append(invalid(info.at("kubeConfigFile"), path, "must be an absolute path"))
+        errors.append(invalid(info.at("kubeConfigFile"), path, ABSOLUTE_PATH))
     elif not Path(path).is_file():
         errors.append(invalid(info.at("kubeConfigFile"), path, "must be a regular file"))
     return path

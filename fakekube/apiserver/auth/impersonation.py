@@ -20,6 +20,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import DOMAIN_PREFIXED_PATH
 from fakekube.apis.well_known import NODES_GROUP, SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Authorizer, UndecidedError, forbidden
@@ -340,7 +341,7 @@ def _prefixed_path_errors(path: str, key: str) -> list[FieldError]:
     """Validates a domain-prefixed key (IsDomainPrefixedPath)."""
     domain, _, rest = key.partition("/")
     if not domain or not rest:
-        return [fields.invalid(path, key, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+        return [fields.invalid(path, key, DOMAIN_PREFIXED_PATH)]
     errors = [fields.invalid(path, domain, problem) for problem in names.dns_subdomain(domain, False)]
     if not re.fullmatch(_PATH, rest):
         errors.append(fields.invalid(path, rest, names.regex_text("Invalid path", _PATH)))

@@ -18,6 +18,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
+    ABOVE_0,
     PROTOCOLS,
     descending,
     invalid_each,
@@ -317,7 +318,7 @@ def _probe(probe: Part, path: str) -> list[FieldError]:
             errors += non_negative(probe[field], f"{path}.{field}")
     grace = probe.get("terminationGracePeriodSeconds")
     if grace is not None and grace <= 0:
-        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0"))
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, ABOVE_0))
     return errors
 
 

@@ -240,6 +240,7 @@ def _host_process_of(context: Part | None) -> bool | None:
 
 
 #: Fields that a Windows pod cannot set: those of the security context and (marked) of the spec, in order.
+NOT_FOR_WINDOWS = "cannot be set for a windows pod"
 _NOT_ON_WINDOWS = (
     "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID", "hostIPC",
     "securityContext.seccompProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy",
@@ -287,7 +288,7 @@ def _windows(spec: dict[str, Any], path: str) -> list[FieldError]:
     for container, where in containers_with_paths(spec, path):
         context = container.get("securityContext") or {}
         wrong += [f"{where}.securityContext.{name}" for name in _NOT_ON_WINDOWS_CONTAINERS if name in context]
-    return [forbidden(where, "cannot be set for a windows pod") for where in wrong]
+    return [forbidden(where, NOT_FOR_WINDOWS) for where in wrong]
 
 
 def host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:

@@ -18,7 +18,7 @@ from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volumes import volumes
 from fakekube.apis.scheduling import PREEMPTION_POLICIES
 from fakekube.apis.validation import ip, names, selectors
-from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive, required_one_of
+from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive, required_one_of, too_many_error
 from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
 from fakekube.apis.validation.selectors import tolerations
@@ -244,15 +244,13 @@ def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]
     servers, searches = config.get("nameservers") or (), config.get("searches") or ()
     errors: list[FieldError] = []
     if len(servers) > NAMESERVERS:
-        text = f"must not have more than {NAMESERVERS} nameservers"
-        errors.append(invalid(f"{path}.nameservers", servers, text))
+        errors.append(invalid(f"{path}.nameservers", servers, too_many_error(NAMESERVERS, "nameservers")))
     for index, server in enumerate(servers):
         errors += ip.legacy_ip(f"{path}.nameservers[{index}]", server, strict=True)
     if len(searches) > SEARCH_PATHS:
-        text = f"must not have more than {SEARCH_PATHS} search paths"
-        errors.append(invalid(f"{path}.searches", searches, text))
+        errors.append(invalid(f"{path}.searches", searches, too_many_error(SEARCH_PATHS, "search paths")))
     if not names.fits(" ".join(searches), SEARCH_LENGTH):
-        text = f"must not have more than {SEARCH_LENGTH} characters (including spaces) in the search list"
+        text = too_many_error(SEARCH_LENGTH, "characters (including spaces) in the search list")
         errors.append(invalid(f"{path}.searches", searches, text))
     for index, search in enumerate(searches):
         if search != ".":

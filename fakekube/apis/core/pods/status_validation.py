@@ -20,9 +20,10 @@ from fakekube.apimachinery.errors.field import (
     required,
     too_long,
 )
+from fakekube.apis.core.pods.security_context import NOT_FOR_WINDOWS
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.checks import invalid_each, label_name
+from fakekube.apis.validation.checks import NOT_BLANK, NOT_NEGATIVE_INTEGER, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, quantity
 from fakekube.apis.validation.rules import (
     NEVER,
@@ -56,7 +57,7 @@ def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[Fie
     errors += _nominated_node(status, before, spec)
     if status.get("observedGeneration", 0) < 0:
         where, value = "status.observedGeneration", status["observedGeneration"]
-        errors.append(invalid(where, value, "must be a non-negative integer"))
+        errors.append(invalid(where, value, NOT_NEGATIVE_INTEGER))
     if status.get("qosClass") != before.get("qosClass"):
         errors.append(invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE, pointed_at=True))
     errors += _transitions(status, before, spec)
@@ -74,8 +75,7 @@ def _conditions(conditions: Sequence[Part]) -> list[FieldError]:
     for index, condition in enumerate(conditions):
         where, generation = f"status.conditions[{index}]", condition.get("observedGeneration", 0)
         if generation < 0:
-            text = "must be a non-negative integer"
-            errors.append(invalid(f"{where}.observedGeneration", generation, text))
+            errors.append(invalid(f"{where}.observedGeneration", generation, NOT_NEGATIVE_INTEGER))
         kind = condition.get("type", "")
         if kind not in SYSTEM_CONDITIONS:
             errors += label_name(kind, f"{where}.Type")
@@ -296,7 +296,7 @@ def _addresses(status: Part, before: Part, field: str, struct: str) -> list[Fiel
         families = {one.version for one in parsed if one is not None}
         if None in parsed or len(families) < 2 or len(items) > 2:
             shown = [to_internal(struct, item) for item in status[field]]
-            errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
+            errors.append(invalid(path, shown, ip.ONE_OF_EACH_FAMILY))
     return errors
 
 
@@ -343,7 +343,7 @@ LINUX_USER = rules(
 
 def _user(user: Part, system: str, path: str) -> list[FieldError]:
     if system == "windows":
-        return [forbidden(path, "cannot be set for a windows pod")]
+        return [forbidden(path, NOT_FOR_WINDOWS)]
     return LINUX_USER.validate(user, path)
 
 
@@ -383,7 +383,7 @@ def _allocated_resource(resource: Part, seen: set[str], path: str) -> list[Field
     if health not in ("Healthy", "Unhealthy", "Unknown"):
         errors.append(not_supported(f"{path}.health", health, ("Healthy", "Unhealthy", "Unknown")))
     if message is not None and not message:
-        errors.append(required(f"{path}.message", "must be non-empty if specified"))
+        errors.append(required(f"{path}.message", NOT_BLANK))
     elif message is not None and not names.fits(message, HEALTH_MESSAGE_LENGTH):
         errors.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH))
     if identity in seen:

@@ -34,7 +34,7 @@ from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.update_validation import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, merges_spread_keys, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
-from fakekube.apis.core.pods.warnings import pod_warnings
+from fakekube.apis.core.pods.warnings import USE_APPARMOR, hostname_warnings, pod_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
 from fakekube.apis.rest.strategy import (
     Object,
@@ -46,7 +46,7 @@ from fakekube.apis.rest.strategy import (
     restore,
     spec_as_stored,
 )
-from fakekube.apis.validation import ip, names
+from fakekube.apis.validation import ip
 from fakekube.apis.validation.conditions import set_condition
 from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
 from fakekube.apis.validation.to_internal import diff
@@ -131,12 +131,7 @@ class PodStrategy(Strategy):
         if old is not None:
             return []
         meta = obj["metadata"]
-        found = []
-        wrong = names.dns_label(meta["name"])
-        if wrong:
-            surprise = "this is used in the Pod's hostname, which can result in surprising behavior"
-            found.append(f"metadata.name: {surprise}; a DNS label is recommended: [{' '.join(wrong)}]")
-        return found + pod_warnings(obj["spec"], meta)
+        return hostname_warnings(meta["name"], "the Pod's hostname") + pod_warnings(obj["spec"], meta)
 
     def grace_period(self, context: WriteContext, old: Object, options: Object) -> int:
         spec, status = old.get("spec") or {}, old.get("status") or {}
@@ -239,8 +234,7 @@ def _profiles_from_annotations(context: WriteContext, annotations: dict[str, str
             continue
         if profile is not None:
             container["securityContext"] = {**security, "appArmorProfile": profile}
-        text = 'deprecated since v1.30; use the "appArmorProfile" field instead'
-        context.warnings.append(f"metadata.annotations[{key}]: {text}")
+        context.warnings.append(f"metadata.annotations[{key}]: {USE_APPARMOR}")
 
 
 def _keep_pod_level_resources(context: WriteContext, obj: Object, old: Object) -> None:
@@ -427,11 +421,10 @@ def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -
         value = expected.get(field)
         found = meta.get(field)
         if value and value != found:
-            problem = f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
+            problem = status.precondition_failed(shown, value, found)
             prefix = "" if context.dry_run else "/registry"  # only the storage layer adds it
             key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
-            error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
-            raise status.conflict("", "pods", meta["name"], f"{error}, AdditionalErrorMsg: {problem}")
+            raise status.conflict("", "pods", meta["name"], status.invalid_object(key, problem))
 
 
 def _check_unbound(pod: Object) -> None:

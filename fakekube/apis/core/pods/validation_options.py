@@ -214,9 +214,7 @@ def keys_in_selector(keys: Sequence[str], selector: Spec | None, path: str) -> l
     taken = {item.get("key") for item in (selector or {}).get("matchExpressions") or ()}
     taken |= set((selector or {}).get("matchLabels") or ())
     return errors + [
-        invalid(f"{path}[{index}]", key, "exists in both matchLabelKeys and labelSelector")
-        for index, key in enumerate(keys)
-        if key in taken
+        invalid(f"{path}[{index}]", key, selectors.IN_KEYS_AND_SELECTOR) for index, key in enumerate(keys) if key in taken
     ]
 
 

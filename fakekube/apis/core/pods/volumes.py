@@ -19,7 +19,15 @@ from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, res
 from fakekube.apis.core.pods.security_context import pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import descending, invalid_each, no_backsteps, non_reserved, one_of
+from fakekube.apis.validation.checks import (
+    ABSOLUTE_PATH,
+    descending,
+    invalid_each,
+    no_backsteps,
+    non_reserved,
+    one_of,
+    token_seconds,
+)
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote
@@ -74,7 +82,7 @@ def nfs(source: Part, path: str) -> list[FieldError]:
     errors = needs("server", "path")(source, path)
     target = source.get("path", "")
     if not target.startswith("/"):
-        errors.append(invalid(f"{path}.path", target, "must be an absolute path"))
+        errors.append(invalid(f"{path}.path", target, ABSOLUTE_PATH))
     return errors
 
 
@@ -102,12 +110,17 @@ def iscsi(source: Part, path: str) -> list[FieldError]:
     return errors if initiator is None else errors + _iscsi_name(initiator, f"{path}.initiatorname")
 
 
+ISCSI_NAMES_TOO_LONG = (
+    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."
+)
+MANY_TYPES, NO_TYPE = "may not specify more than 1 volume type", "must specify a volume type"
+
+
 def iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
     """Validates the total length of volume name and portal, if an initiator is set; `path` is that of the volume."""
     if "initiatorName" not in source or names.fits(f"{name}:{source.get('targetPortal', '')}", 64):
         return []
-    limit = "must be under 64 characters if iscsi.initiatorName is specified."
-    return [invalid(f"{path}.name", name, f"Total length of <volume name>:<iscsi.targetPortal> {limit}")]
+    return [invalid(f"{path}.name", name, ISCSI_NAMES_TOO_LONG)]
 
 
 def flocker(source: Part, path: str) -> list[FieldError]:
@@ -377,18 +390,14 @@ def _source(volume: Part, volume_context: VolumeContext, path: str) -> list[Fiel
             continue
         if found:
             where = f"{path}.{row.surplus or field}"
-            errors.append(forbidden(where, "may not specify more than 1 volume type"))
+            errors.append(forbidden(where, MANY_TYPES))
         else:
             found = True
             rest = (volume_context,) if row.takes_context else ()
             errors += row.check(volume[field], f"{path}.{row.shown or field}", *rest)
         if field == "iscsi":
             errors += iscsi_initiator_length(volume_context.name, volume[field], path)
-    return errors if found else [*errors, required(path, "must specify a volume type")]
-
-
-MIN_TOKEN_SECONDS = 10 * 60
-MAX_TOKEN_SECONDS = 1 << 32
+    return errors if found else [*errors, required(path, NO_TYPE)]
 
 
 def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
@@ -542,14 +551,8 @@ def _pod_certificate(source: Part, taken: set[str], volume_path: str, path: str)
 
 
 def _token(token: Part, volume_path: str, path: str, tolerate_path: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seconds, target = token.get("expirationSeconds", 0), token.get("path", "")
-    if seconds < MIN_TOKEN_SECONDS:
-        text = "may not specify a duration less than 10 minutes"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
-    if seconds > MAX_TOKEN_SECONDS:
-        text = "may not specify a duration larger than 2^32 seconds"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
+    errors = token_seconds(token.get("expirationSeconds", 0), f"{path}.expirationSeconds")
+    target = token.get("path", "")
     if not target:
         errors.append(required(f"{volume_path}.path"))
     elif not tolerate_path:

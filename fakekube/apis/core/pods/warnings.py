@@ -16,7 +16,8 @@ from fakekube.apis.core.pods.annotations import profile_of_annotation
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs
 from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import ip as addresses
-from fakekube.apis.validation.resource_lists import is_fractional
+from fakekube.apis.validation import names
+from fakekube.apis.validation.resource_lists import fractional_bytes
 from fakekube.apis.well_known import (
     DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
     SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
@@ -166,17 +167,17 @@ def _warn_of_duplicates(items: Sequence[Part], field: str, path: str) -> list[st
     return texts
 
 
-def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
-    """Returns warnings about quantities that are not a whole number of bytes."""
-    return [
-        f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
-        for name in names
-        if name in resources and is_fractional(resources[name])
-    ]
+def hostname_warnings(name: str, uses: str) -> list[str]:
+    """Returns warnings about a name that is no DNS label, and that is used for hostnames; `uses` names all its uses."""
+    wrong = names.dns_label(name)
+    if not wrong:
+        return []
+    surprise = f"this is used in {uses}, which can result in surprising behavior"
+    return [f"metadata.name: {surprise}; a DNS label is recommended: [{' '.join(wrong)}]"]
 
 
 _USE_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
-_USE_APPARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+USE_APPARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def _containers(visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str) -> list[str]:
@@ -207,7 +208,7 @@ def _profile_annotations(container: Part, annotations: Mapping[str, str], of_pod
     key = f"{DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX}{name}"
     reported = prefix and key in annotations and "appArmorProfile" not in security
     if reported and (of_pod is None or of_pod != profile_of_annotation(annotations[key])):
-        texts.append(f"{prefix}metadata.annotations[{key}]: {_USE_APPARMOR}")
+        texts.append(f"{prefix}metadata.annotations[{key}]: {USE_APPARMOR}")
     return texts
 
 

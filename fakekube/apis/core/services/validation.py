@@ -350,7 +350,7 @@ def _ingress_point(item: Object, old_ips: Sequence[str], path: str) -> list[Fiel
     if hostname:
         errors += invalid_each(f"{path}.hostname", hostname, names.dns_subdomain(hostname))
         if addresses.parse_ip(hostname) is not None:
-            errors.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
+            errors.append(invalid(f"{path}.hostname", hostname, addresses.NOT_AN_ADDRESS))
     return errors
 
 
@@ -378,11 +378,11 @@ def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
     wrong_ips = _each_cluster_ip(ips, old_spec.get("clusterIPs") or (), path)
     errors += wrong_ips
     if len(ips) > 2:
-        errors.append(invalid(path, ips, "may only hold up to 2 values"))
+        errors.append(invalid(path, ips, addresses.AT_MOST_TWO))
     if wrong_ips:
         return errors
     if len(ips) > 1 and not _is_dual_stack(ips):
-        errors.append(invalid(path, ips, "may specify no more than one IP for each IP family"))
+        errors.append(invalid(path, ips, addresses.ONE_OF_EACH_FAMILY))
     return errors if is_headless(spec) else errors + _matching_families(ips, families, path)
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, StatusError, field, status
+from fakekube.apis.validation.checks import ABOVE_0, NOT_NEGATIVE
 from fakekube.apiserver.endpoints import response_writers
 from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, format_refused_dial, pod_of, require_log
 from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
@@ -103,13 +104,13 @@ def _errors(query: Query, numbers: dict[str, Any], *, has_time: bool) -> list[Fi
     tail, limit, since = numbers["tailLines"], numbers["limitBytes"], numbers["sinceSeconds"]
     errors = []
     if tail is not None and tail < 0:
-        errors.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
+        errors.append(field.invalid("tailLines", tail, NOT_NEGATIVE))
     if limit is not None and limit < 1:
-        errors.append(field.invalid("limitBytes", limit, "must be greater than 0"))
+        errors.append(field.invalid("limitBytes", limit, ABOVE_0))
     if since is not None and has_time:
         errors.append(field.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since is not None and since < 1:
-        errors.append(field.invalid("sinceSeconds", since, "must be greater than 0"))
+        errors.append(field.invalid("sinceSeconds", since, ABOVE_0))
     if query.get("stream") is not None:
         errors.append(field.forbidden("stream", "may not be specified"))
     return errors

@@ -324,7 +324,7 @@ def _update_once(scope: Scope, record: Record[Document], build: Build, check: Ch
     meta = obj["metadata"]
     revision = _revision_of(scope, meta)
     if revision == 0 and not scope.strategy.unconditional_update:
-        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        error = fields.invalid("metadata.resourceVersion", 0, objectmeta.RESOURCE_VERSION_REQUIRED)
         raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
     if revision not in (0, record.revision):
         raise scope.conflict(OPTIMISTIC_LOCK)
@@ -466,10 +466,7 @@ def _with_placeholder(obj: Object) -> Object:
 
 def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
     prefix = "" if scope.dry_run else "/registry"  # a dry run does not come as far as the storage that adds it
-    return (
-        f"StorageError: invalid object, Code: 4, Key: {prefix}/{storage_path(scope)}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"
-    )
+    return status.invalid_object(f"{prefix}/{storage_path(scope)}", status.precondition_failed("UID", wanted, stored))
 
 
 def unsafe_deletion_error(scope: Scope) -> StatusError:
