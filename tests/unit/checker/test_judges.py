@@ -107,18 +107,22 @@ def test_the_pauses_between_failures_grow_and_what_follows_them_does_not_count(
 
 
 @pytest.mark.parametrize(
-    ("stream", "broken"),
+    ("streams", "broken"),
     [
-        (attempts(0.0, 1.0, 3.0, 7.0, 15.0), True),
-        (attempts(0.0, 1.0, 3.3, 7.0, 15.0), False),
-        (attempts(0.0, 1.0, 3.0, 7.0), False),
-        (attempts(0.0, 1.0, 2.0, 3.0, 4.0), False),
+        ([attempts(0.0, 1.0, 3.0, 7.0, 15.0)], True),
+        ([attempts(0.0, 1.0, 3.3, 7.0, 15.0)], False),
+        ([attempts(0.0, 1.0, 3.0, 7.0)], False),
+        ([attempts(0.0, 1.0, 2.0, 3.0, 4.0)], False),
+        ([attempts(0.0, 1.0, 3.0, 7.0, 15.0), attempts(0.0, 1.0, 3.3, 7.0, 15.0)], False),  # the first one by chance
+        ([attempts(0.0, 1.0, 3.0, 7.0), attempts(0.0, 1.0, 3.0, 7.0, 15.0)], True),  # the first one says nothing
     ],
 )
-def test_pauses_that_grow_by_the_same_factor_have_no_jitter(stream: Any, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_that_grow_by_the_same_factor_have_no_jitter(
+    streams: list[Any], broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(judges, "is_failure", lambda call: call.fails)
     monkeypatch.setattr(judges, "excerpt", list)
-    found = judge_jitter([stream])
+    found = judge_jitter(streams)
     assert (found is not None) is broken
     assert found is None or found.by_chance
 
