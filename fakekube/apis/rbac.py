@@ -29,6 +29,7 @@ from fakekube.apis.validation.rules import (
     calls,
     changes,
     each,
+    from_minor,
     immutable,
     needed,
     nonempty,
@@ -50,6 +51,14 @@ class _RBACStrategy(RevalidatingStrategy):
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         return names.path_segment(name)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = super().validate_update(context, obj, old)
+        if from_minor(35):
+            return errors
+        # ValidateUpdate calls ValidateRole (…), which ValidateRoleUpdate (…) does again.
+        again = [*self.validate_metadata(context, obj["metadata"]), *self.validate_changed(context, obj, old)]
+        return again + errors
 
 
 class RoleStrategy(_RBACStrategy):

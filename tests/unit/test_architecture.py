@@ -65,7 +65,7 @@ PARTS: Mapping[str, frozenset[str]] = {
         "apimachinery.printers": "codecs data schema",
         "apimachinery.features": "data schema",
         "apimachinery.codecs": "data schema",
-        "apimachinery.patch": "errors schema",
+        "apimachinery.patch": "errors features schema",
         "apimachinery.cel": "errors features schema selectors",
         "apimachinery.selectors": "errors schema",
         "apimachinery.schema": "data",

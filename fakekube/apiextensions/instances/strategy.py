@@ -25,6 +25,7 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.apis.validation.objectmeta import standard_finalizer_warnings, validate_object_meta
+from fakekube.apis.validation.rules import from_minor
 
 #: Types of errors after which the real server does not evaluate rules.
 _BLOCKING = frozenset(
@@ -84,6 +85,10 @@ class CustomResourceStrategy(Strategy):
     def begin_create(self, context: WriteContext, obj: Object) -> Finish | None:
         if self.version.ending:
             problem = "create not allowed while custom resource definition is terminating"
+            if not from_minor(34):
+                error = status.method_not_supported(self.version.gvk.group, context.resource.plural, "create")
+                error.message = problem
+                raise error
             raise status.forbidden(self.version.gvk.group, context.resource.plural, obj["metadata"].get("name", ""), problem)
         return None
 

@@ -246,9 +246,15 @@ _MOST_ISSUES: Final = 1000
 Messages = Callable[[str], Type | None]
 
 
-def check(source: str, node: Node, variables: Mapping[str, Type], messages: Messages = lambda name: None) -> Checked:
-    """Check an expression whose variables have types. Raises CompileError."""
-    checker = _Checker(node, variables, messages)
+def check(
+    source: str,
+    node: Node,
+    variables: Mapping[str, Type],
+    messages: Messages = lambda name: None,
+    unknown: frozenset[str] = frozenset(),
+) -> Checked:
+    """Check an expression whose variables have types; `unknown` are functions that it cannot use. Raises CompileError."""
+    checker = _Checker(node, variables, messages, unknown)
     deep = is_deep(source)
     with room(deep):
         checker.check(node)
@@ -263,10 +269,11 @@ def check(source: str, node: Node, variables: Mapping[str, Type], messages: Mess
 
 
 class _Checker:
-    def __init__(self, tree: Node, variables: Mapping[str, Type], messages: Messages) -> None:
+    def __init__(self, tree: Node, variables: Mapping[str, Type], messages: Messages, unknown: frozenset[str]) -> None:
         self.issues: list[Issue] = []
         self._issues_of: dict[Node, slice] = {}
         self._messages = messages
+        self._unknown = unknown
         self._checked = Checked(tree)
         self._types = self._checked.types
         self._variables = variables
@@ -359,7 +366,8 @@ class _Checker:
         if node.target is not None:
             self.check(node.target)
         name, member = node.function, node.target is not None
-        if (name, member) not in SIGNATURES and (name, not member) not in SIGNATURES:
+        declared = (name, member) in SIGNATURES or (name, not member) in SIGNATURES
+        if not declared or name in self._unknown:
             return self._complain(node, f"undeclared reference to '{name}' (in container '')")
         given = tuple(self._types[part] for part in node.operands)
         if name in LOGICAL_OPERATORS:

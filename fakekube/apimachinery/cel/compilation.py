@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.cel.checker import Checked, check
 from fakekube.apimachinery.cel.cost.estimate import estimate
 from fakekube.apimachinery.cel.declarations import Declaration
@@ -20,7 +21,7 @@ from fakekube.apimachinery.cel.errors import CompileError, EvaluationError
 from fakekube.apimachinery.cel.evaluation import Program, program
 from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.syntax import called
-from fakekube.apimachinery.cel.types import BOOL, DYN, STRING, Type, list_of, optional_of, read
+from fakekube.apimachinery.cel.types import BOOL, DYN, STRING, Type, functions_too_new, list_of, optional_of, read
 
 #: The cost limit of one evaluation.
 PER_CALL_LIMIT: Final = 1_000_000
@@ -46,16 +47,20 @@ class Compiled:
         return "oldSelf" in self.checked.uses
 
 
-def compile_rule(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
-    """Compiles the rule of a validation. Raises CompilationError."""
-    wrong = "cel expression must evaluate to a bool"
-    return _compile(rule.get("rule", ""), _variables(rule, declared), BOOL, "", wrong)
+def compile_rule(rule: Mapping[str, Any], declared: Declaration, unknown: frozenset[str] = frozenset()) -> Compiled:
+    """Compiles the rule of a validation; `unknown` are functions that it cannot use. Raises CompilationError."""
+    checked = _check(rule.get("rule", ""), _variables(rule, declared), unknown, "")
+    if checked.type != BOOL:
+        raise CompilationError("cel expression must evaluate to a bool")
+    return _instantiate(checked, "program ")
 
 
-def compile_message(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
-    """Compiles the messageExpression of a validation. Raises CompilationError."""
-    wrong = "messageExpression must evaluate to a string"
-    return _compile(rule["messageExpression"], _variables(rule, declared), STRING, "messageExpression ", wrong)
+def compile_message(rule: Mapping[str, Any], declared: Declaration, unknown: frozenset[str] = frozenset()) -> Compiled:
+    """Compiles the messageExpression of a validation; `unknown` are functions that it cannot use. Raises CompilationError."""
+    checked = _check(rule["messageExpression"], _variables(rule, declared), unknown, "messageExpression ")
+    if checked.type != STRING:
+        raise CompilationError("messageExpression must evaluate to a string")
+    return _instantiate(checked, "messageExpression ")
 
 
 def _variables(rule: Mapping[str, Any], declared: Declaration) -> dict[str, Type]:
@@ -64,18 +69,18 @@ def _variables(rule: Mapping[str, Any], declared: Declaration) -> dict[str, Type
     return {"self": seen, "oldSelf": optional_of(seen) if rule.get("optionalOldSelf") else seen}
 
 
-def _compile(source: str, variables: Mapping[str, Type], wanted: Type, prefix: str, misfit: str) -> Compiled:
+def _check(source: str, variables: Mapping[str, Type], unknown: frozenset[str], prefix: str) -> Checked:
     try:
-        checked = check(source, parse(source), variables)
+        return check(source, parse(source, unknown=unknown), variables, unknown=unknown)
     except CompileError as error:
         raise CompilationError(f"{prefix}compilation failed: {error}") from None
-    if checked.type != wanted:
-        raise CompilationError(misfit)
+
+
+def _instantiate(checked: Checked, prefix: str) -> Compiled:
     try:
         return Compiled(checked, program(checked))
     except EvaluationError as error:
-        said = f"{prefix or 'program '}instantiation failed: {error}"
-        raise CompilationError(said, frozenset(checked.uses)) from None
+        raise CompilationError(f"{prefix}instantiation failed: {error}", frozenset(checked.uses)) from None
 
 
 # ------------------------------------------------------------ when a definition is written
@@ -95,18 +100,19 @@ class CompilationResult:
 
 
 def compile_validation(rule: Mapping[str, Any], declared: Declaration) -> CompilationResult:
-    """Compiles a rule and its messageExpression for the values of a declaration."""
+    """Compiles a rule and its messageExpression for the values of a declaration, as new expressions of the current minor."""
     if not rule.get("rule", "").strip():
         return CompilationResult()
+    unknown = functions_too_new(features.current().minor)
     try:
-        compiled = compile_rule(rule, declared)
+        compiled = compile_rule(rule, declared, unknown)
     except CompilationError as error:
         return CompilationResult(str(error), uses_old_self="oldSelf" in error.uses)
     cost = estimate(compiled.checked, declared).high
     if not rule.get("messageExpression"):
         return CompilationResult(uses_old_self=compiled.uses_old_self, rule_cost=cost)
     try:
-        message = compile_message(rule, declared)
+        message = compile_message(rule, declared, unknown)
     except CompilationError as error:
         return CompilationResult("", str(error), compiled.uses_old_self, cost)
     return CompilationResult("", "", compiled.uses_old_self, cost, estimate(message.checked, declared).high)
@@ -246,18 +252,19 @@ class Environment:
         return replace(self, variables=kept)
 
     def compiled(self, source: str) -> Type:
-        """Returns the type of an expression. Raises ExpressionError."""
-        return self.compile(source).type
+        """Returns the type of a new expression of the current minor. Raises ExpressionError."""
+        return self.compile(source, functions_too_new(features.current().minor)).type
 
-    def checked(self, source: str) -> Checked:
-        """Parses and type-checks an expression. Raises CompileError."""
+    def checked(self, source: str, unknown: frozenset[str] = frozenset()) -> Checked:
+        """Parses and type-checks an expression; `unknown` are functions that it cannot use. Raises CompileError."""
         messages = _patch_types if self.makes_patches else lambda name: None
-        return check(source, parse(source, extensions=self.extensions), self.variables, messages)
+        parsed = parse(source, extensions=self.extensions, unknown=unknown)
+        return check(source, parsed, self.variables, messages, unknown)
 
-    def compile(self, source: str) -> Compilation:
-        """Compiles an expression. Raises ExpressionError."""
+    def compile(self, source: str, unknown: frozenset[str] = frozenset()) -> Compilation:
+        """Compiles an expression; `unknown` are functions that it cannot use. Raises ExpressionError."""
         try:
-            checked = self.checked(source)
+            checked = self.checked(source, unknown)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:

@@ -262,14 +262,18 @@ _TOO_LARGE = 1 << 63
 
 
 @lru_cache(maxsize=1024)
-def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
-    """Parses an expression. `extensions` are the macros that are not available to all expressions. Raises CompileError."""
+def parse(source: str, *, extensions: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()) -> Node:
+    """Parses an expression. Raises CompileError.
+
+    `extensions` are the macros that are not available to all expressions; `unknown` are functions and macros that are not
+    available.
+    """
     source = readable(source)
     issues: list[Issue] = []
     if len(source) > _MAX_LENGTH:
         said = f"expression code point size exceeds limit: size: {len(source)}, limit {_MAX_LENGTH}"
         raise CompileError(source, [Issue(-1, said)])
-    parser = _Parser(source, issues, extensions)
+    parser = _Parser(source, issues, extensions, unknown)
     try:
         with room(is_deep(source)):
             node = parser.whole()
@@ -305,8 +309,8 @@ class _Stop(Exception):
 
 
 class _Parser:
-    def __init__(self, source: str, issues: list[Issue], extensions: frozenset[str]) -> None:
-        self._source, self._issues, self._extensions = source, issues, extensions
+    def __init__(self, source: str, issues: list[Issue], extensions: frozenset[str], unknown: frozenset[str]) -> None:
+        self._source, self._issues, self._extensions, self._unknown = source, issues, extensions, unknown
         self._tokens = tokenize(source, issues)
         self._at = 0
         self._depths = {"expression": 0, "relation": 0, "calculation": 0}
@@ -510,9 +514,9 @@ class _Parser:
         if known and (full_name, len(arguments)) == ("cel.bind", 3):
             return self._loop(opening, BIND, arguments[1], (arguments[0], arguments[2]))
         macro = MACROS.get((name, len(arguments)))
-        if macro is not None:
+        if macro is not None and name not in self._unknown:
             return self._loop(opening, macro, node, arguments)
-        if known or full_name in _NAMESPACED:
+        if known or (full_name in _NAMESPACED and full_name not in self._unknown):
             return Call(opening.position, full_name, arguments)
         return Call(opening.position, name, arguments, node)
 

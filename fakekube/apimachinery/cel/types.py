@@ -396,6 +396,21 @@ _METHODS: Final[dict[str, str]] = {
     **dict.fromkeys(("error", "reason"), f"{_DECISION} string"),
 }
 
+#: Function or macro → the minor whose libraries introduced it (k8s.io/apiserver/pkg/cel/environment/base.go); the oldest
+#: supported minor has all others.
+_INTRODUCED: Final[dict[str, int]] = {
+    **dict.fromkeys(("semver", "isSemver", "major", "minor", "patch"), 33),
+    **dict.fromkeys(("slice", "flatten", "lists.range", "distinct", "reverse", "sort", "sortBy"), 34),
+}
+
+
+def functions_too_new(minor: int) -> frozenset[str]:
+    """Returns the functions and macros that a new expression cannot use yet: those that the minor itself introduced.
+
+    Expressions that are written must work after a downgrade by one minor (DefaultCompatibilityVersion).
+    """
+    return frozenset(name for name, since in _INTRODUCED.items() if since >= minor)
+
 
 def _signature(text: str) -> Signature:
     *arguments, result = text.split()

@@ -85,7 +85,7 @@ class _Printer:
         """Returns the value of an error as the message contains it."""
         value, go_type = error.value, self._type_at(_OTHER_PATHS.get((self._kind, error.path), error.path))
         field = error.path.rpartition(".")[2]
-        if error.detail.endswith(_NEGATIVE):
+        if error.detail.endswith(_NEGATIVE) or isinstance(value, Printed):
             return value
         if go_type.lstrip("*") == _INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
             return Printed(self._print(value, _INT_OR_STRING))

@@ -130,6 +130,12 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> S
     return StatusError(422, "Invalid", message, _details(name, group, kind, causes=causes))
 
 
+def bad_selector(problem: str) -> StatusError:
+    """Returns a 400 for a selector that cannot be parsed, in the words of the current minor."""
+    minor = features.current().minor
+    return bad_request(_older_detail(problem, minor) if minor < _BYTES_SINCE else problem)
+
+
 def _older_detail(detail: str, minor: int) -> str:
     """Returns the detail of an error in the words of the minors that count the characters of labels."""
     if minor < _JSON_VALUES_SINCE:

@@ -15,10 +15,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, invalid, not_supported, required
+from fakekube.apimachinery.errors.field import FieldErrorType, Printed, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, POSITIVE, invalid_each
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import go_quote
 
 MAX_MILLI_VALUE: Final = (2**63 - 1) // 1000
@@ -103,10 +104,15 @@ def resource_name(name: str, path: str) -> list[FieldError]:
     """Validates a qualified name, which must be a known one if it has no domain (validateResourceName)."""
     if name in STANDARD_RESOURCES:
         return []
-    errors = invalid_each(path, name, names.label_key(name))
+    errors = invalid_each(path, _print_name(name), names.label_key(name))
     if errors or "/" in name or is_quota_huge_page(name):
         return errors
-    return [invalid(path, name, "must be a standard resource type or fully qualified")]
+    return [invalid(path, _print_name(name), "must be a standard resource type or fully qualified")]
+
+
+def _print_name(name: str) -> str:
+    """Returns the name as a bad value: 1.33 prints it with its method String, without quotes."""
+    return name if from_minor(34) else Printed(name)
 
 
 def container_resource_name(name: str, path: str) -> list[FieldError]:
@@ -116,9 +122,9 @@ def container_resource_name(name: str, path: str) -> list[FieldError]:
     errors = resource_name(name, path)
     if "/" not in name:
         if not is_huge_page(name):
-            errors.append(invalid(path, name, "must be a standard resource for containers"))
+            errors.append(invalid(path, _print_name(name), "must be a standard resource for containers"))
     elif not is_native(name) and not is_extended(name):
-        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
+        errors.append(invalid(path, _print_name(name), "doesn't follow extended resource name standard"))
     return errors
 
 

@@ -294,7 +294,9 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def route(accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = ()) -> None:
+def route(
+    accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = (), empty: str | None = None
+) -> None:
     """Checks the media types of a request as the router does, before its handler is called.
 
     Args:
@@ -302,12 +304,17 @@ def route(accept: str, produced: Sequence[str], content_type: str = "", consumed
         produced: the media types of the route: `Offer.media_types`, and for collections also `stream_types`.
         content_type: the Content-Type header; "" if there is none.
         consumed: the media types of a patch route (`patch_types`); empty for the others, which take any.
+        empty: the Content-Length header ("" if there is none) of a request without a body, if such requests need no
+            media type, as in 1.33; they are refused all the same.
 
     Raises:
         StatusError: 415 or 406, with empty details.
     """
     if consumed and not any(media_type in consumed for media_type in _bare_list(content_type)):
-        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        available = "" if empty is None else "\n\nAvailable representations: "
+        if empty:
+            raise StatusError(406, "NotAcceptable", f"406: Not Acceptable{available}", {})
+        raise StatusError(415, "UnsupportedMediaType", f"415: Unsupported Media Type{available}", {})
     if accept and not any(media_type == "*/*" or media_type in produced for media_type in _bare_list(accept)):
         available = ", ".join(produced)
         message = f"406: Not Acceptable\n\nAvailable representations: {available}"

@@ -116,7 +116,15 @@ class ResourceRouter:
         if route is None:
             raise responses.method_not_allowed()
         if route.produces and (route.consumes or request.accept not in route.produces):
-            negotiation.route(request.accept, route.produces, request.content_type, route.consumes)
+            empty = None
+            if route.consumes and resource.emulation.minor < _EMPTY_BODIES_NEED_A_TYPE_SINCE:
+                length = request.headers.get("content-length", "")
+                empty = length if length in ("", "0") else None
+            negotiation.route(request.accept, route.produces, request.content_type, route.consumes, empty)
+
+
+#: The first minor that asks for the media type of a patch without a body (go-restful 3.12).
+_EMPTY_BODIES_NEED_A_TYPE_SINCE = 34
 
 
 def _well_formed(info: RequestInfo) -> bool:

@@ -117,6 +117,16 @@ def list_options(query: Query, resource: Resource, *, name: str = "", watch: boo
     `name` is the one in the request's path or field selector; `watch`: the path is a /watch/ path.
     Raises StatusError 400 or 422.
     """
+    options = decode_list_options(query)
+    options.fields = options.fields.transform(resource.field_label)
+    if name:
+        _restrict_to_name(options, name)
+    options.watch = options.watch or watch
+    return options
+
+
+def decode_list_options(query: Query) -> ListOptions:
+    """Decodes and validates what the query says, for any resource. Raises StatusError 400 or 422."""
     if not query.raw:
         options = ListOptions(selectors.parse_labels(""), selectors.parse_fields(""))
     else:
@@ -125,10 +135,6 @@ def list_options(query: Query, resource: Resource, *, name: str = "", watch: boo
     errors = _watch_errors(options) if options.watch else _list_errors(options)
     if errors:
         raise status.invalid(META_GROUP, "ListOptions", "", errors)
-    options.fields = options.fields.transform(resource.field_label)
-    if name:
-        _restrict_to_name(options, name)
-    options.watch = options.watch or watch
     return options
 
 
@@ -141,7 +147,7 @@ def _list_options(query: Query) -> ListOptions:
         labels = selectors.parse_labels(_text(query.all("labelSelector")))
         chosen = selectors.parse_fields(_text(query.all("fieldSelector")))
     except selectors.SelectorError as problem:
-        raise status.bad_request(str(problem)) from None
+        raise status.bad_selector(str(problem)) from None
     return ListOptions(
         labels,
         chosen,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.client import MERGE, Client
-from tests.differential.definitions import definition
+from tests.differential.definitions import condition, definition, where
+from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.steps import maps, pod
 
 DRY = {"dryRun": "All"}
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -156,3 +158,91 @@ def deprecated_versions(client: Client) -> None:
     """Kinds that are deprecated, in the warning of a response."""
     client.get(core(client, "endpoints"))
     client.get("/api/v1/componentstatuses", {"labelSelector": "none=here"})
+
+
+@scenario
+def libraries_of_expressions(client: Client) -> None:
+    """Functions of CEL that a minor introduced are not known to the expressions that are written to it."""
+    texts = {"type": "array", "items": {"type": "string"}}
+    for rule in (
+        "self.all(x, isSemver(x))",
+        "self.all(x, semver(x).major() == 1)",
+        "self.sort() == self",
+        "self.sortBy(x, size(x)) == self",
+        "lists.range(2).size() == 2",
+    ):
+        message = {"rule": "true", "messageExpression": f"string({rule})"}
+        for validation in ({"rule": rule}, message):
+            field = {**texts, "maxItems": 3, "x-kubernetes-validations": [validation]}
+            client.post(DEFINITIONS, definition(client, {"type": "object", "properties": {"f": field}}), DRY)
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    everything = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    for expression in ("isSemver('1.0.0')", "[1].sort() == [1]", "lists.range(2).size() == 2"):
+        spec = {"matchConstraints": {"resourceRules": [everything]}, "validations": [{"expression": expression}]}
+        client.post(policies, {"metadata": {"name": client.name("p")}, "spec": spec}, DRY)
+
+
+@scenario
+def updates_of_what_is_gone(client: Client) -> None:
+    """A PUT to a name without an object: what comes first, its absence or the uid."""
+    uid = "00000000-0000-4000-8000-000000000001"
+    for name, meta in (("a", {}), ("b", {"uid": uid}), ("c", {"uid": uid, "resourceVersion": "1"})):
+        client.put(f"{maps(client)}/{name}", {"metadata": {"name": name, **meta}})
+        client.put(f"{maps(client)}/{name}", {"metadata": {"name": name, **meta}}, DRY)
+
+
+@scenario
+def roles(client: Client) -> None:
+    """Errors of an update, which ValidateUpdate found twice."""
+    group = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{client.ns}"
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    client.post(f"{group}/roles", {"metadata": {"name": "r"}, "rules": [rule]})
+    client.patch(f"{group}/roles/r", {"rules": [{**rule, "resources": []}]}, MERGE)
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+    client.post(f"{group}/rolebindings", {"metadata": {"name": "r"}, "roleRef": reference, "subjects": []})
+    client.patch(f"{group}/rolebindings/r", {"subjects": [{"kind": "Nobody", "name": "x"}]}, MERGE)
+
+
+@scenario
+def two_faults(client: Client) -> None:
+    """Which of two faults of a request is answered."""
+    nothing = {"Accept": "application/json;as=Nope;v=v1;g=meta.k8s.io"}
+    for query in ({"labelSelector": "x y"}, {"fieldSelector": "spec.x=y"}, {"labelSelector": "a/b/c=d"}, {"limit": "x"}):
+        client.get(maps(client), query, headers=nothing)
+    for selector in ("a/b/c=d", f"a={'x' * 64}"):
+        client.get(maps(client), {"labelSelector": selector})
+
+
+@scenario
+def resources_of_containers(client: Client) -> None:
+    """Names of resources that are not known."""
+    for name in ("x", "a/b/c", "kubernetes.io/x", "requests.example.com/x"):
+        client.post(core(client, "pods"), container(resources={"requests": {name: "1"}}), DRY)
+
+
+@scenario
+def keys_of_lists(client: Client) -> None:
+    """Items of associative lists that omit keys."""
+    for port in ({"name": "a"}, {"port": 1}, {"port": 1, "protocol": "TCP"}):
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [port]}}
+        client.patch(f"{core(client, 'services')}/s", body, APPLY, {"fieldManager": "m", **DRY})
+
+
+@scenario
+def creates_while_a_definition_ends(client: Client) -> None:
+    """A custom resource cannot be created while its definition is terminating."""
+    body = definition(client, OPEN)
+    name, instances = body["metadata"]["name"], where(client, body)
+    client.post(DEFINITIONS, body, silent=True)
+    until(lambda: client.get(instances, silent=True).status == 200)
+    held = {
+        "apiVersion": f"{body['spec']['group']}/v1",
+        "kind": "Widget",
+        "metadata": {"name": "held", "finalizers": ["example.com/hold"]},
+    }
+    client.post(instances, held, silent=True)
+    client.delete(f"{DEFINITIONS}/{name}", silent=True)
+    until(lambda: condition(client, name, "Terminating") == "True")
+    client.post(instances, {**held, "metadata": {"name": "late"}})
+    client.patch(f"{instances}/held", {"metadata": {"finalizers": None}}, MERGE, silent=True)
+    until(lambda: client.get(f"{DEFINITIONS}/{name}", silent=True).status == 404)

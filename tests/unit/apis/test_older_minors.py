@@ -96,3 +96,31 @@ def test_pods_of_1_34_with_resources_of_their_own_are_not_resized() -> None:
         answer = cluster.request("PATCH", f"{PODS}/p/resize", wanted, headers=merge)
     message = 'Pod "p" is invalid: []: Forbidden: pods with pod-level resources cannot be resized'
     assert (answer.status, answer.json()["message"]) == (422, message)
+
+
+def test_options_of_new_pods_follow_the_minor_of_each_cluster() -> None:
+    """Minors of one process ask for the same options in turn."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "matchLabelKeys": ["a"],
+        "labelSelector": {"matchLabels": {"b": "c"}},
+    }
+    body = pod({}, topologySpreadConstraints=[constraint])
+    body["metadata"]["labels"] = {"a": "x", "b": "c"}
+    merged = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}], "matchLabels": {"b": "c"}}
+    for version, selector in (("1.33", constraint["labelSelector"]), ("1.37", merged), ("1.33", constraint["labelSelector"])):
+        with Cluster(version=version, profile="apiserver") as cluster:
+            answer = cluster.request("POST", f"{PODS}?dryRun=All", body)
+        assert (answer.status, answer.json()["spec"]["topologySpreadConstraints"][0]["labelSelector"]) == (201, selector)
+
+
+@pytest.mark.parametrize(("length", "code", "suffix"), [("0", 406, ""), ("", 415, "\n\nAvailable representations: ")])
+def test_patches_of_1_33_without_a_body_and_a_type(length: str, code: int, suffix: str) -> None:
+    """The router asks for the type of a body only if there is one (go-restful 3.11)."""
+    headers = {"Content-Length": length} if length else {}
+    with Cluster(version="1.33", profile="apiserver") as cluster:
+        answer = cluster.request("PATCH", f"{PODS}/p", headers=headers)
+    words = {406: "406: Not Acceptable\n\nAvailable representations: ", 415: f"415: Unsupported Media Type{suffix}"}
+    assert (answer.status, answer.json()["message"]) == (code, words[code])

@@ -20,6 +20,7 @@ from itertools import compress, repeat
 from operator import is_, ne, or_
 from typing import Any, Final, NamedTuple
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.patch.apply import fieldpath
 from fakekube.apimachinery.patch.apply.atoms import (
     CONTAINERS,
@@ -396,6 +397,10 @@ class AtomicList(Atom):
         return LEAF if node else node
 
 
+#: The first minor in which an item may omit keys, but not all of them (structured-merge-diff v6).
+_KEYS_OPTIONAL_SINCE: Final = 34
+
+
 class ItemList(Atom):
     """A set or an associative list; the two differ only in the path elements of their items."""
 
@@ -437,6 +442,8 @@ class ItemList(Atom):
                 pairs += (name, item[name])
             elif name in self._defaults:
                 pairs += (name, self._defaults[name])
+            elif features.current().minor < _KEYS_OPTIONAL_SINCE:
+                raise TypingError(self._first_missing_key(item))
         if not pairs:
             names = " ".join(f'"{name}"' for name in self._keys)
             raise TypingError(
@@ -444,6 +451,10 @@ class ItemList(Atom):
                 "(and doesn't have default values for any key fields)"
             )
         return fieldpath.key(*pairs)
+
+    def _first_missing_key(self, item: Mapping[str, Any]) -> str:
+        name = next(name for name in self._keys if name not in item and name not in self._defaults)
+        return f'associative list with keys has an element that omits key field "{name}" (and doesn\'t have default value)'
 
     def _by_element(self, value: Any) -> dict[str, Any]:
         """Returns the items by path element in their order; duplicates are in a `_Repeated`."""

@@ -52,7 +52,7 @@ class ValidationOptions:
         self._old_meta = old_meta
         self._selector = selector
 
-    @cached_property
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
     def deletion_cost(self) -> bool:
         """Whether the annotation for the deletion cost may be invalid."""
         annotations = self._old_meta.get("annotations") or {}
@@ -78,7 +78,7 @@ class ValidationOptions:
         """Whether topology spread constraints may have invalid selectors."""
         return _has_wrong_spread_selector(self._old)
 
-    @cached_property
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
     def legacy_spread_label_keys(self) -> bool:
         """Whether label keys of topology spread constraints must not be in the selector, which is not merged with them."""
         if not features.current().enabled("MatchLabelKeysInPodTopologySpread"):
@@ -108,7 +108,7 @@ class ValidationOptions:
             return True
         return any(toleration.get("operator") in ("Lt", "Gt") for toleration in self._old.get("tolerations") or ())
 
-    @cached_property
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
     def host_network_users(self) -> bool:
         """Whether a user namespace may be combined with the network of the host."""
         in_use = bool(self._old.get("hostUsers") is False and self._old.get("hostNetwork"))
@@ -130,10 +130,16 @@ class ValidationOptions:
         """Whether all flags that were asked so far allow no more than in a new pod."""
         if any(vars(self).get(name) for name in _FLAGS):
             return False
-        of_update = self.selinux_change_policy, self.comparing_tolerations
-        return of_update == (NEW_POD.selinux_change_policy, NEW_POD.comparing_tolerations)
+        return all(getattr(self, name) == getattr(NEW_POD, name) for name in _GATED_FLAGS)
 
 
+_GATED_FLAGS = (
+    "deletion_cost",
+    "legacy_spread_label_keys",
+    "selinux_change_policy",
+    "comparing_tolerations",
+    "host_network_users",
+)
 _FLAGS = tuple(name for name, flag in vars(ValidationOptions).items() if isinstance(flag, cached_property))
 
 NEW_POD = ValidationOptions({}, {}, of_pod=True)

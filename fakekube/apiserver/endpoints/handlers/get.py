@@ -8,6 +8,7 @@ from __future__ import annotations
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints import projection, response_writers
 from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket, open_watch
+from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import reads, versions
@@ -31,7 +32,7 @@ def get(scope: Scope) -> Response:
 
 def list_or_watch(scope: Scope) -> Response:
     """Handles a GET of a collection, or a watch. Raises StatusError."""
-    representation = response_writers.negotiate(scope)
+    representation = _negotiate_list(scope)
     forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is a watch, even with watch=false in the query
     chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
     if not chosen.watch:
@@ -46,3 +47,16 @@ def list_or_watch(scope: Scope) -> Response:
     if is_web_socket(scope.request):
         return Response(101, [], Messages(stream, stream_form))
     return Response(200, [("Content-Type", stream_form.media_type)], stream)
+
+
+#: The first minor that negotiates the representation of a list before it decodes the options.
+_NEGOTIATES_FIRST_SINCE = 36
+
+
+def _negotiate_list(scope: Scope) -> MediaType:
+    try:
+        return response_writers.negotiate(scope)
+    except status.StatusError:
+        if scope.resource.emulation.minor < _NEGOTIATES_FIRST_SINCE:
+            options.decode_list_options(scope.request.query)  # whose errors come first
+        raise

@@ -125,6 +125,15 @@ def _object(minor: str, version: Mapping[str, Any], refer: Callable[[str], Json]
     return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
 
 
+_CONVENTIONS: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+#: The descriptions of the properties of every embedded object (addEmbeddedProperties).
+_EMBEDDED: Final = {
+    "apiVersion": f"apiVersion defines the versioned schema of this representation of an object. {_CONVENTIONS}#resources",
+    "kind": f"kind is a string value representing the type of this object. In CamelCase. {_CONVENTIONS}#types-kinds",
+    "metadata": f"Standard object's metadata. {_CONVENTIONS}#metadata",
+}
+
+
 def _complete_schema(declared: Json, refer: Callable[[str], Json], *, old: bool) -> Json:
     """Returns a schema with the standard properties of embedded objects, and with anyOf for int-or-string."""
     shown = dict(declared)
@@ -137,7 +146,8 @@ def _complete_schema(declared: Json, refer: Callable[[str], Json], *, old: bool)
     if shown.get("x-kubernetes-int-or-string") and not old and "anyOf" not in shown and "allOf" not in shown:
         shown |= _INT_OR_STRING
     if shown.get("x-kubernetes-embedded-resource") and not (old and shown.get(PRESERVE_UNKNOWN_FIELDS)):
-        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META_V1 + "ObjectMeta")}
+        of_every_object = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META_V1 + "ObjectMeta")}
+        own = {name: _with_text(schema, _EMBEDDED[name]) for name, schema in of_every_object.items()}
         shown["properties"] = dict(sorted({**shown.get("properties", {}), **own}.items()))
         required = shown.get("required", [])
         shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]

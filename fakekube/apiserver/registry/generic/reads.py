@@ -324,7 +324,10 @@ def _view(scope: Scope, options: ListOptions) -> View:
     """
     cached = scope.resource.strategy.cached
     single = _single_name(scope, options) is not None
-    limit = 0 if single or (options.resource_version == "0" and cached) else max(options.limit, 0)
+    whole = options.resource_version == "0" and cached  # from the cache, which has snapshots for the pages that follow
+    if options.token and not scope.resource.emulation.enabled("ListFromCacheSnapshot"):
+        whole = False
+    limit = 0 if single or whole else max(options.limit, 0)
     if options.token:
         place = decode(options.token)
         if options.resource_version not in ("", "0"):

@@ -283,6 +283,10 @@ def _make_already_exists(scope: Scope, key: str, name: str, obj: Object) -> Stat
 # ---------------------------------------------------------------- update
 
 
+#: The first minor that looks whether there is an object before it looks at the uid in a PUT (ignoreNotFound of Store.Update).
+_ABSENCE_FIRST_SINCE = 34
+
+
 def update(
     scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None
 ) -> Written:
@@ -296,7 +300,8 @@ def update(
     while True:
         del scope.request.warnings[warnings:]  # of the attempt that lost
         record = scope.bucket.get(scope.key)
-        if record is None and not create_allowed:
+        preconditions_first = uid and scope.resource.emulation.minor < _ABSENCE_FIRST_SINCE
+        if record is None and not create_allowed and not preconditions_first:
             raise scope.not_found()
         stored_uid = record.value.object["metadata"].get("uid", "") if record else ""
         if uid and uid != stored_uid:
