@@ -14,7 +14,7 @@ from fakekube.checker.waits import await_long_watches, await_requests, require_r
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
 CONCEPTS = "Kubernetes API concepts, efficient detection of changes"
@@ -114,6 +114,12 @@ class ExpiredAgainAndAgain(ExpiredInStream):
     steps = ("W1",)
     advice = "list again, and pause a little longer before each further attempt"
     expected_seconds = 12.0
+
+    def require(self, baseline: Baseline) -> None:
+        """Requires watches that all have a revision: no server answers a watch with 410 that asks for the present state, and
+        client-go repeats such a watch at once."""
+        if not all(call.resumes for call in baseline.trial.trace if call.is_watch):
+            raise NotExercised("the client begins with watches for the present state, which cannot expire")
 
     def provoke(self, trial: Trial) -> None:
         trial.require_watch()

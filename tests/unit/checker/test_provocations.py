@@ -13,6 +13,7 @@ from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
+from fakekube.checker.rules.watch_errors import ExpiredAgainAndAgain
 from fakekube.checker.trial import Baseline
 from fakekube.checker.verdict import NotExercised
 
@@ -172,3 +173,13 @@ def test_no_client_has_to_handle_objects_of_another_scope(ended: str, delivered:
     trace = Reads([SimpleNamespace(has_delivered=lambda token: delivered, collection="pods", is_write=False)])
     run: Any = SimpleNamespace(ended=ended, trace=trace, provoked_at=0, printed=[], loop="", excerpt=list, calm=lambda: 0.0)
     assert str(ChangedScope().judge(run).outcome) == verdict
+
+
+def test_only_watches_with_a_revision_expire_again_and_again() -> None:
+    def started_with(*resumes: bool) -> Any:
+        calls = [SimpleNamespace(is_watch=False), *(SimpleNamespace(is_watch=True, resumes=one) for one in resumes)]
+        return SimpleNamespace(trial=SimpleNamespace(trace=calls))
+
+    ExpiredAgainAndAgain().require(started_with(True, True))
+    with pytest.raises(NotExercised, match="present state"):
+        ExpiredAgainAndAgain().require(started_with(True, False))
