@@ -22,7 +22,8 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.webhooks import REVIEW_VERSIONS
 from fakekube.base.golang.fmt import go_type
-from fakekube.base.golang.strconv import go_quote, json_kind
+from fakekube.base.golang.json_reader import UNEXPECTED_END
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_quote, json_kind, unmarshal_error
 
 Convert = Callable[[Object, str], Object]
 """(object, desired apiVersion) → the object in that version, which may share parts. Raises StatusError 500."""
@@ -134,12 +135,12 @@ def _group_version(api_version: str) -> str:
 def _object_in(value: Any) -> Object:
     """Decodes a converted object. Raises StatusError 500 if it is not an object."""
     if value is None:
-        raise _failure("unexpected end of JSON input")
+        raise _failure(UNEXPECTED_END)
     if not isinstance(value, dict):
-        raise _failure(f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}")
+        raise _failure(unmarshal_error(json_kind(value), UNTYPED_OBJECT))
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if not kind or not isinstance(kind, str) or (isinstance(api_version, str) and api_version.count("/") > 1):
-        raise _failure(f"Object 'Kind' is missing in '{json.dumps(value).decode()}'")
+        raise _failure(status.missing_kind(json.dumps(value).decode()))
     return value
 
 

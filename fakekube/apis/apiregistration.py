@@ -22,6 +22,10 @@ CONDITION_STATUSES = ("True", "False", "Unknown")
 KEPT_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
+#: The message of the condition Available of an APIService without a service.
+LOCAL_IS_AVAILABLE = "Local APIServices are always available"
+
+
 class APIServiceStrategy(Strategy):
     """The strategy of apiservices; an APIService without a service reference is available at once."""
 
@@ -37,7 +41,7 @@ class APIServiceStrategy(Strategy):
                 "status": "True",
                 "lastTransitionTime": context.now(),
                 "reason": "Local",
-                "message": "Local APIServices are always available",
+                "message": LOCAL_IS_AVAILABLE,
             }
             obj["status"] = {"conditions": [condition]}
 

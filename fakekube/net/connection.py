@@ -22,9 +22,9 @@ from fakekube.net.environ import CONTINUE, NO_BODY, Body, make_environ
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Raw, RequestService, WebSocketMessages
-from fakekube.net.response import Answer
+from fakekube.net.response import APPLICATION_FAILED, Answer
 from fakekube.net.streams import BrokenStreamError, Stream, Tunnel, is_stream
-from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
+from fakekube.net.transport import RECEIVE_BYTES, UNEXPECTED_ERROR, Disconnected, Transport
 
 if TYPE_CHECKING:
     from fakekube.net.http2.connection import MultiplexedConnection
@@ -197,7 +197,7 @@ class Connection:
             self._park()
             return
         except Exception:
-            _log.exception("Unexpected error on a connection")
+            _log.exception(UNEXPECTED_ERROR)
             after = _CLOSE
         if after is _LINGER:
             self._transport.linger()
@@ -396,7 +396,7 @@ class Connection:
                 raise
             raise ProtocolError from error
         except Exception:
-            _log.exception("The application failed: %s %s", request.method, request.target)
+            _log.exception(APPLICATION_FAILED, request.method, request.target)
             if answer.head is not None:
                 raise Disconnected("the application failed after the header was sent") from None
             answer.send_plain("500 Internal Server Error", text=b"500 Internal Server Error")

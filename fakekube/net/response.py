@@ -19,6 +19,9 @@ from fakekube.net.environ import Body
 from fakekube.net.http1 import Request
 from fakekube.net.transport import Transport
 
+APPLICATION_FAILED = "The application failed: %s %s"
+"""What is logged about an exception of the application, with method and target."""
+NO_RESPONSE = "the application did not call start_response"
 BODILESS = frozenset({"204", "304"})
 
 _SPECIAL = frozenset({"connection", "content-length", "content-type", "date", "transfer-encoding"})
@@ -200,7 +203,7 @@ class Answer(WSGIResponse):
     def encode_head(self, length: int | None) -> Head:
         """Encodes the header for a body of this length, or of unknown length; sends nothing."""
         if not self.status:
-            raise RuntimeError("the application did not call start_response")
+            raise RuntimeError(NO_RESPONSE)
         body = self._body
         keep_alive = not body.unread or self._is_last() or body.discard()
         self.head = encode_head(self._request, self.status, self._fields, date=self._date(), length=length, keep_alive=keep_alive)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fakekube.net.loop import Loop
 
 
+UNEXPECTED_ERROR = "Unexpected error on a connection"
+"""What all versions of HTTP log about a connection that they end for an error of their own."""
 RECEIVE_BYTES = 16384
 """As long as a record of TLS. A larger buffer for every request makes the allocator ask the system for memory and return it."""
 _LINGER_SECONDS = 0.5

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qs
 
 from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.errors.status import GENERIC_MESSAGES
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apimachinery.selectors.fields import parse_fields
 from fakekube.base.golang.timestamps import print_time
@@ -83,9 +84,9 @@ def _answer(environ: Mapping[str, Any], runtime: Callable[[], Runtime]) -> tuple
         return 200, _ROOTS[path.rstrip("/")]
     found = _PATH.fullmatch(path)
     if found is None or (found[2] == "nodes" and found[1]) or (found[3] and found[2] == "pods" and not found[1]):
-        return _status(404, "NotFound", "the server could not find the requested resource")
+        return _status(404, "NotFound", GENERIC_MESSAGES[404])
     if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-        return _status(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        return _status(405, "MethodNotAllowed", GENERIC_MESSAGES[405])
     namespace, plural, name = found.groups()
     query = {key: values[-1] for key, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
     try:

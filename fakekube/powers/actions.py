@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 #: code → reason and message; {what} is the resource with its group, {name} the quoted name.
 _STATUSES: Mapping[int, tuple[str, str]] = {
-    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    400: ("BadRequest", status.GENERIC_MESSAGES[400]),
     401: ("Unauthorized", "Unauthorized"),
     403: ("Forbidden", "{what} {name} is forbidden: unknown"),
     404: ("NotFound", "{what} {name} not found"),
-    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
-    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    405: ("MethodNotAllowed", status.GENERIC_MESSAGES[405]),
+    406: ("NotAcceptable", status.GENERIC_MESSAGES[406]),
     409: (
         "Conflict",
         "Operation cannot be fulfilled on {what} {name}: the object has been modified; please apply your changes to the "
         "latest version and try again",
     ),
-    410: ("Expired", "The resourceVersion for the provided watch is too old."),
+    410: ("Expired", status.TOO_OLD_WATCH),
     413: ("RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
     415: ("UnsupportedMediaType", "the server was unable to process the media type of the request"),
     422: ("Invalid", "{what} {name} is invalid"),
     429: ("TooManyRequests", "Too many requests, please try again later."),
     500: ("InternalError", "Internal error occurred: unknown"),
-    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    503: ("ServiceUnavailable", status.GENERIC_MESSAGES[503]),
     504: ("Timeout", "Timeout: request did not complete within the allotted timeout"),
 }
 

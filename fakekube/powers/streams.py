@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apiserver.endpoints.handlers.watch import TOO_OLD_WATCH
 from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, frames_of
 from fakekube.powers.exchange import Deliveries, Exchange
 
@@ -95,7 +94,7 @@ class ObservedStream:
 
     def expire(self) -> None:
         """Ends the stream with the 410 of a watch whose revision is compacted."""
-        self.fail(status.expired(TOO_OLD_WATCH))
+        self.fail(status.expired(status.TOO_OLD_WATCH))
 
     def fail(self, error: StatusError) -> None:
         """Ends the stream with an ERROR event."""

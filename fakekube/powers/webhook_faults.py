@@ -21,6 +21,7 @@ from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.urls import refused_dial
 from fakekube.base.objects import Object
 from fakekube.controllers.client.client import OWN
 from fakekube.powers.exchange import WEBHOOKS_USER_AGENT, Exchange
@@ -124,7 +125,7 @@ def _refuse(call: ObservedCall, fault: Fault, send: Send) -> Send:
     def fail_to_connect() -> Answer:
         url = urlsplit(call.endpoint.url)
         host, port = call.endpoint.address or (url.hostname or "", url.port or 443)
-        raise call.error_of(f"dial tcp {host}:{port}: connect: connection refused")
+        raise call.error_of(refused_dial(f"{host}:{port}"))
 
     return fail_to_connect
 

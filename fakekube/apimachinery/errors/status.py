@@ -25,6 +25,23 @@ _BYTES: Final = re.compile(r"(must be no more than \d+) bytes")
 _ONE_ITEM: Final = re.compile(r"(must have at most 1 item)\b")
 
 
+#: Status code → the text about an answer that has no Status (NewGenericServerResponse).
+GENERIC_MESSAGES: Final[Mapping[int, str]] = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    406: "the server was unable to respond with a content type that the client supports",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+#: The text about a watch from a revision that is no longer in the history.
+TOO_OLD_WATCH: Final = "The resourceVersion for the provided watch is too old."
+
+
 class StatusError(Exception):
     """An error with the parts of a Status.
 
@@ -218,6 +235,39 @@ def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[Mappi
 
 def service_unavailable(message: str) -> StatusError:
     return StatusError(503, "ServiceUnavailable", message)
+
+
+# ---------------------------------------------------------------- texts of k8s.io/apimachinery/pkg/runtime
+
+
+def missing_kind(data: str) -> str:
+    """Returns the error about a document without a kind (NewMissingKindErrWithBody)."""
+    return f"Object 'Kind' is missing in '{data}'"
+
+
+def not_registered(kind: str, api_version: str) -> str:
+    """Returns the error about a kind that is not registered in the scheme (NewNotRegisteredErrForKind)."""
+    scheme = go_quote(features.current().scheme)
+    return f"no kind {go_quote(kind)} is registered for version {go_quote(api_version)} in scheme {scheme}"
+
+
+def not_convertible(kind: str, version: str) -> str:
+    """Returns the error about the conversion of a custom resource into a version that it does not have (ConvertToVersion)."""
+    return f"{kind} is unstructured and is not suitable for converting to {go_quote(version)}"
+
+
+#: The Go type that a document is read into for its kind and apiVersion.
+TYPE_META: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+
+
+def uninterpretable(problem: object) -> str:
+    """Returns the error about a document whose kind and apiVersion cannot be read (SimpleMetaFactory.Interpret)."""
+    return f"couldn't get version/kind; json parse error: {problem}"
+
+
+def unreachable_service(problem: object) -> str:
+    """Returns the text of a proxy about a server that does not answer (k8s.io/apimachinery/pkg/util/proxy)."""
+    return f"error trying to reach service: {problem}"
 
 
 def generic(code: int, reason: str, message: str) -> StatusError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.errors.status import generic
+from fakekube.apimachinery.errors.status import GENERIC_MESSAGES, generic
 
 # --- Errors ------------------------------------------------------------------------------------------------------------
 # Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's
@@ -19,8 +19,7 @@ from fakekube.apimachinery.errors.status import generic
 
 def unprocessable() -> StatusError:
     """Returns a 422 without causes: the patch is well-formed but cannot be applied to the object."""
-    message = "the server rejected our request due to an error in our request"
-    return StatusError(422, "Invalid", message, {})
+    return StatusError(422, "Invalid", GENERIC_MESSAGES[422], {})
 
 
 def uninterpreted(message: str) -> StatusError:

@@ -35,7 +35,7 @@ from fakekube.apimachinery.patch.literals import (
 )
 from fakekube.apimachinery.schema.walk import Strict
 from fakekube.base.golang.json_writer import write_json
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_quote
 
 #: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000
@@ -467,7 +467,7 @@ def decode_merge_patch(patch: Any, *, strict: bool) -> Any:
         StatusError: 400 if it is not.
     """
     if strict and patch is not None and not isinstance(patch, dict):
-        wanted = "Go value of type map[string]interface {}"
+        wanted = f"Go value of type {UNTYPED_OBJECT}"
         raise bad_request(f"error decoding patch: {type_mismatch(patch, wanted)}")
     if not isinstance(patch, dict | list):
         raise bad_request(INVALID)

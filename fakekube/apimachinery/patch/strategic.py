@@ -33,6 +33,7 @@ from fakekube.apimachinery.schema.trees import copied
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.golang.fmt import go_type, go_type_or_nil, plain, string_verb
+from fakekube.base.golang.strconv import UNTYPED_OBJECT
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Looks up the patch metadata of a type for strategic merges: the field of a key, and its merge strategy.
@@ -272,7 +273,7 @@ def decode(patch: Any) -> _Object:
     if patch is None:
         return {}
     if not isinstance(patch, dict):
-        raise bad_request(type_mismatch(patch, "Go value of type map[string]interface {}"))
+        raise bad_request(type_mismatch(patch, f"Go value of type {UNTYPED_OBJECT}"))
     return patch
 
 

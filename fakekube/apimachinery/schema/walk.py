@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from fakekube.apimachinery.schema.model import Field, Shape, Type
-from fakekube.base.golang.strconv import go_quote, json_kind
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 
 # --- The errors of strict decoding -------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Walk:
         """Returns Go's UnmarshalTypeError with the current struct and field."""
         frames = [step for step in self.stack if type(step) is Frame]
         if not frames:
-            return f"json: cannot unmarshal {what} into Go value of type {go}"
+            return unmarshal_error(what, go)
         path = ".".join(name for frame in frames for name in frame.go_names)
         owner = self._custom_unmarshal or frames[-1].owner
         return f"json: cannot unmarshal {what} into Go struct field {owner}.{path} of type {go}"

@@ -24,6 +24,7 @@ from typing import Protocol
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
+from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.conditions import condition, with_condition
@@ -57,7 +58,7 @@ class State:
     """Whether the server has responded, with any status."""
 
 
-LOCAL = State("True", "Local", "Local APIServices are always available")
+LOCAL = State("True", "Local", LOCAL_IS_AVAILABLE)
 AVAILABLE = State("True", "Passed", "all checks passed", answered=True)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apis.rest.cluster_access import CallError, ClusterAccess
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.webhooks import ca_bundle_errors
-from fakekube.apiserver.webhooks.services import ServiceResolver
+from fakekube.apiserver.webhooks.services import HEADLESS, ServiceResolver
 from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Locations:
         if kind not in ROUTED_TYPES:
             raise UnresolvedError(f"unsupported service type {go_quote(kind)}")
         if spec.get("clusterIP") == "None" and kind == "ClusterIP":
-            raise UnresolvedError('cannot route to service with ClusterIP "None"')
+            raise UnresolvedError(HEADLESS)
         if not any(entry.get("port") == port for entry in spec.get("ports") or ()):
             raise UnresolvedError(f"no service port {port} found for service {go_quote(reference['name'])}")
         return _join_host_port(spec["clusterIP"], port)

@@ -182,7 +182,7 @@ class UpgradeAwareHandler:
         try:
             response = self._backend.send(sent, None)
         except BackendError as error:
-            raise status.service_unavailable(f"error trying to reach service: {error}") from None
+            raise status.service_unavailable(status.unreachable_service(error)) from None
         front = Front((request.headers.get("host", ""), self._host), prefix=prefix)
         return proxy_response(response, request, front, long_running=True)
 
@@ -285,7 +285,7 @@ class Proxy:
         except BackendError as error:
             if isinstance(error, BackendTimeoutError) and not is_discovery:
                 return Response(504, [("Content-Type", PLAIN_TEXT)], _TIMED_OUT)
-            return text_error(503, f"error trying to reach service: {error}")
+            return text_error(503, status.unreachable_service(error))
         if 300 <= response.status <= 399 and header(response.headers, "location"):
             response.body.close()
             return Response(502, [("Content-Type", PLAIN_TEXT)], _REDIRECTED)

@@ -27,7 +27,7 @@ from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH, InvalidSigna
 from fakekube.apiserver.auth.service_accounts import issuer_of
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
-from fakekube.base.golang.strconv import go_quote, json_kind
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program
@@ -321,7 +321,7 @@ def _text(claims: Mapping[str, Any], name: str, what: str) -> str:
 
 
 def _wrong_kind(value: Any, wanted: str) -> str:
-    return f"json: cannot unmarshal {json_kind(value)} into Go value of type {wanted}"
+    return unmarshal_error(json_kind(value), wanted)
 
 
 def _check_kinds(claims: Mapping[str, Any]) -> None:

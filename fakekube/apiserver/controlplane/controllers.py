@@ -31,6 +31,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.data import API_EXTENSIONS
 from fakekube.apimachinery.errors import StatusError
+from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
@@ -79,7 +80,7 @@ _CONDITION_FIELDS: Mapping[str, Any] = {
     "f:metadata": {"f:labels": {".": {}, f"f:{LABEL}": {}}},
     "f:spec": {"f:group": {}, "f:groupPriorityMinimum": {}, "f:version": {}, "f:versionPriority": {}},
 }
-_LOCAL = ("True", "Local", "Local APIServices are always available")
+_LOCAL = ("True", "Local", LOCAL_IS_AVAILABLE)
 
 
 class AutoRegisterController(ControlLoop):

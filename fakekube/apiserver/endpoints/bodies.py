@@ -29,10 +29,9 @@ from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.strconv import go_quote, json_kind
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 from fakekube.base.golang.strings import text_of
 
-_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
 
 #: Kinds of old versions that endpoints of a newer version accept.
@@ -234,8 +233,7 @@ def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bo
             raise Problem(explained, kind) from None
         return Parsed(cbor.loads_lenient(body), cbor=body)  # it is in a field that the type does not have
     except CodecError as error:
-        prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
-        raise Problem(f"{prefix}{error}") from None
+        raise Problem(status.uninterpretable(error) if form == "json" else str(error)) from None
 
 
 def _interpret_kind(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
@@ -282,8 +280,7 @@ def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
     if value is None:
         return "", ""
     if not isinstance(value, dict):
-        what = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_HEAD}"
-        raise Problem(f"couldn't get version/kind; json parse error: {what}")
+        raise Problem(status.uninterpretable(unmarshal_error(json_kind(value), status.TYPE_META)))
     if value.keys() <= _USUAL_NAMES:
         api_version, kind = value.get("apiVersion", ""), value.get("kind", "")
         if api_version.__class__ is str and kind.__class__ is str:
@@ -295,7 +292,7 @@ def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
             continue
         if not isinstance(text, str):
             what = f"json: cannot unmarshal {json_kind(text)} into Go struct field .{known} of type string"
-            raise Problem(f"couldn't get version/kind; json parse error: {what}")
+            raise Problem(status.uninterpretable(what))
         texts[known] = text
     return texts["apiVersion"], texts["kind"]
 
@@ -369,9 +366,9 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
     kind = _kind_of(said, GVK("", "", ""), body or b"", any_case=False, is_cbor=is_cbor, half=True)
     if not kind.kind:
         if body is not None and (is_cbor or wants_strict):
-            raise Problem(f"Object 'Kind' is missing in '{_format_body(body, is_cbor=is_cbor)}'")
+            raise Problem(status.missing_kind(_format_body(body, is_cbor=is_cbor)))
         read = body if body is not None and parsed.source is not None else json.dumps(value)
-        raise Problem(f"Object 'Kind' is missing in '{_format_body(read)}'", None if wants_strict else scope.kind)
+        raise Problem(status.missing_kind(_format_body(read)), None if wants_strict else scope.kind)
     if not is_cbor and isinstance(value, dict) and value.get("apiVersion", "") is None:
         raise Problem(_NO_VERSION_TEXT, kind)
     if is_cbor and not kind.version:
@@ -416,8 +413,7 @@ def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
 
 
 def _format_not_registered(kind: GVK) -> str:
-    what, version = go_quote(kind.kind), go_quote(kind.api_version)
-    return f'no kind {what} is registered for version {version} in scheme "{features.current().scheme}"'
+    return status.not_registered(kind.kind, kind.api_version)
 
 
 def _explain(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:

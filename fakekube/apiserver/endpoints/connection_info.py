@@ -24,6 +24,7 @@ from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote, parse_uint16
+from fakekube.base.golang.urls import refused_dial
 from fakekube.net.streaming.kubelet_api import Kubelet, KubeletError
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -104,7 +105,7 @@ def format_refused_dial(place: str) -> str:
     host = place.rpartition(":")[0]
     if parse_ip(host.strip("[]")) is None:
         return f"dial tcp: {unresolvable(host)}"
-    return f"dial tcp {place}: connect: connection refused"
+    return refused_dial(place)
 
 
 def unresolvable(host: str) -> str:

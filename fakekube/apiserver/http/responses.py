@@ -23,7 +23,7 @@ from fakekube.apimachinery.codecs.document import Chunks, Document
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.errors.status import generic
+from fakekube.apimachinery.errors.status import GENERIC_MESSAGES, generic
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT, MediaType
@@ -37,13 +37,12 @@ Headers = Mapping[str, str]
 
 def not_found() -> StatusError:
     """Returns the router's 404: the path does not exist below an API that is served."""
-    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+    return StatusError(404, "NotFound", GENERIC_MESSAGES[404], {})
 
 
 def method_not_allowed() -> StatusError:
     """Returns the router's 405: the path is served, but not for this method."""
-    message = "the server does not allow this method on the requested resource"
-    return StatusError(405, "MethodNotAllowed", message, {})
+    return StatusError(405, "MethodNotAllowed", GENERIC_MESSAGES[405], {})
 
 
 def page_not_found() -> Response:

@@ -20,11 +20,12 @@ from urllib.parse import urlsplit
 from fakekube.apimachinery.codecs import DecodeError as CodecError
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.apimachinery.data import AUTHORIZATION, DEFAULT
+from fakekube.apimachinery.errors.status import GENERIC_MESSAGES, not_registered, uninterpretable
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
 from fakekube.apis.validation.webhooks import SERVICE_PORT
-from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, not_registered, type_meta
+from fakekube.apiserver.webhooks.admission.reviews import TypeMetaError, type_meta
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.base.golang.strconv import go_quote
@@ -35,19 +36,6 @@ _CLIENT_TIMEOUT = 30.0
 
 #: The maximum number of bytes of a response body in an error message.
 _MAXIMUM_MESSAGE_BYTES = 2048
-
-#: Status code → error message of the client; those of other codes contain the response body.
-_MESSAGES = {
-    400: "the server rejected our request for an unknown reason",
-    401: "the server has asked for the client to provide credentials",
-    404: "the server could not find the requested resource",
-    405: "the server does not allow this method on the requested resource",
-    409: "the server reported a conflict",
-    422: "the server rejected our request due to an error in our request",
-    429: "the server has received too many requests and has asked us to try again later",
-    503: "the server is currently unable to handle the request",
-    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
-}
 
 #: The kinds of the core group that are registered in the scheme of every such client.
 _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
@@ -195,7 +183,7 @@ def _media_type(answer: Answer) -> str:
 
 def generic_message(status: int) -> str:
     """Returns the message of client-go for a response whose body says nothing (NewGenericServerResponse)."""
-    return _MESSAGES.get(status, f"the server responded with the status code {status} but did not return more information")
+    return GENERIC_MESSAGES.get(status, f"the server responded with the status code {status} but did not return more information")
 
 
 def _message(answer: Answer, media_type: str) -> str:
@@ -203,13 +191,10 @@ def _message(answer: Answer, media_type: str) -> str:
     status, text = answer.status, "unknown"
     if not media_type or media_type.startswith("text/"):
         text = answer.body[:_MAXIMUM_MESSAGE_BYTES].decode(errors="replace").strip()
-    if status in _MESSAGES:
-        return generic_message(status)
-    if status in (403, 415):
+    if status in (403, 415) or (status == 406 and text not in ("", "unknown")):
         return text
-    if status == 406:
-        unable = "the server was unable to respond with a content type that the client supports"
-        return unable if text in ("", "unknown") else text
+    if status in GENERIC_MESSAGES:
+        return generic_message(status)
     if status >= 500:
         return f"an error on the server ({go_quote(text)}) has prevented the request from succeeding"
     return generic_message(status)
@@ -234,7 +219,7 @@ def _parse(body: bytes) -> Any:
         value, _ = json.loads(body)
     except CodecError as error:
         if body.lstrip()[:1] == b"{":
-            raise CallError(f"couldn't get version/kind; json parse error: {error}") from None
+            raise CallError(uninterpretable(error)) from None
         try:
             value, _ = yaml.loads(body)
         except CodecError as problem:

@@ -15,9 +15,12 @@ from typing import Any
 
 from fakekube.apis.rest.cluster_access import CallError, ClusterAccess
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.urls import refused_dial
 
 _log = logging.getLogger(__name__)
 
+#: The error of a service without an address.
+HEADLESS = 'cannot route to service with ClusterIP "None"'
 ROUTED_TYPES = ("ClusterIP", "LoadBalancer", "NodePort")
 
 
@@ -77,7 +80,7 @@ class ServiceResolver:
         if kind not in ROUTED_TYPES:
             raise CallError(f"unsupported service type {go_quote(kind)}")
         if kind == "ClusterIP" and spec.get("clusterIP") == "None":
-            raise CallError('cannot route to service with ClusterIP "None"')
+            raise CallError(HEADLESS)
         if not any(entry.get("port") == port for entry in spec.get("ports") or ()):
             raise CallError(f"no service port {port} found for service {go_quote(name)}")
         host = spec["clusterIP"]
@@ -85,4 +88,4 @@ class ServiceResolver:
         if found is not None:
             return found
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        raise CallError(f"dial tcp {place}: connect: connection refused")
+        raise CallError(refused_dial(place))

@@ -15,13 +15,13 @@ import re
 from math import isfinite
 from typing import Any, Final
 
-from fakekube.base.golang.strconv import go_quote, json_kind
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_quote, json_kind, unmarshal_error
 
 #: The maximum nesting depth of objects and arrays.
 MAXIMUM_DEPTH: Final = 10_000
 
 _MAXIMUM_DUPLICATES: Final = 100
-_END: Final = "unexpected end of JSON input"
+UNEXPECTED_END: Final = "unexpected end of JSON input"
 
 
 class JSONSyntaxError(ValueError):
@@ -184,7 +184,7 @@ class Reader:
     def _broken_string(self, at: int) -> JSONSyntaxError:
         self._at = at
         if at >= len(self._body):
-            return JSONSyntaxError(_END)
+            return JSONSyntaxError(UNEXPECTED_END)
         if self._body[at : at + 1] != b"\\":
             return self._unexpected_byte("in string literal")
         self._at += 1
@@ -230,7 +230,7 @@ class Reader:
     def _next(self) -> bytes:
         self._at = self._skip_space()
         if self._at >= len(self._body):
-            raise JSONSyntaxError(_END)
+            raise JSONSyntaxError(UNEXPECTED_END)
         return self._body[self._at : self._at + 1]
 
     def _unexpected_byte(self, context: str) -> JSONSyntaxError:
@@ -307,7 +307,7 @@ def object_error(text: bytes) -> str:
         return str(problem)
     if value is None or isinstance(value, dict):
         return ""
-    return f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
+    return unmarshal_error(json_kind(value), UNTYPED_OBJECT)
 
 
 def _refuse(constant: str) -> None:

@@ -85,6 +85,15 @@ def go_type(value: Any) -> str:
 _JSON_KINDS: Final[dict[type, str]] = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
+def unmarshal_error(kind: str, wanted: str) -> str:
+    """Returns the error of encoding/json for a JSON value of a kind (`json_kind`) that does not fit a Go type."""
+    return f"json: cannot unmarshal {kind} into Go value of type {wanted}"
+
+
+#: Go's type of an object without a type of its own.
+UNTYPED_OBJECT: Final = "map[string]interface {}"
+
+
 def json_kind(value: Any) -> str:
     """Returns the name of a value's JSON type in encoding/json's UnmarshalTypeError; not for null."""
     return _JSON_KINDS.get(type(value), "number")

@@ -205,6 +205,11 @@ def _decoded_authority(text: str, may_escape: Callable[[str], bool]) -> str:
     return _unescape(text)
 
 
+def refused_dial(place: str) -> str:
+    """Returns the error of package net for an address on which nothing listens."""
+    return f"dial tcp {place}: connect: connection refused"
+
+
 def _unescape(text: str) -> str:
     if "%" not in text:
         return text

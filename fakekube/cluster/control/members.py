@@ -45,6 +45,14 @@ def read(body: bytes, members: Mapping[str, Member], required: tuple[str, ...] =
     return found
 
 
+def boolean_member(members: Mapping[str, Any], name: str, *, default: bool = False) -> bool:
+    """Returns a member that is true or false. Raises BadMembers."""
+    value = members.get(name, default)
+    if not isinstance(value, bool):
+        raise BadMembers(f"member {name!r} must be true or false")
+    return value
+
+
 def seconds(value: Any) -> float:
     """Checks a number of seconds that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS or math.isnan(value):

@@ -146,7 +146,7 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
     if "status" in members:
         wanted["status"] = _number(members["status"], "status")
     try:
-        found = cluster.requests.where(**wanted, own=_flag(members.get("own", "false"), "own"))
+        found = cluster.requests.where(**wanted, own=parse_flag(members.get("own", "false"), "own"))
     except ValueError as problem:
         raise BadMembers(str(problem)) from None
     if "since" in members:
@@ -157,7 +157,7 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
     cursor = cluster.requests.mark()
     limit = _number(members.get("limit", "100"), "limit")
     if limit < 0:
-        raise BadMembers("parameter 'limit' must not be negative")
+        raise BadMembers(NEGATIVE_LIMIT)
     items = list(found)[:limit]
     return 200, {"cursor": items[-1].number if items else cursor, "items": [exchange_data(one) for one in items]}
 
@@ -168,7 +168,11 @@ def _number(text: str, name: str) -> int:
     return int(text)
 
 
-def _flag(text: str, name: str) -> bool:
+NEGATIVE_LIMIT = "parameter 'limit' must not be negative"
+
+
+def parse_flag(text: str, name: str) -> bool:
+    """Returns a parameter that is true or false. Raises BadMembers."""
     if text not in ("true", "false"):
         raise BadMembers(f"parameter {name!r} must be true or false")
     return text == "true"
@@ -282,7 +286,7 @@ def apply_load(cluster: Cluster, members: Members) -> Answer:
 
 def export(cluster: Cluster, members: Members) -> Answer:
     kinds = [kind for kind in members.get("kinds", "").split(",") if kind]
-    read = cluster.normalised if _flag(members.get("normalised", "false"), "normalised") else cluster.export
+    read = cluster.normalised if parse_flag(members.get("normalised", "false"), "normalised") else cluster.export
     try:
         objects = read(namespace=members.get("namespace"), kinds=kinds)
     except UnknownResource as problem:
@@ -300,7 +304,7 @@ def save_state(cluster: Cluster, members: Members) -> Answer:
         raise BadMembers("parameter 'form' must be yaml or compact")
     with tempfile.TemporaryDirectory(prefix="fakekube-") as folder:
         path = Path(folder) / "state"
-        cluster.save(path, compact=form == "compact", history=_flag(members.get("history", "false"), "history"))
+        cluster.save(path, compact=form == "compact", history=parse_flag(members.get("history", "false"), "history"))
         raw = Raw(path.read_bytes())
     if form == "compact":
         raw.content_type = "application/gzip"

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.cluster.control.members import BadMembers
+from fakekube.cluster.control.members import BadMembers, boolean_member
 from fakekube.cluster.control.powers import Raw
 from fakekube.controllers.client import UnknownResource
 from fakekube.powers.recording import RecordingError
@@ -51,11 +51,10 @@ class _Buffer(io.BytesIO):
 def start_recording(cluster: Cluster, members: Members) -> Answer:
     if "recording" in cluster.controlled:
         raise RuntimeError("a recording is in progress; DELETE ends it")
-    kinds, namespace, redact = members.get("kinds") or [], members.get("namespace"), members.get("redact", False)
+    kinds, namespace = members.get("kinds") or [], members.get("namespace")
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
         raise BadMembers("member 'kinds' must be a list of strings")
-    if not isinstance(redact, bool):
-        raise BadMembers("member 'redact' must be true or false")
+    redact = boolean_member(members, "redact")
     buffer = _Buffer()
     try:
         recording = cluster.record(buffer, kinds=kinds, namespace=namespace, redact=redact)

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.patch import APPLY_YAML
-from fakekube.cluster.control.members import BadMembers
-from fakekube.cluster.control.powers import NUMBER, Raw
+from fakekube.cluster.control.members import BadMembers, boolean_member
+from fakekube.cluster.control.powers import NEGATIVE_LIMIT, NUMBER, Raw, parse_flag
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.powers.columns import revision_value
 from fakekube.store import Compacted, FutureRevision
@@ -57,16 +57,13 @@ def read_integer(members: Members, name: str, default: int | None = None) -> int
 
 def flag(members: Members, name: str, default: bool = False) -> bool:
     """Returns a parameter that is true or false. Raises BadMembers."""
-    text = members.get(name, "true" if default else "false")
-    if text not in ("true", "false"):
-        raise BadMembers(f"parameter {name!r} must be true or false")
-    return bool(text == "true")
+    return parse_flag(members.get(name, "true" if default else "false"), name)
 
 
 def _span(members: Members, first: int) -> dict[str, Any]:
     limit = read_integer(members, "limit", 1_000)
     if limit is None or limit < 0:
-        raise BadMembers("parameter 'limit' must not be negative")
+        raise BadMembers(NEGATIVE_LIMIT)
     return {
         "since": read_integer(members, "since", first),
         "until": read_integer(members, "until"),
@@ -117,7 +114,7 @@ def list_objects(cluster: Cluster, members: Members) -> Answer:
 def _not_kept(problem: Compacted | FutureRevision) -> Answer:
     if isinstance(problem, Compacted):
         return 410, {"error": "the revision is not kept any more", "oldest": revision_value(problem.revision)}
-    return 404, {"error": f"the newest revision is {problem.current}"}
+    return 404, {"error": str(problem)}
 
 
 def get_request(cluster: Cluster, members: Members) -> Answer:
@@ -194,10 +191,7 @@ def create_mark(cluster: Cluster, members: Members) -> Answer:
 
 
 def make_trace(cluster: Cluster, members: Members) -> Answer:
-    redact = members.get("redact", True)
-    if not isinstance(redact, bool):
-        raise BadMembers("member 'redact' must be true or false")
-    raw = Raw(cluster.trace_html(redact=redact).encode())
+    raw = Raw(cluster.trace_html(redact=boolean_member(members, "redact", default=True)).encode())
     raw.content_type = "text/html; charset=utf-8"
     raw.file_name = "trace.html"
     return 200, raw
@@ -212,7 +206,7 @@ _MAX_BYTES: Final = 3 << 20
 
 def apply_object(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
     obj = _object_in(members["yaml"])
-    dry_run, force = (_flag(members, name) for name in ("dryRun", "force"))
+    dry_run, force = (boolean_member(members, name) for name in ("dryRun", "force"))
     client = cluster.client_of(_AGENT)
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     try:
@@ -255,13 +249,6 @@ def _object_in(text: str) -> dict[str, Any]:
     if not isinstance(obj.get("kind"), str) or not isinstance(obj.get("apiVersion"), str):
         raise BadMembers("member 'yaml' must have kind and apiVersion")
     return obj
-
-
-def _flag(members: Mapping[str, Any], name: str) -> bool:
-    value = members.get(name, False)
-    if not isinstance(value, bool):
-        raise BadMembers(f"member {name!r} must be true or false")
-    return value
 
 
 def _causes(problem: ApiError) -> list[dict[str, str]]:

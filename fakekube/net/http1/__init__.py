@@ -5,6 +5,23 @@ reads responses from a blocking source.
 """
 
 from fakekube.net.http1.messages import BodyError
-from fakekube.net.http1.requests import MAX_HEAD_BYTES, Fields, ProtocolError, Request, RequestParser, is_valid_target
+from fakekube.net.http1.requests import (
+    HEADER_TOO_LARGE,
+    MAX_HEAD_BYTES,
+    Fields,
+    ProtocolError,
+    Request,
+    RequestParser,
+    is_valid_target,
+)
 
-__all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
+__all__ = [
+    "HEADER_TOO_LARGE",
+    "MAX_HEAD_BYTES",
+    "BodyError",
+    "Fields",
+    "ProtocolError",
+    "Request",
+    "RequestParser",
+    "is_valid_target",
+]

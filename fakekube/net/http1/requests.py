@@ -44,6 +44,10 @@ _HOST_AND_PORT = r"(?:\[[^\[\]/?]*\]|[^\[\]/?:@]*)(?::[0-9]*)?"
 _ABSOLUTE = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:(?!//)|//(?:[^/?@]*@)?{_HOST_AND_PORT}(?=[/?]|\Z))")
 
 
+#: The status of a request whose header is longer than MAX_HEAD_BYTES.
+HEADER_TOO_LARGE = "431 Request Header Fields Too Large"
+
+
 class ProtocolError(Exception):
     """A header that net/http refuses. The connection must be closed after its `answer`."""
 
@@ -172,7 +176,7 @@ class RequestParser:
             _request_line(self.buffer[:end].decode("latin-1"))
             self._line_checked = True
         if len(self.buffer) > MAX_HEAD_BYTES:
-            raise ProtocolError("431 Request Header Fields Too Large")
+            raise ProtocolError(HEADER_TOO_LARGE)
 
 
 def _request(head: str) -> Request:
@@ -180,7 +184,7 @@ def _request(head: str) -> Request:
     line, _, block = head.partition("\n")
     method, target, version = _request_line(line)
     if len(head) > MAX_HEAD_BYTES:
-        raise ProtocolError("431 Request Header Fields Too Large")
+        raise ProtocolError(HEADER_TOO_LARGE)
     fields = _fields(block, version >= (1, 1))
     if version[0] != 1:
         raise ProtocolError("505 HTTP Version Not Supported: unsupported protocol version")

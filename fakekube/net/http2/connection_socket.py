@@ -27,7 +27,7 @@ from fakekube.net.http2.protocol import Protocol as ServerProtocol
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.pump import RequestService
-from fakekube.net.transport import Disconnected, Transport
+from fakekube.net.transport import UNEXPECTED_ERROR, Disconnected, Transport
 
 
 class Multiplexer(Protocol):
@@ -192,7 +192,7 @@ class ConnectionSocket:
         except Disconnected:
             self._lose()
         except Exception:
-            _log.exception("Unexpected error on a connection")
+            _log.exception(UNEXPECTED_ERROR)
             protocol.fail(ErrorCode.INTERNAL_ERROR)
         return self._count_new_requests()
 

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from typing import IO, Any, Protocol
 
 from fakekube.net.environ import body_stream, make_environ
-from fakekube.net.http1 import BodyError
+from fakekube.net.http1 import HEADER_TOO_LARGE, BodyError
 from fakekube.net.http2.connection_socket import Multiplexer, StreamTransport, Unframed
 from fakekube.net.http2.header_blocks import encode_block
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.pump import Delivery, Progress, RequestService
-from fakekube.net.response import BODILESS, Fields, WSGIResponse
+from fakekube.net.response import APPLICATION_FAILED, BODILESS, NO_RESPONSE, Fields, WSGIResponse
 from fakekube.net.streams import BrokenStreamError, Stream, is_stream
 from fakekube.net.transport import Disconnected
 
@@ -143,7 +143,7 @@ class StreamAnswer(WSGIResponse):
 
     def _encode_head(self, length: int | None) -> bytes:
         if not self.status:
-            raise RuntimeError("the application did not call start_response")
+            raise RuntimeError(NO_RESPONSE)
         self._head_sent = True
         code = self.status[:3]
         is_bodiless = code in BODILESS
@@ -203,7 +203,7 @@ def exchange(host: Host, stream: RequestStream) -> bool:
     if fault.startswith("400"):
         answer.send_plain("400 Bad Request", _PLAIN_TEXT, fault[4:].encode() + b"\n")
     elif fault:
-        answer.send_plain("431 Request Header Fields Too Large", _HTML, _TOO_LARGE)
+        answer.send_plain(HEADER_TOO_LARGE, _HTML, _TOO_LARGE)
     elif request.target == "*" and request.method == "OPTIONS":
         answer.send_plain("200 OK", (), b"")
     else:
@@ -234,7 +234,7 @@ def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
     except (BrokenStreamError, BodyError):
         host.break_stream(stream)
     except Exception:
-        _log.exception("The application failed: %s %s", request.method, request.target)
+        _log.exception(APPLICATION_FAILED, request.method, request.target)
         host.break_stream(stream)
     return False
 

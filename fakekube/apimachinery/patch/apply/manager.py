@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.errors.status import bad_request
+from fakekube.apimachinery.errors.status import bad_request, not_convertible
 from fakekube.apimachinery.patch import uninterpreted
 from fakekube.apimachinery.patch.apply import entries, updater
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
@@ -31,7 +31,6 @@ from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 
@@ -381,7 +380,7 @@ class FieldManager:
             return UnknownVersion()
         if version.rpartition("/")[0] == self._api_version.rpartition("/")[0]:
             return TypingError(f"request to convert CR to an invalid group/version: {version}")
-        return TypingError(f"{self._gvk} is unstructured and is not suitable for converting to {go_quote(version)}")
+        return TypingError(not_convertible(str(self._gvk), version))
 
     def _atom_of(self, type: Type) -> Atom:
         if not self._custom:

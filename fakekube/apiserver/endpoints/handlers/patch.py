@@ -39,7 +39,7 @@ from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.strconv import json_kind
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, json_kind, unmarshal_error
 
 Change = Callable[["Object | None"], Object]
 """(live object in the request's version, or None) → the patched one. Raises StatusError."""
@@ -224,7 +224,7 @@ def _read_apply_cbor(scope: Scope, body: _Body, options: WriteOptions) -> Change
 
 def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Change:
     if value is not None and not isinstance(value, dict):
-        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
+        problem = unmarshal_error(json_kind(value), UNTYPED_OBJECT)
         text = f"error decoding {_name_of_patch(scope)}: error unmarshaling JSON: while decoding JSON: {problem}"
         raise status.bad_request(text)
 

@@ -154,7 +154,7 @@ def _port_number(port: str, scheme: str) -> int:
     if 0 < number <= _LARGEST_PORT:
         return number
     problem = f"address {port}: invalid port" if number >= 0 else f"lookup tcp/{port}: unknown port"
-    raise status.service_unavailable(f"error trying to reach service: dial tcp: {problem}")
+    raise status.service_unavailable(status.unreachable_service(f"dial tcp: {problem}"))
 
 
 def _is_global(text: str) -> bool:
@@ -166,7 +166,7 @@ def _is_global(text: str) -> bool:
 
 
 def _unreachable(place: str) -> StatusError:
-    return status.service_unavailable(f"error trying to reach service: {format_refused_dial(place)}")
+    return status.service_unavailable(status.unreachable_service(format_refused_dial(place)))
 
 
 def _get_core_object(scope: Scope, plural: str, name: str) -> Object:

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
 
-TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
-
-
 #: The maximum number of frames per `take`, so that one client cannot occupy the sending thread.
 MAX_EVENTS_PER_TAKE = 500
 #: The bytes after which `take` returns: each watcher that does not read keeps as many.
@@ -161,7 +158,7 @@ class WatchStream:
             self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
         except Compacted as lost:
             too_old = status.too_old_resource_version(revision, lost.revision)
-            self.fail(too_old if self._scope.resource.strategy.cached else status.expired(TOO_OLD_WATCH))
+            self.fail(too_old if self._scope.resource.strategy.cached else status.expired(status.TOO_OLD_WATCH))
 
     def start_with_state(self, *, mark_end: bool, not_older_than: int | None = None) -> None:
         """Starts with the current objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
@@ -265,7 +262,7 @@ class WatchStream:
                 if frames:  # the next call raises it again
                     break
                 self.ended = True
-                return [self._encoder.error(status.expired(TOO_OLD_WATCH))]
+                return [self._encoder.error(status.expired(status.TOO_OLD_WATCH))]
             if events:
                 found, revisions = self._frames_of(events)
                 frames = frames + found if frames else found

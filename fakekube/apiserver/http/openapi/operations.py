@@ -228,7 +228,7 @@ _ITEM_VERBS: Final = {
     "patch": ("patch", "patch", (200, 201), _WRITE | _query(force=_BOOLEAN)),
     "create": ("post", "create", (200, 201, 202), _WRITE),
 }
-_DISCOVERY_TEXTS: Final = {
+DISCOVERY_TEXTS: Final = {
     "APIVersions": "get available API versions",
     "APIGroup": "get information of a group",
     "APIResources": "get available resources",
@@ -291,7 +291,7 @@ def discovery_operation(group: str, version: str, go_type: str, what: str) -> Op
         ((200, go_type),),
         _OBJECTS,
         consumes=_OBJECTS,
-        description=_DISCOVERY_TEXTS[what],
+        description=DISCOVERY_TEXTS[what],
     )
 
 

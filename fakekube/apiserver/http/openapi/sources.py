@@ -25,7 +25,14 @@ from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.http import documents
 from fakekube.apiserver.http.openapi import v2
-from fakekube.apiserver.http.openapi.operations import Operation, Paths, discovery_operation, operations_described, operations_of
+from fakekube.apiserver.http.openapi.operations import (
+    DISCOVERY_TEXTS,
+    Operation,
+    Paths,
+    discovery_operation,
+    operations_described,
+    operations_of,
+)
 from fakekube.apiserver.http.openapi.v3 import REFERENCE_PREFIX
 from fakekube.apiserver.registry import builtin
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
@@ -196,7 +203,7 @@ def _get(identifier: str, tag: str, go_type: str, produces: tuple[str, ...]) -> 
 def _apis() -> Operation:
     offer = negotiation.Offer().media_types
     answers = ((200, META_V1 + "APIGroupList"),)
-    return Operation("get", "getAPIVersions", "apis", answers, offer, consumes=offer, description="get available API versions")
+    return Operation("get", "getAPIVersions", "apis", answers, offer, consumes=offer, description=DISCOVERY_TEXTS["APIVersions"])
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from fakekube.apimachinery.errors.status import uninterpretable
 from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
@@ -116,7 +117,7 @@ class ImagePolicyWebhook(Plugin):
         try:
             found = orjson.loads(body_of(answer))
         except orjson.JSONDecodeError as error:
-            raise CallError(f"couldn't get version/kind; json parse error: {error}") from None
+            raise CallError(uninterpretable(error)) from None
         status = found.get("status") if isinstance(found, dict) else None
         return status if isinstance(status, dict) else {}
 

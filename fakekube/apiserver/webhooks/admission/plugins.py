@@ -33,7 +33,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, is_exempt
 from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
-from fakekube.apiserver.webhooks.admission.reviews import Response, TypeMetaError, not_registered, type_meta
+from fakekube.apiserver.webhooks.admission.reviews import Response, TypeMetaError, type_meta
 from fakekube.base.golang.strconv import go_json, go_quote
 
 
@@ -87,11 +87,10 @@ def _decode_unstructured(versioned: VersionedAttributes, patched: Any) -> Object
     """Returns a copy of a patched custom resource without the fields of its metadata that cannot be decoded."""
     kind, api_version = _type_meta(patched)
     if not kind:
-        raise status.internal(f"Object 'Kind' is missing in '{json.dumps(patched).decode()}'")
+        raise status.internal(status.missing_kind(json.dumps(patched).decode()))
     if api_version.rpartition("/")[0] != versioned.kind.group:
-        wanted = go_quote(versioned.attributes.resource.api_version)
-        what = f"{api_version}, Kind={kind} is unstructured and is not suitable for converting to {wanted}"
-        raise status.generic(500, "", what)
+        wanted = versioned.attributes.resource.api_version
+        raise status.generic(500, "", status.not_convertible(f"{api_version}, Kind={kind}", wanted))
     metadata = patched.get("metadata")
     found: Object = copied({**patched, "metadata": readable_metadata(metadata) if isinstance(metadata, dict) else {}})
     return found
@@ -112,7 +111,7 @@ def _decode_typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object,
     group, _, version = api_version.rpartition("/")
     type_ = versioned.resource.emulation.types.kind_type(group, version, kind)
     if type_ is None:
-        raise status.internal(not_registered(kind, api_version))
+        raise status.internal(status.not_registered(kind, api_version))
     try:
         found: Object = schema_decode.decode(type_, patched)
     except schema_decode.DecodeError as error:

@@ -13,17 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fakekube.apimachinery import features
+from fakekube.apimachinery.errors.status import TYPE_META, uninterpretable
 from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
 from fakekube.base.golang.strconv import go_quote
-
-#: The name of the scheme in error messages: the Go source line that creates it.
-_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-_FAILED = "couldn't get version/kind; json parse error"
 
 
 class TypeMetaError(ValueError):
@@ -33,17 +29,11 @@ class TypeMetaError(ValueError):
 def type_meta(value: Any) -> tuple[str, str]:
     """Returns the kind and apiVersion of a document, "" for a missing one. Raises TypeMetaError."""
     if not isinstance(value, dict):
-        raise TypeMetaError(f"{_FAILED}: {type_mismatch(value, f'Go value of type {_TYPE_META}')}")
+        raise TypeMetaError(uninterpretable(type_mismatch(value, f"Go value of type {TYPE_META}")))
     for name, item in value.items():
         if name in ("kind", "apiVersion") and not isinstance(item, str | None):
-            raise TypeMetaError(f"{_FAILED}: {type_mismatch(item, f'Go struct field .{name} of type string')}")
+            raise TypeMetaError(uninterpretable(type_mismatch(item, f"Go struct field .{name} of type string")))
     return value.get("kind") or "", value.get("apiVersion") or ""
-
-
-def not_registered(kind: str, api_version: str) -> str:
-    """Returns the error message for a kind that is not registered in the scheme."""
-    scheme = go_quote(features.current().scheme)
-    return f"no kind {go_quote(kind)} is registered for version {go_quote(api_version)} in scheme {scheme}"
 
 
 _GROUP, _KIND = "admission.k8s.io", "AdmissionReview"
