@@ -181,7 +181,8 @@ def _typed_reference(reference: Object, path: str) -> list[FieldError]:
     errors = [] if group is None else invalid_each(f"{path}.apiGroup", group, names.dns_subdomain(group))
     for member in ("kind", "name"):
         where, value = f"{path}.{member}", reference.get(member, "")
-        errors += invalid_each(where, value, names.path_segment(value)) if value else [required(where)]
+        missing = required(where, "" if from_minor(34) else f"{member} is required")
+        errors += invalid_each(where, value, names.path_segment(value)) if value else [missing]
     return errors
 
 

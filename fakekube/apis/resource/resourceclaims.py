@@ -284,8 +284,11 @@ def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldEr
         errors += fully_qualified_name(constraint[field], f"{path}.{field}")
     if fields:
         return errors
-    checks = from_minor(35) or features.current().enabled("DRAConsumableCapacity")
-    return [*errors, required(path, KIND_OF_CONSTRAINT)] if checks else errors
+    if features.current().enabled("DRAConsumableCapacity"):
+        return [*errors, required(path, KIND_OF_CONSTRAINT)]
+    # 1.34 keeps a distinctAttribute although its gate is off, here it is dropped before.
+    drops = features.current().minor != 34
+    return [*errors, required(f"{path}.matchAttribute")] if drops else errors
 
 
 def _configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:

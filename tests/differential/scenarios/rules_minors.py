@@ -151,6 +151,17 @@ def claims(client: Client) -> None:
     exactly = {"deviceClassName": "c", "tolerations": [{"key": "a.b/c", "operator": "Exists"}]}
     body = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
     client.post(path, body, DRY)
+    requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+    devices = {"requests": requests, "constraints": [{"requests": ["r"], "distinctAttribute": "d.example.com/a"}]}
+    client.post(path, {"metadata": {"name": "c"}, "spec": {"devices": devices}}, DRY)
+
+
+@scenario
+def classes_of_ingresses(client: Client) -> None:
+    """Parameters without a kind and a name."""
+    spec = {"controller": "example.com/c", "parameters": {"scope": "Cluster", "kind": "", "name": ""}}
+    path = "/apis/networking.k8s.io/v1/ingressclasses"
+    client.post(path, {"metadata": {"name": client.name("c")}, "spec": spec}, DRY)
 
 
 @scenario
