@@ -176,8 +176,6 @@ class LeaderFollowers:
             found = selector.select(_PATIENCE)
             if not found and self._end_if_unused(lead):
                 return
-            if self._follower_sleeps or not self._has_follower:
-                self._call_follower()
             for key, _ in found:
                 if watched.get(key.fd) is not key:
                     continue  # an earlier callback has changed what is watched; what still happens is found again
@@ -188,6 +186,9 @@ class LeaderFollowers:
         """Runs a callback; returns False if another thread has taken the lead meanwhile."""
         turn = lead.turn = _Turn(fileno, callback)
         lead.turns += 1
+        # After the turn is set: a follower that falls asleep sets its flag, and then looks for a turn.
+        if self._follower_sleeps or not self._has_follower:
+            self._call_follower()
         if self._lead is not lead:
             with self._lock:
                 if turn.is_unregistered:  # as if the callback were running, but it is left to the successor
@@ -256,7 +257,7 @@ class LeaderFollowers:
             elif lead is self._lead and (lead is None or lead.turns == turns):
                 quiet += 1
                 if quiet >= _ALERT_TURNS:
-                    if not self._sleep():
+                    if not self._sleep(lead, turns):
                         return
                     quiet = 0
                 continue
@@ -275,11 +276,20 @@ class LeaderFollowers:
         self._run_lead(successor)
         return True
 
-    def _sleep(self) -> bool:
-        """Waits until the leader calls; returns False if the follower is not needed any more."""
+    def _sleep(self, lead: _Lead | None, turns: int) -> bool:
+        """Waits until the leader calls; returns False if the follower is not needed any more.
+
+        Args:
+            lead: the lead for which nothing was to be done.
+            turns: how many turns it had then; after another one the follower stays awake.
+        """
         with self._lock:
             self._alarm.acquire(blocking=False)
             self._follower_sleeps = True
+            if self._lead is not lead or (lead is not None and (lead.turn is not None or lead.turns != turns)):
+                self._follower_sleeps = False
+                self._alarm.release()
+                return True
         if self._alarm.acquire(timeout=_PATIENCE):
             self._alarm.release()
             return True

@@ -40,8 +40,10 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _is_problem(message: Any) -> bool:
-    """Reports whether a message is an error; that the network is off is what a test has made so."""
-    return message.type == "error" and "ERR_INTERNET_DISCONNECTED" not in message.text
+    """Reports whether a message is an error; that the network is off, or the server gone, is what a test has made so."""
+    return message.type == "error" and not any(
+        one in message.text for one in ("ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION_REFUSED")
+    )
 
 
 class Watched:

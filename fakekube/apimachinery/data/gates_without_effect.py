@@ -51,7 +51,7 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
     """,
     "It is about how kube-apiserver reads etcd and keeps its watch cache; the answers are the same.": """
         ConcurrentWatchObjectDecode ConsistentListFromCache ConsistentListFromCacheSkipTimeoutFallback DetectCacheInconsistency
-        EtcdRangeStream ListFromCacheSnapshot ResilientWatchCacheInitialization SeparateCacheWatchRPC
+        EtcdRangeStream ResilientWatchCacheInitialization SeparateCacheWatchRPC
     """,
     "It is about the inside of kube-apiserver (threads, tracing, encryption at rest, connections); the answers are the same.": """
         APIServerTracing APIServingWithRoutine DeclarativeValidation DeclarativeValidationTakeover DisableAllocatorDualWrite

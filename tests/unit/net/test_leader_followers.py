@@ -272,3 +272,32 @@ def test_a_taken_lead_leaves_a_new_connection_with_the_same_descriptor_watched(t
     threads.forget(first.fileno())
     first.close()
     other.close()
+
+
+def test_a_follower_stays_awake_beside_a_callback_that_began_before_it_fell_asleep(
+    pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait_if_told(data: bytes) -> None:
+        if data == b"wait":
+            begun.set()
+            go_on.wait(TIMEOUT)
+
+    waiting, other = pair(wait_if_told), pair()
+    fall_asleep = LeaderFollowers._sleep
+
+    def fall_asleep_late(*arguments: object) -> bool:
+        if not begun.is_set():
+            waiting.client.send(b"wait")
+            begun.wait(TIMEOUT)
+        return fall_asleep(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LeaderFollowers, "_sleep", fall_asleep_late)
+    assert other.ask(b"x") == b"x"
+    assert begun.wait(TIMEOUT)
+    try:
+        assert other.ask(b"y") == b"y"
+    finally:
+        go_on.set()
+    assert waiting.client.recv(100) == b"wait"
