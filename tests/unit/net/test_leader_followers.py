@@ -282,7 +282,7 @@ def test_a_follower_stays_awake_beside_a_callback_that_began_before_it_fell_asle
     def wait_if_told(data: bytes) -> None:
         if data == b"wait":
             begun.set()
-            go_on.wait(TIMEOUT)
+            go_on.wait(3 * TIMEOUT)  # longer than a client waits for its answer
 
     waiting, other = pair(wait_if_told), pair()
     fall_asleep = LeaderFollowers._sleep
