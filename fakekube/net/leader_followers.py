@@ -29,7 +29,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from fakekube.base.threads import WORKERS
@@ -140,9 +139,12 @@ class LeaderFollowers:
             return
         with self._lock:
             if self._lead is lead:
-                self._unregister_turn(lead.turn)
-                with suppress(RuntimeError):  # no thread now; a follower takes the lead
+                turn = lead.turn
+                self._unregister_turn(turn)
+                try:
                     self._start_lead()
+                except RuntimeError:  # no thread now; a follower takes the lead
+                    self._register(turn.fileno, turn.callback)
 
     def _register(self, fileno: int, callback: Callback) -> None:
         """Watches a descriptor unless it is watched already. The caller has the lock. Raises RuntimeError, as `watch`."""
@@ -158,10 +160,18 @@ class LeaderFollowers:
             self._selector.unregister(fileno)
 
     def _start_lead(self) -> None:
-        """Makes another thread the leader. The caller has the lock."""
-        lead = _Lead()
-        WORKERS.run(lambda: self._run_lead(lead))
-        self._lead = lead
+        """Makes another thread the leader. The caller has the lock.
+
+        Raises:
+            RuntimeError: The system cannot start a thread; the leader stays the same.
+        """
+        before = self._lead
+        self._lead = lead = _Lead()  # before the thread runs: one that does not find its lead ends
+        try:
+            WORKERS.run(lambda: self._run_lead(lead))
+        except RuntimeError:
+            self._lead = before
+            raise
 
     # ---------------------------------------------------------------- in the leader's thread
 

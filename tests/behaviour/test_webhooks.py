@@ -654,9 +654,6 @@ def test_namespace_selector_matches_labels_of_a_new_namespace(api: Api, hooks: H
     assert api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new")}}, DRY).status == 201
 
 
-@pytest.mark.skip(
-    reason="known defect: under load all connections hang in about one of thirty runs; see fakekube.net.leader_followers"
-)
 def test_hanging_webhook_does_not_delay_other_requests(api: Api, hooks: Hooks) -> None:
     hanging = threading.Event()
 

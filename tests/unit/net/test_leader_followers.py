@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from fakekube.base.threads import WORKERS
 from fakekube.net import leader_followers
 from fakekube.net.leader_followers import LeaderFollowers
 
@@ -301,3 +303,60 @@ def test_a_follower_stays_awake_beside_a_callback_that_began_before_it_fell_asle
     finally:
         go_on.set()
     assert waiting.client.recv(100) == b"wait"
+
+
+class _Workers:
+    """Runs tasks as the pool does, after `before` was called and until `after` returns."""
+
+    def __init__(self, before: Callable[[], object] = lambda: None, after: Callable[[], object] = lambda: None) -> None:
+        self._before, self._after = before, after
+
+    def run(self, task: Callable[[], None]) -> None:
+        self._before()
+        WORKERS.run(task)
+        self._after()
+
+
+def test_a_new_leader_may_begin_before_the_thread_that_started_it_goes_on(
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+    run_turn = LeaderFollowers._run_turn
+
+    def run_turn_and_tell(self: LeaderFollowers, lead: Any, fileno: int, callback: Callable[[], bool]) -> bool:
+        if fileno == other.server.fileno():
+            begun.set()
+        return run_turn(self, lead, fileno, callback)
+
+    def yield_the_lead(data: bytes) -> None:
+        other.client.send(b"y")  # the new leader finds it at once
+        with monkeypatch.context() as patch:
+            patch.setattr(leader_followers, "WORKERS", _Workers(after=lambda: begun.wait(TIMEOUT)))
+            threads.yield_lead()
+
+    yielding, other = pair(yield_the_lead), pair()
+    monkeypatch.setattr(LeaderFollowers, "_run_turn", run_turn_and_tell)
+    assert yielding.ask(b"x") == b"x"
+    assert other.client.recv(100) == b"y"
+    assert other.ask(b"z") == b"z"
+
+
+def test_a_lead_that_cannot_be_yielded_leaves_its_connection_watched(
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_followers, "_TURN_SECONDS", TIMEOUT)  # no follower takes it
+    refused: list[bytes] = []
+
+    def refuse() -> None:
+        refused.append(b"")
+        raise RuntimeError("can't start new thread")
+
+    def yield_the_lead(data: bytes) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(leader_followers, "WORKERS", _Workers(before=refuse))
+            threads.yield_lead()
+
+    one = pair(yield_the_lead)
+    assert one.ask(b"x") == b"x"
+    assert one.ask(b"y") == b"y"
+    assert len(refused) == 2

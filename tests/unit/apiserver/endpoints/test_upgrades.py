@@ -321,7 +321,7 @@ def test_invalid_stream_data_ends_only_its_connection(cluster: Cluster, target: 
 def test_client_disconnect_cancels_the_process(cluster: Cluster, kubelet: StubKubelet) -> None:
     kubelet.cancelled.clear()
     opened(cluster, *UPGRADES["v5"]).close()
-    assert kubelet.cancelled.wait(30)
+    assert kubelet.cancelled.wait(5)
 
 
 def test_server_stop_ends_upgraded_streams(kubelet: StubKubelet) -> None:
@@ -333,7 +333,7 @@ def test_server_stop_ends_upgraded_streams(kubelet: StubKubelet) -> None:
     for connection in connections:
         rest_of(connection)
         connection.close()
-    assert kubelet.cancelled.wait(30)
+    assert kubelet.cancelled.wait(5)
 
 
 def test_upgraded_request_is_recorded(cluster: Cluster) -> None:
