@@ -6,6 +6,7 @@ import copy
 import json
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +20,23 @@ from tests.unit.seen import config_map, deployment
 Open = Callable[..., Any]
 
 
-def test_a_terminal_runs_commands_in_the_container(open_page: Open) -> None:
-    with Cluster() as cluster:
-        cluster.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": "a"},
-                "spec": {"containers": [{"name": "c", "image": "busybox", "command": ["sleep", "1000"]}]},
-            }
-        )
-        cluster.settle()
-        page = open_page(f"{cluster.page_url}#/objects/pods/default/a?tab=terminal")
-        page.wait_for_selector("iframe.terminal")
-        frame = page.frame_locator("iframe.terminal")
-        frame.locator(".xterm-helper-textarea").focus()
-        page.keyboard.type("echo $((40 + 2))-done\n")
-        frame.locator("text=42-done").first.wait_for()
+def test_a_terminal_runs_commands_in_the_container(open_page: Open, stack: ExitStack) -> None:
+    cluster = stack.enter_context(Cluster())
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c", "image": "busybox", "command": ["sleep", "1000"]}]},
+        }
+    )
+    cluster.settle()
+    page = open_page(f"{cluster.page_url}#/objects/pods/default/a?tab=terminal")
+    page.wait_for_selector("iframe.terminal")
+    frame = page.frame_locator("iframe.terminal")
+    frame.locator(".xterm-helper-textarea").focus()
+    page.keyboard.type("echo $((40 + 2))-done\n")
+    frame.locator("text=42-done").first.wait_for()
 
 
 def test_a_request_is_sent_again(cluster: Cluster, open_page: Open) -> None:
@@ -95,21 +96,20 @@ def test_the_row_of_an_address_is_scrolled_into_view(cluster: Cluster, open_page
     assert page.evaluate(ROW_IN_VIEW, "a-100")
 
 
-def test_a_scenario_shows_its_tasks_until_they_have_passed(open_page: Open) -> None:
-    with play(find_scenario("crash-loop")) as game:
-        page = open_page(game.cluster.page_url)
-        page.wait_for_selector(".task .waiting")
-        assert "0 of 1 task passed" in page.inner_text(".scenario")
-        page.click("text=Hint 1")
-        assert "kubectl logs" in page.inner_text(".hint[open]")
-        play_solution(game)
-        page.wait_for_selector(".scenario > p .ok")
-        assert "1 of 1 task passed" in page.inner_text(".scenario")
-        Person(page).press("g t")
-        wait(page, "fakekube.route.view === 'timeline'")
-        Person(page).press("g s")
-        page.wait_for_selector(".scenario")
-        page.goto("about:blank")  # before the cluster ends
+def test_a_scenario_shows_its_tasks_until_they_have_passed(open_page: Open, stack: ExitStack) -> None:
+    game = stack.enter_context(play(find_scenario("crash-loop")))
+    page = open_page(game.cluster.page_url)
+    page.wait_for_selector(".task .waiting")
+    assert "0 of 1 task passed" in page.inner_text(".scenario")
+    page.click("text=Hint 1")
+    assert "kubectl logs" in page.inner_text(".hint[open]")
+    play_solution(game)
+    page.wait_for_selector(".scenario > p .ok")
+    assert "1 of 1 task passed" in page.inner_text(".scenario")
+    Person(page).press("g t")
+    wait(page, "fakekube.route.view === 'timeline'")
+    Person(page).press("g s")
+    page.wait_for_selector(".scenario")
 
 
 #: Milliseconds on an idle machine (page.md, section 7), times three.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from fakekube import Cluster
@@ -44,21 +45,20 @@ def test_two_tabs_show_the_same(cluster: Cluster, open_page: Open) -> None:
     second.close()
 
 
-def test_what_was_dropped_before_the_page_could_read_it_is_shown_as_a_gap(open_page: Open) -> None:
-    with Cluster(profile="apiserver", keep_requests=20) as cluster:
-        page = open_page(f"{cluster.page_url}#/requests?q=")
-        page.evaluate("""() => {  // the stream ends, and the next one begins after the ring has turned
-          globalThis.followed = fakekube.provider.call;
-        }""")
-        page.context.set_offline(True)
-        cluster.restart()  # ends the stream
-        wait(page, "fakekube.connection.state === 'reconnecting'")
-        for number in range(200):
-            cluster.create(config_map(f"a-{number}"))
-        page.context.set_offline(False)
-        wait(page, "fakekube.store.gaps.length > 0")
-        wait(page, "document.body.innerText.includes('gap')")
-        page.goto("about:blank")
+def test_what_was_dropped_before_the_page_could_read_it_is_shown_as_a_gap(open_page: Open, stack: ExitStack) -> None:
+    cluster = stack.enter_context(Cluster(profile="apiserver", keep_requests=20))
+    page = open_page(f"{cluster.page_url}#/requests?q=")
+    page.evaluate("""() => {  // the stream ends, and the next one begins after the ring has turned
+      globalThis.followed = fakekube.provider.call;
+    }""")
+    page.context.set_offline(True)
+    cluster.restart()  # ends the stream
+    wait(page, "fakekube.connection.state === 'reconnecting'")
+    for number in range(200):
+        cluster.create(config_map(f"a-{number}"))
+    page.context.set_offline(False)
+    wait(page, "fakekube.store.gaps.length > 0")
+    wait(page, "document.body.innerText.includes('gap')")
 
 
 def test_a_change_leads_to_the_watches_that_got_it(cluster: Cluster, open_page: Open) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +27,24 @@ READY = {
 }
 
 
-def test_the_screenshots_of_the_documentation(open_page: Callable[..., Any], tmp_path: Path) -> None:
-    with Cluster() as cluster:
-        cluster.keep_changes()
-        users = [cluster.as_user(name, groups=["system:masters"]) for name in ("my-operator", "autoscaler")]
-        cluster.create(deployment("web", 3))
+def test_the_screenshots_of_the_documentation(open_page: Callable[..., Any], tmp_path: Path, stack: ExitStack) -> None:
+    cluster = stack.enter_context(Cluster())
+    cluster.keep_changes()
+    users = [cluster.as_user(name, groups=["system:masters"]) for name in ("my-operator", "autoscaler")]
+    cluster.create(deployment("web", 3))
+    cluster.settle()
+    for number in range(6):
+        users[number % 2].patch("deployments", "web", {"spec": {"replicas": (5, 3)[number % 2]}})
         cluster.settle()
-        for number in range(6):
-            users[number % 2].patch("deployments", "web", {"spec": {"replicas": (5, 3)[number % 2]}})
-            cluster.settle()
-        cluster.mark("scaled three times")
-        page = open_page(cluster.page_url, viewport={"width": 1280, "height": 720})
-        folder = DOCS if os.environ.get("FAKEKUBE_SCREENSHOT") else tmp_path
-        for name, address in VIEWS.items():
-            page.evaluate("(hash) => { location.hash = hash; }", address)
-            wait(page, READY[name])
-            if name == "page":
-                page.click("text=All")
-            path = folder / f"{name}.png"
-            page.screenshot(path=path)
-            assert path.stat().st_size > 20_000
-            assert (DOCS / f"{name}.png").exists()
+    cluster.mark("scaled three times")
+    page = open_page(cluster.page_url, viewport={"width": 1280, "height": 720})
+    folder = DOCS if os.environ.get("FAKEKUBE_SCREENSHOT") else tmp_path
+    for name, address in VIEWS.items():
+        page.evaluate("(hash) => { location.hash = hash; }", address)
+        wait(page, READY[name])
+        if name == "page":
+            page.click("text=All")
+        path = folder / f"{name}.png"
+        page.screenshot(path=path)
+        assert path.stat().st_size > 20_000
+        assert (DOCS / f"{name}.png").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +66,20 @@ def test_t2_what_happened_between_two_revisions(cluster: Cluster, open_page: Ope
     same_after_reload(page, ".grid-body")
 
 
-def test_t3_a_rollout_is_played_with_a_sentence_for_each_change(open_page: Open) -> None:
-    with Cluster() as cluster:
-        cluster.create(deployment("web", 2))
-        cluster.settle()
-        page = open_page(cluster.page_url)
-        person = Person(page)
-        person.press("Space")
-        assert person.actions == 1
-        page.wait_for_selector(".sentence")
-        before = page.inner_text(".sentence")
-        wait(page, "(before) => document.querySelector('.sentence')?.innerText !== before", before)
-        person.press("Space")
-        assert "THEN" in page.inner_text(".cursor-bar")
-        same_after_reload(page, ".sentence")
+def test_t3_a_rollout_is_played_with_a_sentence_for_each_change(open_page: Open, stack: ExitStack) -> None:
+    cluster = stack.enter_context(Cluster())
+    cluster.create(deployment("web", 2))
+    cluster.settle()
+    page = open_page(cluster.page_url)
+    person = Person(page)
+    person.press("Space")
+    assert person.actions == 1
+    page.wait_for_selector(".sentence")
+    before = page.inner_text(".sentence")
+    wait(page, "(before) => document.querySelector('.sentence')?.innerText !== before", before)
+    person.press("Space")
+    assert "THEN" in page.inner_text(".cursor-bar")
+    same_after_reload(page, ".sentence")
 
 
 def test_t4_inject_410_gone(cluster: Cluster, open_page: Open) -> None:
@@ -151,30 +152,30 @@ def test_t7_compare_two_revisions(cluster: Cluster, open_page: Open) -> None:
     same_after_reload(page, ".compare-table")
 
 
-def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page: Open, tmp_path: Path) -> None:
+def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page: Open, tmp_path: Path, stack: ExitStack) -> None:
     fight(cluster)
     path = cluster.trace(tmp_path / "trace.html")
     expected = [version.revision for version in cluster.history("deployments", "web")]
-    with Cluster(profile="apiserver", load=path) as other:
-        for address in (path.as_uri(), other.page_url):  # the file of the failed job, then the cluster that lives again
-            page = open_page(address)
-            person = Person(page)
-            person.press("g o")
-            wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
-            person.command("deployments web")
-            page.wait_for_selector(".field-line")
-            person.press("Enter")  # from the tree to the tabs of the object
-            page.wait_for_selector("[role=tab]:focus")
-            person.press("ArrowRight")
-            page.wait_for_selector("table.versions tbody tr")
-            assert person.actions == 6
-            shown = page.eval_on_selector_all("table.versions tbody tr", "(all) => all.map((one) => one.cells[0].innerText)")
-            assert [int(text) for text in reversed(shown)] == expected
-            same_after_reload(page, "table.versions tbody")
-        uid = cluster.get("deployments", "web")["metadata"]["uid"]
-        assert other.get("deployments", "web")["metadata"]["uid"] == uid
-        other.patch("deployments", "web", {"spec": {"replicas": 9}})
-        wait(page, "document.querySelector('table.versions tbody tr').innerText.includes('→ 9')")
+    other = stack.enter_context(Cluster(profile="apiserver", load=path))
+    for address in (path.as_uri(), other.page_url):  # the file of the failed job, then the cluster that lives again
+        page = open_page(address)
+        person = Person(page)
+        person.press("g o")
+        wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
+        person.command("deployments web")
+        page.wait_for_selector(".field-line")
+        person.press("Enter")  # from the tree to the tabs of the object
+        page.wait_for_selector("[role=tab]:focus")
+        person.press("ArrowRight")
+        page.wait_for_selector("table.versions tbody tr")
+        assert person.actions == 6
+        shown = page.eval_on_selector_all("table.versions tbody tr", "(all) => all.map((one) => one.cells[0].innerText)")
+        assert [int(text) for text in reversed(shown)] == expected
+        same_after_reload(page, "table.versions tbody")
+    uid = cluster.get("deployments", "web")["metadata"]["uid"]
+    assert other.get("deployments", "web")["metadata"]["uid"] == uid
+    other.patch("deployments", "web", {"spec": {"replicas": 9}})
+    wait(page, "document.querySelector('table.versions tbody tr').innerText.includes('→ 9')")
 
 
 @pytest.fixture
