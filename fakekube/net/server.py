@@ -188,10 +188,11 @@ class Server:
             # In a forked process only the descriptor is its own; the rest belongs to the parent.
             self._listener.close()
             return
-        self._loop.leave(self._before_wait)
         self._change_loop(self._close_listener)
-        if not self.pump.close_unused():
-            self._in_loop(self.pump.close)
+        if self.pump.close_unused():
+            self._loop.leave(self._before_wait)
+        else:
+            self._in_loop(self._end_streams)
         with self._none_left:
             for connection in self._connections:
                 connection.abort()
@@ -200,6 +201,11 @@ class Server:
         self._clock.unsubscribe(self._forget_date)
         self._clock.unsubscribe(self._loop.wake)
         SWITCH_INTERVAL.restore()
+
+    def _end_streams(self) -> None:
+        """Ends all streams, and then leaves the loop: one without members may end before it has run a task."""
+        self.pump.close()
+        self._loop.leave(self._before_wait)
 
     def __enter__(self) -> Self:
         self.start()

@@ -192,6 +192,51 @@ def test_stop_closes_streams_and_idle_connections(serve: Serve, connect: Connect
     server.stop()
 
 
+def test_stop_ends_streams_although_the_loop_becomes_idle(
+    serve: Serve, connect: Connect, topic: Any, make_cursor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(lambda: make_cursor(topic))
+    server = serve(watch)
+    if not server._loop.is_concurrent:
+        pytest.skip("the listener is closed in the loop's thread")
+    streaming = connect(server)
+    streaming.get()
+    streaming.head()
+    assert topic.subscribed.wait(TIMEOUT)
+    close_listener, end_if_unused = server._close_listener, server._loop._end_if_unused
+    idle = threading.Event()
+
+    def note_idle() -> None:
+        end_if_unused()
+        idle.set()
+
+    def close_listener_while_the_loop_becomes_idle() -> None:
+        close_listener()
+        begun, release = threading.Event(), threading.Event()
+
+        def hold_up() -> None:
+            begun.set()
+            release.wait(TIMEOUT)
+
+        def outlast_a_portion() -> None:
+            end = time.monotonic() + 0.01
+            while time.monotonic() < end:
+                pass
+
+        server._loop.call(hold_up)
+        assert begun.wait(TIMEOUT)
+        for task in (outlast_a_portion, outlast_a_portion, lambda: None):
+            server._loop.call(task)  # the last one is run after a wait that finds nothing
+        release.set()
+        assert idle.wait(TIMEOUT)
+
+    monkeypatch.setattr(server._loop, "_end_if_unused", note_idle)
+    monkeypatch.setattr(server, "_close_listener", close_listener_while_the_loop_becomes_idle)
+    server.stop()
+    assert streaming.rest() == b"0\r\n\r\n"
+    assert watch.streams[0].closings == 1
+
+
 def test_stop_closes_accepted_connections_that_were_not_served(
     serve: Serve, connect: Connect, topic: Any, make_cursor: Any
 ) -> None:
