@@ -42,7 +42,7 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay until the end: the garbage collector need not look at them time and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="session", autouse=True)

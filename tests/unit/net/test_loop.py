@@ -84,6 +84,7 @@ def test_member_returns_the_delay_until_its_next_call(loop: Loop) -> None:
         return 0.001
 
     assert loop.join(member)
+    loop.wake()  # which waits for as long as a loop without members does
     for _ in range(5):
         assert calls.acquire(timeout=TIMEOUT)
 
@@ -109,6 +110,7 @@ def test_exception_in_a_member_does_not_affect_other_members(loop: Loop, caplog:
     called = threading.Event()
     loop.join(lambda: 1 / 0)
     loop.join(called.set)
+    loop.wake()
     assert called.wait(TIMEOUT)
     run(loop)
     assert "ZeroDivisionError" in caplog.text
