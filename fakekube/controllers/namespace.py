@@ -22,12 +22,15 @@ from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.conditions import find_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
+from fakekube.controllers.client.client import DiscoveredResource, RESTMapping
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.reconciler import Key, Reconciler
 
 APISERVICES: Final = "apiservices.apiregistration.k8s.io"
 #: Seconds after which remaining objects without finalizers are looked for again.
 UNEXPECTED_PERIOD: Final = 60.0
+#: Seconds after which remaining objects of other API servers are looked for again.
+AGGREGATED_PERIOD: Final = 8.0
 
 
 @dataclass(slots=True)
@@ -90,6 +93,10 @@ class NamespaceController(Reconciler):
         for resource in self.client.namespaced_resources():
             if {"delete", "list"} <= resource.verbs and resource.group_resource != "pods":
                 self._delete_contents(namespace, resource, remaining)
+        if any(service["spec"].get("service") for service in self.cache.list(APISERVICES)):
+            for aggregated in self.client.aggregated_namespaced_resources():
+                if {"delete", "list"} <= aggregated.verbs:
+                    self._delete_aggregated(namespace, aggregated, remaining)
         self._update_conditions(namespace, remaining)
         if remaining.retry:
             self.requeue_rate_limited(key)
@@ -136,6 +143,22 @@ class NamespaceController(Reconciler):
             self._wait_for_deletion(namespace_name, resource, grace, remaining)
         return len(items)
 
+    def _delete_aggregated(self, namespace: Object, resource: DiscoveredResource, remaining: Remaining) -> None:
+        """Deletes the objects of a resource of another API server. No change wakes this controller when they are gone."""
+        name = namespace["metadata"]["name"]
+        try:
+            if self._list_objects(resource, name):
+                self._delete_all(resource, name)
+            items = self._list_objects(resource, name)
+        except ApiError as error:
+            remaining.errors.append(str(error))
+            remaining.retry = True
+            return
+        remaining.finalizers.update(one for item in items for one in item["metadata"].get("finalizers") or ())
+        if items:
+            remaining.resources[f"{resource.plural}.{resource.group}"] += len(items)
+            self.requeue_after(Key("", name), AGGREGATED_PERIOD)
+
     def _wait_for_deletion(self, namespace: str, resource: Resource, grace: float, remaining: Remaining) -> None:
         """Requeues the namespace for objects without finalizers: at the end of their grace period, or after an error."""
         if grace > 0:
@@ -157,7 +180,7 @@ class NamespaceController(Reconciler):
         deleted = parse_time(namespace["metadata"]["deletionTimestamp"])
         return (deleted + timedelta(seconds=grace) - self.clock.now()).total_seconds()
 
-    def _delete_all(self, resource: Resource, namespace: str) -> None:
+    def _delete_all(self, resource: Resource | DiscoveredResource, namespace: str) -> None:
         options = {"propagationPolicy": "Background"}
         if "deletecollection" in resource.verbs:
             self.client.call("DELETE", self.client.path(resource, namespace), options)
@@ -169,7 +192,7 @@ class NamespaceController(Reconciler):
                 if error.code not in (404, 405):
                     raise
 
-    def _list_objects(self, resource: Resource, namespace: str) -> list[Object]:
+    def _list_objects(self, resource: RESTMapping, namespace: str) -> list[Object]:
         items: list[Object] = self.client.call("GET", self.client.path(resource, namespace))["items"]
         return items
 

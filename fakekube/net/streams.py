@@ -155,10 +155,17 @@ class WholeStream:
         yield from self.take()
 
 
-def frames_of(stream: Stream, clock: Clock) -> Iterator[bytes]:
-    """Iterates over the frames of a stream that has a deadline on `clock`; blocks in between, and closes it at the end."""
+def frames_of(stream: Stream, clock: Clock, others: Iterable[Source] = ()) -> Iterator[bytes]:
+    """Iterates over the frames of a stream; blocks in between, and closes it at the end.
+
+    Args:
+        stream: has a deadline on `clock`.
+        others: further sources whose changes may have closed the stream.
+    """
     changed = threading.Event()
-    stream.source.subscribe(changed.set)
+    sources = (stream.source, *others)
+    for source in sources:
+        source.subscribe(changed.set)
     clock.subscribe(changed.set)
     try:
         while not stream.ended:
@@ -170,7 +177,8 @@ def frames_of(stream: Stream, clock: Clock) -> Iterator[bytes]:
                 changed.wait(None if deadline is None else max(deadline - clock.monotonic(), 0.001))
     finally:
         clock.unsubscribe(changed.set)
-        stream.source.unsubscribe(changed.set)
+        for source in sources:
+            source.unsubscribe(changed.set)
         stream.close()
 
 

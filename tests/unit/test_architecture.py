@@ -47,6 +47,7 @@ PARTS: Mapping[str, frozenset[str]] = {
     part: frozenset(imported.split())
     for part, imported in {
         "apiserver.server": "admission aggregator audit auth controlplane http options registry webhooks",
+        "apiserver.extension_server": "admission aggregator auth endpoints http registry webhooks",
         "apiserver.options": "auth registry",
         "apiserver.http": "aggregator audit auth endpoints registry",
         "apiserver.audit": "auth endpoints options webhooks",

@@ -181,6 +181,12 @@ class Client:
         found = {(r.group, r.plural): r for r in self._registry if r.namespaced}
         return list(found.values())
 
+    def aggregated_namespaced_resources(self) -> list[DiscoveredResource]:
+        """Returns the preferred version of every namespaced resource of other API servers."""
+        own = {(r.group, r.plural) for r in self._registry}
+        found = {(r.group, r.plural): r for r in reversed(self._all_resources()) if r.namespaced}
+        return [found[name] for name in reversed(found) if name not in own]
+
     def listable_resources(self) -> list[Resource]:
         """Returns one version of every resource that can be listed and created."""
         found = {r.bucket: r for r in reversed(list(self._registry)) if {"list", "create"} <= r.verbs}

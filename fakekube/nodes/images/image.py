@@ -186,6 +186,14 @@ _IMAGES: Final[Mapping[str, Image]] = {
     "nonroot": Image(programs=_NO_NEW_PRIVILEGES, entrypoint=("/nnp",), user="1234", shell=False),
     "glibc-dns-testing": Image(command=("bash",)),
     "jessie-dnsutils": Image(command=("bash",)),
+    "sample-apiserver": Image(
+        programs={"/sample-apiserver": _import_later("sample_apiserver", "sample_apiserver")},
+        entrypoint=("/sample-apiserver",),
+        shell=False,
+    ),
+    "etcd": Image(
+        programs={"/usr/local/bin/etcd": _import_later("sample_apiserver", "etcd")}, command=("/usr/local/bin/etcd",), shell=False
+    ),
     "regression-issue-74839": Image(
         programs={"/regression-issue-74839": _WAIT}, entrypoint=("/regression-issue-74839",), shell=False
     ),

@@ -10,24 +10,27 @@ from fakekube.nodes.images.servers import Answer, Request, listen_http
 from fakekube.nodes.runtime.program import Program, Usage
 from fakekube.nodes.runtime.scheduling import until
 
+#: The token of the pod's service account.
+SERVICE_ACCOUNT_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def flags(
-    program: Program, defaults: Mapping[str, str], short: Mapping[str, str] | None = None
+    program: Program, defaults: Mapping[str, str], short: Mapping[str, str] | None = None, *, first: int = 1
 ) -> tuple[dict[str, str], list[str]]:
     """Returns the flags of a subcommand, by name, and its operands.
 
     Args:
-        program: the program; its first argument is the subcommand.
+        program: the program.
         defaults: name → default; a flag whose default is `true` or `false` takes a value only after `=`.
         short: letter → name.
+        first: the number of the argument from which on they stand; that of a subcommand comes before.
 
     Raises:
         Usage: A flag is unknown.
     """
-    found, operands, rest = dict(defaults), list[str](), list(program.args[1:])
+    found, operands, rest = dict(defaults), list[str](), list(program.args[first:])
     while rest:
         word = rest.pop(0)
         if word == "--":
@@ -124,7 +127,7 @@ _CONSUMED: Final = {"/ConsumeCPU": ("millicores", "cpu", 1), "/ConsumeMem": ("me
 
 async def resource_consumer(program: Program) -> int:
     """Serves /ConsumeCPU and /ConsumeMem."""
-    given, _ = flags(program, {"port": "8080"})
+    given, _ = flags(program, {"port": "8080"}, first=0)
 
     def handle(request: Request) -> Answer:
         if request.method != "POST":

@@ -28,7 +28,7 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.ports import serve
-from fakekube.nodes.runtime.scheduling import until
+from fakekube.nodes.runtime.scheduling import SIGTERM, Killed, sleep, until
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.program import Program
@@ -91,6 +91,26 @@ class Exit:
         return await until(lambda: self._code, self._notifier)
 
 
+async def serve_until_end(program: Program, end: Exit, delay: float, begin_to_stop: Callable[[], None] = lambda: None) -> int:
+    """Waits for a request that ends the program, or for SIGTERM, after which it serves for some seconds if there is a delay.
+
+    Args:
+        program: the program.
+        end: what the request sets.
+        delay: the seconds.
+        begin_to_stop: called before them.
+    """
+    program.task.catches_term = delay > 0
+    try:
+        return await end.wait()
+    except Killed as killed:
+        if killed.signal != SIGTERM or not delay:
+            raise
+    begin_to_stop()
+    await sleep(delay)
+    return 0
+
+
 def _first_values(query: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
 
@@ -126,7 +146,15 @@ def listen_http(
     program: Program, port: int, handle: Callable[[Request], Answer], context: ssl.SSLContext | None = None
 ) -> Iterator[None]:
     """Serves HTTP at a port of the pod; over TLS if a context is given. Raises OSError if the port is taken."""
-    served = application(handle)
+    with listen(program, port, application(handle), context):
+        yield
+
+
+@contextmanager
+def listen(
+    program: Program, port: int, served: Callable[..., Iterable[bytes]], context: ssl.SSLContext | None = None
+) -> Iterator[None]:
+    """Serves a WSGI application at a port of the pod; see `listen_http`."""
 
     def accept(peer: Peer) -> Connection:
         if context is None:
@@ -153,16 +181,22 @@ def tls_context(program: Program, certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-def fetch(program: Program, url: str, timeout: float = _PATIENCE) -> tuple[int, bytes]:
-    """Sends a GET request from the pod, and blocks until it is answered. Returns status and body. Raises OSError."""
+def fetch(program: Program, url: str, body: bytes | None = None, timeout: float = _PATIENCE) -> tuple[int, bytes]:
+    """Sends a request from the pod, GET or POST of a JSON document, and blocks until it is answered. Returns status and body.
+
+    Raises OSError.
+    """
     parts = urlsplit(url)
     connection = program.host.network.connect(parts.hostname or "", parts.port or 80)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    head = f"GET {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nUser-Agent: Go-http-client/1.1\r\n\r\n"
+    method = "GET" if body is None else "POST"
+    head = f"{method} {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nUser-Agent: Go-http-client/1.1\r\n"
+    if body is not None:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     reader = ResponseReader(lambda: connection.to_client.read_blocking(timeout=timeout))
     try:
-        connection.from_client.write_all(head.encode())
-        response = reader.read_response("GET")
+        connection.from_client.write_all(f"{head}\r\n".encode() + (body or b""))
+        response = reader.read_response(method)
         return response.status, b"".join(reader.iterate_body())
     except (ConnectionEndedError, MalformedResponseError) as error:
         raise OSError(errno.ECONNRESET, str(error) or "EOF") from None

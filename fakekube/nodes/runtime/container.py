@@ -87,8 +87,8 @@ class ContainerContext:
     """The network of the pod."""
     image: Callable[[], Image | None]
     """Returns the image of the container; None if it is not known."""
-    call_api: Callable[[str, str], tuple[int, bytes]]
-    """Sends a GET request with a token to the API server."""
+    call_api: Callable[[str, str, bytes | None], tuple[int, bytes]]
+    """Sends a request with a token, and the body of a POST, to the API server."""
     on_exit: Callable[[Container, int | None], None]
     """Called with the exit code when the main program has ended; with None if the shell does not have it."""
 
@@ -265,9 +265,9 @@ class Container:
         """See `program.Host`."""
         self.log.write(text.encode(), self.clock.now(), stream)
 
-    def call_api(self, path: str, token: str) -> tuple[int, bytes]:
+    def call_api(self, path: str, token: str, body: bytes | None = None) -> tuple[int, bytes]:
         """See `program.Host`."""
-        return self._context.call_api(path, token)
+        return self._context.call_api(path, token, body)
 
     def use(self, resource: str, amount: float, seconds: float) -> None:
         """See `program.Host`."""

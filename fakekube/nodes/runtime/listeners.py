@@ -28,6 +28,8 @@ class Peer(NamedTuple):
 
     address: str = "127.0.0.1"
     port: int = 0
+    is_front_proxy: bool = False
+    """Whether it is the API server, which says in X-Remote headers for whom it asks."""
 
     def __str__(self) -> str:
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"

@@ -36,6 +36,9 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: The media type of plain text, as net/http writes it.
 TEXT: Final = "text/plain; charset=utf-8"
+#: Keys of the environment of an application: the other side of the connection, and the connection.
+PEER: Final = "fakekube.peer"
+CONNECTION: Final = "fakekube.connection"
 _PIECE: Final = 65536
 #: The maximum size of the body of a request, in bytes.
 _MAX_BODY: Final = 64 * 1024**2
@@ -187,10 +190,11 @@ class _HTTPConnection:
         is_1_1, keep = request.version >= (1, 1), request.fields.keep_alive
         environ = environ_of(request.method, request.target, f"HTTP/1.{request.version[1]}", request.fields.pairs, body)
         environ |= {"REMOTE_ADDR": self._peer.address, "REMOTE_PORT": str(self._peer.port)}
+        environ |= {PEER: self._peer, CONNECTION: self._connection}
         result = self._application(environ, lambda line, found, error=None: started.append((line, found)))
         try:
             parts = iter(result)
-            first = next(parts, b"")
+            first = b"" if started else next(parts, b"")  # a generator may call start_response only now
             line, found = started[0]
             names = {name.lower() for name, _ in found}
             has_body = request.method != "HEAD" and line[:3] not in ("204", "304")
@@ -243,7 +247,8 @@ def environ_of(method: str, target: str, version: str, headers: Iterable[tuple[s
         "CONTENT_LENGTH": str(len(body)),
     }
     for name, value in headers:
-        environ[environ_key(name)] = value
+        key = environ_key(name)
+        environ[key] = f"{environ[key]},{value}" if key in environ and key.startswith("HTTP_") else value
     return environ
 
 

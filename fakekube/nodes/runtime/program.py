@@ -86,8 +86,8 @@ class Host(Protocol):
     def write_log(self, text: str, stream: str = "stdout") -> None:
         """Writes to the log of the container, from any thread."""
 
-    def call_api(self, path: str, token: str) -> tuple[int, bytes]:
-        """Sends a GET request with a token to the API server. Returns status and body."""
+    def call_api(self, path: str, token: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Sends a request with a token to the API server: GET, or POST of a JSON document. Returns status and body."""
 
     def use(self, resource: str, amount: float, seconds: float) -> None:
         """Uses so much of cpu (millicores) or memory (bytes) for so many seconds."""

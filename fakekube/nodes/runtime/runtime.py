@@ -249,15 +249,17 @@ class Runtime:
         name = node["metadata"]["name"]
         return secure(lambda: serve(KubeletPort(name, self._client, KubeletServer(name, self))), credentials().context)
 
-    def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
-        """Sends a GET request with a token to the API server. Returns status and body."""
+    def call_api_server(self, path: str, token: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Sends a request with a token to the API server: GET, or POST of a JSON document. Returns status and body."""
         from fakekube.nodes.runtime.ports import environ_of
 
         started: list[str] = []
         headers = [("authorization", f"Bearer {token}"), ("accept", "*/*")]
-        environ = environ_of("GET", path, "HTTP/1.1", headers, b"")
-        body = self._client.application(environ, lambda line, found, error=None: started.append(line))
-        return int(started[0].partition(" ")[0]), b"".join(body)
+        if body is not None:
+            headers.append(("content-type", "application/json"))
+        environ = environ_of("GET" if body is None else "POST", path, "HTTP/1.1", headers, body or b"")
+        answer = self._client.application(environ, lambda line, found, error=None: started.append(line))
+        return int(started[0].partition(" ")[0]), b"".join(answer)
 
     def pod_destination(self, pod: StoredObject, port: int) -> Destination | None:
         """See `kubelet_api.Kubelet`."""

@@ -55,8 +55,8 @@ class PodRuntime(PodNetworks, Protocol):
     def request_token(self, pod: StoredObject, audience: str, seconds: int) -> str:
         """Requests a token for the service account of a pod; returns "" if the request fails."""
 
-    def call_api_server(self, path: str, token: str) -> tuple[int, bytes]:
-        """Sends a GET request with a token to the API server. Returns status and body."""
+    def call_api_server(self, path: str, token: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Sends a request with a token to the API server: GET, or POST of a JSON document. Returns status and body."""
 
     def on_program_exit(self, pod: StoredObject, container: Container, code: int | None) -> None:
         """Called when a main program has ended, or with None if the shell does not have it."""
@@ -288,7 +288,7 @@ class Sandbox:
 
         with self._lock:
             if port not in self._bridges:
-                self._bridges[port] = Bridge(lambda: self.connect(port))
+                self._bridges[port] = Bridge(lambda: self.connect(port, Peer(is_front_proxy=True)))
             return self._bridges[port].address
 
     def close(self) -> None:

@@ -18,7 +18,8 @@ _MODULES: Final[Mapping[str, str]] = {
     " connect inclusterclient test-service-account-issuer-discovery",
     "netexec": "netexec",
     "mounttest": "mounttest",
-    "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset nettest guestbook",
+    "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset guestbook",
+    "nettest": "nettest",
     "webhook": "webhook crd-conversion-webhook",
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -10,7 +10,7 @@ from base64 import urlsafe_b64encode
 from typing import Final
 
 from fakekube.apiserver.auth import jose
-from fakekube.nodes.images.programs import duration, flags, log, nonewprivs, wait
+from fakekube.nodes.images.programs import SERVICE_ACCOUNT_TOKEN, duration, flags, log, nonewprivs, wait
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.scheduling import SIGINT, Killed, sleep
@@ -68,16 +68,13 @@ async def _logs_generator(program: Program) -> int:
     return 0
 
 
-_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-
-
 async def _in_cluster_client(program: Program) -> int:
     given, _ = flags(program, {"poll-interval": "30"})
     log(program, "started")
     while True:
         await sleep(float(given["poll-interval"]))
         log(program, "calling /healthz")
-        header = f"Bearer {program.files.read(_TOKEN).decode()}"
+        header = f"Bearer {program.files.read(SERVICE_ACCOUNT_TOKEN).decode()}"
         digest = urlsafe_b64encode(hashlib.sha256(f"salt|{header}".encode()).digest()).rstrip(b"=").decode()
         log(program, f"authz_header={digest}")
         code, body = program.host.call_api("/healthz", header.removeprefix("Bearer "))
@@ -89,7 +86,7 @@ async def _in_cluster_client(program: Program) -> int:
 async def _issuer_discovery(program: Program) -> int:
     """Checks a token with the keys that the discovery document of its issuer names."""
     given, _ = flags(program, {"token-path": "", "audience": ""})
-    token, own = (program.files.read(path).decode() for path in (given["token-path"], _TOKEN))
+    token, own = (program.files.read(path).decode() for path in (given["token-path"], SERVICE_ACCOUNT_TOKEN))
     log(program, "OK: Got token")
     log(program, "validating with in-cluster discovery")
     try:

@@ -12,11 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from fakekube.base.golang.strconv import go_quote
 from fakekube.nodes.images.programs import duration, flags, log
-from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch, listen_http, tls_context
+from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch, listen_http, serve_until_end, tls_context
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program
-from fakekube.nodes.runtime.scheduling import SIGTERM, Killed, sleep
 
 _DEFAULTS: Final = {
     "http-port": "8080",
@@ -44,6 +43,10 @@ class _NetExec:
         self.is_stopping = False
 
     # ------------------------------------------------------------ HTTP
+
+    def begin_to_stop(self) -> None:
+        """Makes the server say that it is not healthy any more."""
+        self.is_stopping = True
 
     def handle(self, request: Request) -> Answer:
         """Responds to a request."""
@@ -232,20 +235,7 @@ async def _netexec(program: Program) -> int:
                 stack.enter_context(program.host.network.listeners.udp(udp_port, server.receive))
                 log(program, f"Started UDP server on port  {udp_port}")
                 server.is_ready = True
-        return await _serve_until_end(program, server, float(given["delay-shutdown"]))
-
-
-async def _serve_until_end(program: Program, server: _NetExec, delay: float) -> int:
-    """Waits for a request that ends the program, or for SIGTERM, after which it serves for some seconds if there is a delay."""
-    program.task.catches_term = delay > 0
-    try:
-        return await server.end.wait()
-    except Killed as killed:
-        if killed.signal != SIGTERM or not delay:
-            raise
-    server.is_stopping = True
-    await sleep(delay)
-    return 0
+        return await serve_until_end(program, server.end, float(given["delay-shutdown"]), server.begin_to_stop)
 
 
 COMMANDS: Final[dict[str, Command]] = {"netexec": _netexec}

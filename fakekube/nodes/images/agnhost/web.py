@@ -16,7 +16,7 @@ from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.images.programs import flags, is_true, log, wait
-from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch, listen_http, tls_context
+from fakekube.nodes.images.servers import Answer, Request, as_json, fetch, listen_http, tls_context
 from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
 from fakekube.nodes.runtime.filesystem import Directory, File
 from fakekube.nodes.runtime.listeners import Peer
@@ -192,34 +192,6 @@ async def _tcp_reset(program: Program) -> int:
         return await wait(program)
 
 
-async def _nettest(program: Program) -> int:
-    """Serves /write, at which other pods register, /read and /status. It does not search for peers itself."""
-    given, _ = flags(program, {"port": "8080", "peers": "8", "service": "nettest", "namespace": "default", "delay-shutdown": "0"})
-    received = dict[str, int]()
-    end = Exit()
-
-    def handle(request: Request) -> Answer:
-        if request.path == "/write":
-            source = json.loads(request.body or b"{}").get("Source", "")
-            received[source] = received.get(source, 0) + 1
-            return Answer(as_json({"Hostname": program.host.hostname}))
-        if request.path == "/status":
-            return Answer("pass" if len(received) >= int(given["peers"]) else "running")
-        if request.path == "/quit":
-            end.set(0)
-        state: dict[str, object] = {
-            "Hostname": program.host.hostname,
-            "Sent": {},
-            "Received": received,
-            "Errors": None,
-            "Log": [],
-        }
-        return Answer(json.dumps({**state, "StillContactingPeers": True}, indent="\t"))
-
-    with listen_http(program, int(given["port"]), handle):
-        return await end.wait()
-
-
 #: Seconds for which a replica tries to register.
 _PATIENCE: Final = 15
 
@@ -309,6 +281,5 @@ COMMANDS: Final[dict[str, Command]] = {
     "port-forward-tester": _port_forward_tester,
     "grpc-health-checking": _grpc_health_checking,
     "tcp-reset": _tcp_reset,
-    "nettest": _nettest,
     "guestbook": _guestbook,
 }

@@ -171,3 +171,25 @@ def test_webhooks_in_pods_are_called_by_their_service(cluster: Cluster) -> None:
     )
     cluster.delete("validatingwebhookconfigurations", "deny")
     assert (answer.status, b"this webhook denies all requests" in answer.body) == (400, True)
+
+
+def test_pods_of_nettest_contact_each_other(cluster: Cluster) -> None:
+    reader = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "readers"}}
+    reader["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    reader["subjects"] = [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]
+    cluster.create(reader)
+    spec = {"selector": {"test": "net"}, "ports": [{"port": 8080}]}
+    cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nettest"}, "spec": spec})
+    for name in ("net-1", "net-2"):
+        made = pod(name, "nettest", "--peers=2")
+        made["metadata"]["labels"] = {"test": "net"}
+        cluster.create(made)
+    cluster.settle()
+    first = cluster.get("pods", "net-1")["status"]["podIP"]
+    cluster.clock.hold()
+    cluster.clock.advance(seconds=11)
+    assert run(cluster, f"curl -s {first}:8080/status") == "pass"
+    cluster.clock.release()
+    state = json.loads(run(cluster, f"curl -s {first}:8080/read"))
+    assert (state["Sent"].keys(), state["Received"].keys()) == ({"net-1", "net-2"}, {"net-1", "net-2"})
+    assert (state["Errors"], state["StillContactingPeers"]) == (None, True)
