@@ -6,6 +6,8 @@ plugin/pkg/admission/podgroup (1.36).
 
 from __future__ import annotations
 
+from typing import Any
+
 from fakekube.apimachinery import features
 from fakekube.apis.rest.strategy import Object, WriteContext
 from fakekube.apis.well_known import POD_GROUP_PROTECTION_FINALIZER
@@ -38,7 +40,7 @@ class Priority(Plugin):
         assert attributes.object is not None
         spec = attributes.object["spec"]
         if attributes.operation is CREATE:
-            _set_priority(attributes, spec)
+            _set_priority_of_pod(attributes, spec)
         elif attributes.old is not None:
             for field in ("priority", "preemptionPolicy"):
                 held = attributes.old["spec"].get(field)
@@ -58,29 +60,19 @@ class Priority(Plugin):
             raise forbidden(attributes, text)
 
 
-def _set_priority(attributes: Attributes, spec: Object) -> None:
-    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
-    name, value, policy = ("", 0, "PreemptLowerPriority") if chosen is None else _terms(chosen)
+def _set_priority_of_pod(attributes: Attributes, spec: Object) -> None:
+    name, value, policy = _compute_priority(attributes, spec)
     if name:
         spec["priorityClassName"] = name
-    asked = spec.get("priority")
-    if asked is not None and asked != value:
+    asked = _set_or_find_other(spec, "priority", value)
+    if asked is not None:
         text = (
             f"the integer value of priority ({asked}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
         raise forbidden(attributes, text)
-    spec["priority"] = value
-    if policy is None:
-        return
-    asked = spec.get("preemptionPolicy")
-    if asked is not None and asked != policy:
-        text = (
-            f"the string value of PreemptionPolicy ({asked}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
-        )
-        raise forbidden(attributes, text)
-    spec["preemptionPolicy"] = policy
+    if policy is not None:
+        _set_preemption_policy(attributes, spec, policy, "pod")
 
 
 def _set_priority_of_group(attributes: Attributes) -> None:
@@ -91,32 +83,48 @@ def _set_priority_of_group(attributes: Attributes) -> None:
     assert attributes.object is not None
     spec = attributes.object.setdefault("spec", {})
     called = _GROUPS[attributes.resource.group, attributes.resource.plural]
-    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
-    name, value, policy = ("", 0, "PreemptLowerPriority") if chosen is None else _terms(chosen)
-    asked = spec.get("priority")
-    if asked is not None and asked != value:
+    name, value, policy = _compute_priority(attributes, spec)
+    asked = _set_or_find_other(spec, "priority", value)
+    if asked is not None:
         text = (
             f"priority set in the {called} ({asked}) must match the priority computed ({value}) "
             "based on the priority class set in the spec"
         )
         raise forbidden(attributes, text)
-    spec["priority"] = value
     if name:
         spec["priorityClassName"] = name
-    if policy is None or not emulation.enabled("PodGroupPreemptionPolicy"):
-        return
-    asked = spec.get("preemptionPolicy")
-    if asked is not None and asked != policy:
+    if policy is not None and emulation.enabled("PodGroupPreemptionPolicy"):
+        _set_preemption_policy(attributes, spec, policy, called)
+
+
+def _compute_priority(attributes: Attributes, spec: Object) -> tuple[str, int, str | None]:
+    """Returns the name, the value and the preemption policy of the PriorityClass that a spec names, or of the default one.
+
+    Raises StatusError 403.
+    """
+    chosen = _priority_class(attributes, spec.get("priorityClassName", ""))
+    if chosen is None:
+        return "", 0, "PreemptLowerPriority"
+    return (chosen["metadata"]["name"], chosen.get("value", 0), chosen.get("preemptionPolicy"))
+
+
+def _set_or_find_other(spec: Object, field: str, value: Any) -> Any:
+    """Sets a field that the client has not set to another value; returns that other value."""
+    asked = spec.get(field)
+    if asked is not None and asked != value:
+        return asked
+    spec[field] = value
+    return None
+
+
+def _set_preemption_policy(attributes: Attributes, spec: Object, policy: str, called: str) -> None:
+    asked = _set_or_find_other(spec, "preemptionPolicy", policy)
+    if asked is not None:
         text = (
             f"the string value of PreemptionPolicy ({asked}) must not be provided in {called} spec; "
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
         raise forbidden(attributes, text)
-    spec["preemptionPolicy"] = policy
-
-
-def _terms(priority_class: Object) -> tuple[str, int, str | None]:
-    return (priority_class["metadata"]["name"], priority_class.get("value", 0), priority_class.get("preemptionPolicy"))
 
 
 def _priority_class(attributes: Attributes, name: str) -> Object | None:

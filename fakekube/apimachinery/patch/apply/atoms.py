@@ -175,10 +175,26 @@ class Atom(ABC):
         return live if equal else applied
 
 
-class Scalar(Atom):
-    """A leaf of one kind."""
+class Leaf(Atom):
+    """An atom of which all values are leaves."""
 
     is_leaf = True
+
+    def field_set(self, value: Any) -> Tree | None:
+        return LEAF
+
+    def presence(self, value: Any) -> Tree:
+        return LEAF
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        return self.compare_leaf(old, new)
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        return self.merge_leaf(live, applied)
+
+
+class Scalar(Leaf):
+    """A leaf of one kind."""
 
     def __init__(self, kind: str) -> None:
         """Args:
@@ -192,18 +208,6 @@ class Scalar(Atom):
         problem = self._problem(value) if value is not None else None
         if problem is not None:
             typing.add(place, problem)
-
-    def field_set(self, value: Any) -> Tree | None:
-        return LEAF
-
-    def presence(self, value: Any) -> Tree:
-        return LEAF
-
-    def compare(self, old: Any, new: Any) -> Difference:
-        return self.compare_leaf(old, new)
-
-    def merge(self, live: Any, applied: Any) -> Any:
-        return self.merge_leaf(live, applied)
 
 
 def _check_string(value: Any) -> str | None:

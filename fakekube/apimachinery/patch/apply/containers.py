@@ -27,6 +27,7 @@ from fakekube.apimachinery.patch.apply.atoms import (
     NOTHING,
     Atom,
     Difference,
+    Leaf,
     Misfit,
     Place,
     Scalar,
@@ -355,10 +356,8 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else _EMPTY_LIST
 
 
-class AtomicList(Atom):
+class AtomicList(Leaf):
     """A list that is replaced as a whole."""
-
-    is_leaf = True
 
     def __init__(self, item: Atom, *, exact: bool = True) -> None:
         self._item = item
@@ -371,18 +370,6 @@ class AtomicList(Atom):
         for index, item in enumerate(_items(value)):
             if item.__class__ not in fits:
                 self._item.check(item, (place, f"i:{index}"), typing)
-
-    def field_set(self, value: Any) -> Tree | None:
-        return LEAF
-
-    def presence(self, value: Any) -> Tree:
-        return LEAF
-
-    def compare(self, old: Any, new: Any) -> Difference:
-        return self.compare_leaf(old, new)
-
-    def merge(self, live: Any, applied: Any) -> Any:
-        return self.merge_leaf(live, applied)
 
     def remove(self, value: Any, items: Tree) -> Any:
         return None
