@@ -2,7 +2,8 @@
 
 Decoding uses orjson. If orjson rejects a body, `base.golang.json_reader` parses it again: either Go is more lenient
 (invalid UTF-8, lone surrogates, 1e999, depth up to 10,000), or the reader returns Go's error. The same reader finds
-the paths of duplicate members. A cheap check proves that there are none: the text names as many members as the value has.
+the paths of duplicate members. Cheap checks prove that there are none: encoded again, the value gives the same text; or the text
+names as many members as the value has.
 
 Encoding uses orjson's compact form, escapes the characters that Go escapes for HTML, and prints numbers like Go.
 Neither `dumps` nor `dumps_pretty` ends with a newline; `apimachinery.codecs.formats` and `apimachinery.codecs.formats` add it.
@@ -73,9 +74,25 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return _read(body, merge)
-    if _is_careful_reading_required(body, value):
+    if not _is_encoded_as(value, body) and _is_careful_reading_required(body, value):
         return _read(body, merge)
     return value, []
+
+
+def _is_encoded_as(value: Any, body: bytes) -> bool:
+    """Reports whether a body is the text of its value, compact or with spaces after colons and commas, as encoders write it.
+
+    Only spaces are left out of both texts, so that they have the same members and numbers if what remains is equal.
+    """
+    try:
+        text = orjson.dumps(value)
+    except orjson.JSONEncodeError:  # nested too deep
+        return False
+    return text == body or (len(text) < len(body) and _without_spaces(text) == _without_spaces(body))
+
+
+def _without_spaces(text: bytes) -> bytes:
+    return text.replace(b'": ', b'":').replace(b", ", b",").rstrip(b"\n")
 
 
 #: White space between the name of a member and its colon, which no usual encoder writes; also matches in strings.

@@ -18,10 +18,10 @@ import errno
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.document import Chunks
@@ -37,7 +37,7 @@ from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Re
 from fakekube.apiserver.http import auditing, responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations
 from fakekube.apiserver.http.flows import Flows
-from fakekube.apiserver.http.metrics import Metrics, labels_of
+from fakekube.apiserver.http.metrics import Labels, Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
@@ -100,6 +100,8 @@ class Observer(Protocol):
 
 _log = logging.getLogger(__name__)
 
+#: Characters of a target that is kept.
+_MAXIMUM_TARGET: Final = 500
 #: Bytes: net/http sets Content-Length for bodies up to this size when the handler does not
 #: (bufferBeforeChunkingSize).
 _MEASURED: Final = 2048
@@ -202,9 +204,8 @@ class Application:
         if exchange.observation is not None:
             exchange.observation.note_response(response)
         body = _make_body(response, environ, compresses=self._compresses)
-        if exchange.info is not None:
-            labels = labels_of(exchange.info, dry_run=bool(exchange.query.raw) and "dryRun" in exchange.query)
-            self.metrics.answered(labels, response.status, time.perf_counter() - started)
+        if exchange.labels is not None:
+            self.metrics.answered(exchange.labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
         headers = response.headers if switches else _merge_headers(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
@@ -212,19 +213,20 @@ class Application:
 
     def _respond(self, exchange: _Exchange) -> Response:
         """Returns the response of a request; `exchange` collects its headers and warnings."""
-        environ, raw_query = exchange.environ, exchange.environ.get("QUERY_STRING")
-        if raw_query:
-            exchange.query = Query(raw_query)
+        environ, observation = exchange.environ, exchange.observation
         try:
-            info = exchange.info = request_info(exchange.method, exchange.path, exchange.query)
-            observation = exchange.observation
-            if observation is not None:
-                observation.info = info
+            exchange.query, info, timeout, exchange.labels = _interpret(
+                exchange.method, exchange.path, environ.get("QUERY_STRING") or ""
+            )
         except UnknownTargetError:
             return _unknown_target(environ)
+        exchange.info = info
+        if observation is not None:
+            observation.info = info
         exchange.headers.append(NOT_CACHED)
         try:
-            timeout = timeout_of(info, exchange.query)
+            if timeout is None:
+                timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
             if observation is not None and observation.observer.has_faults:
                 observation.note_user(user.name)
@@ -323,6 +325,35 @@ class Application:
         return handlers.handle(request, self._backend, resource)
 
 
+class _Target(NamedTuple):
+    """What method, path and query say of a request, whatever the cluster has."""
+
+    query: Query
+    info: RequestInfo
+    timeout: float | None
+    """None if the query says one that is not a duration."""
+    labels: Labels
+
+
+def _interpret(method: str, path: str, raw_query: str) -> _Target:
+    """Returns the target of a request. Clients ask for few targets, so the latest are kept. Raises UnknownTargetError."""
+    find = _known_target if len(path) + len(raw_query) <= _MAXIMUM_TARGET else _find_target
+    return find(method, path, raw_query)
+
+
+def _find_target(method: str, path: str, raw_query: str) -> _Target:
+    query = Query(raw_query) if raw_query else _NO_QUERY
+    info = request_info(method, path, query)
+    try:
+        timeout = timeout_of(info, query)
+    except StatusError:
+        timeout = None
+    return _Target(query, info, timeout, labels_of(info, dry_run="dryRun" in query))
+
+
+_known_target: Final = lru_cache(maxsize=1024)(_find_target)
+
+
 def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:
     """Returns the response of a filter. Neither the filters nor the router support CBOR."""
     return responses.error_response(error, exchange.request_headers, exchange.query)
@@ -337,6 +368,7 @@ class _Exchange:
         "environ",
         "headers",
         "info",
+        "labels",
         "method",
         "observation",
         "path",
@@ -351,6 +383,7 @@ class _Exchange:
         self.path = path_of(environ)
         self.query = _NO_QUERY
         self.info: RequestInfo | None = None
+        self.labels: Labels | None = None
         self.audit: AuditContext | None = None
         self.observation: Observation | None = None
         self.annotations: dict[str, tuple[str, str]] = {}
