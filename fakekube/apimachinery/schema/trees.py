@@ -17,6 +17,22 @@ from fakekube.base.golang.strings import json_text
 _PARTS = frozenset({"spec", "status"})
 
 
+#: The maximum length in bytes of the texts by which trees are recognized.
+_MAX_TEXT: Final = 5000
+
+
+def text_of(tree: Any) -> bytes | None:
+    """Returns the JSON text of a tree, by which equal ones are recognized.
+
+    None if it is too long, and for a tree with values that no text tells: a RawObject, integers beyond 64 bits, invalid UTF-8.
+    """
+    try:
+        text = orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except orjson.JSONEncodeError:
+        return None
+    return text if len(text) <= _MAX_TEXT else None
+
+
 def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any], *, decoded: bool = False) -> dict[str, Any]:
     """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
-from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.trees import unchanged_parts
 from fakekube.apimachinery.schema.unstructured import holds_any_form
 
@@ -136,12 +136,15 @@ class Resource:
     def stored(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns an accepted object in the stored form, in which equal objects have equal encodings.
 
-        `old`: the stored object that it was made from; the result shares unchanged parts with it.
+        `old`: the stored object that it was made from; the result shares unchanged parts with it. A known spec is shared, too.
         """
         if self.keep is not None:
             return self.keep(obj)
-        parts = None if old is None else unchanged_parts(obj, old, decoded=not holds_any_form(self.storage_type))
-        printed: dict[str, Any] = printing.normalise(self.storage_type, obj, parts=parts)
+        type_ = self.storage_type
+        parts = {} if old is None else unchanged_parts(obj, old, decoded=not holds_any_form(type_))
+        if known_specs.SPEC not in parts:
+            parts.update(known_specs.normalised_spec(type_, obj, stored=True))
+        printed: dict[str, Any] = printing.normalise(type_, obj, parts=parts)
         return printed
 
     def field_label(self, label: str) -> str:

@@ -11,6 +11,7 @@ k8s.io/apimachinery/pkg/runtime/serializer/json.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -23,8 +24,11 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, trees
 from fakekube.apimachinery.schema.builtin import Builtins
+from fakekube.apimachinery.schema.defaults import defaulter
+from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec
+from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import copied, unchanged_parts
-from fakekube.apimachinery.schema.walk import keep_before_null
+from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
 from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints import negotiation
@@ -326,8 +330,9 @@ def _to_typed(
             schema_decode.decode(found, parsed.first or {}, None)
             keep_before_null(found, parsed.value, parsed.first)
         has_raw_values = found is not None and trees.holds_raw_values(found)
-        shares = live is not None and kind is expected and parsed.is_plain and not has_raw_values
-        kept = unchanged_parts(parsed.value, live) if live is not None and shares else {}
+        kept = {}
+        if found is not None and kind is expected and parsed.is_plain and not has_raw_values:
+            kept = _known_parts(types, kind, found, parsed.value, live)
         changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
         if found is not None and has_raw_values:
@@ -347,11 +352,22 @@ def _to_typed(
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     if kept:
-        obj.update(copied(kept))
+        obj.update(kept)
     findings = strict.messages if strict is not None and (strict.unknown or strict.duplicates) else []
     if findings and parsed.cbor is not None and found is not None:
         findings = [cbor.type_errors(parsed.cbor, found)[1]]
     return obj, findings
+
+
+def _known_parts(types: Builtins, kind: GVK, type_: Type, value: Object, live: Object | None) -> Object:
+    """Returns new trees of the parts of a document that need no decoding, since the live object or another one has the same."""
+    unchanged = {} if live is None else unchanged_parts(value, live)
+    kept: Object = copied(unchanged) if unchanged else unchanged
+    spec = value.get(SPEC)
+    if spec and spec.__class__ is dict and SPEC not in kept and SPEC in type_.fields:
+        with suppress(SlowPathRequired, schema_decode.DecodeError):  # the whole document tells the first of its errors
+            kept[SPEC] = decode_spec(type_, defaulter(types, kind.group, kind.version, kind.kind), spec)
+    return kept
 
 
 def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:

@@ -19,7 +19,8 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import limit_text
 from fakekube.apimachinery.features import DEFAULT, Emulation
-from fakekube.apimachinery.schema import defaults
+from fakekube.apimachinery.schema.defaults import defaulter
+from fakekube.apimachinery.schema.known_specs import set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.cluster_access import ServiceRanges
 from fakekube.apis.rest.resource import GVK, Resource
@@ -179,7 +180,7 @@ class Scope:
     def default(self, obj: Object) -> None:
         """Sets defaults in an object, constants first."""
         kind = self.kind
-        defaults.apply(self.resource.emulation.types, kind.group, kind.version, kind.kind, obj)
+        set_defaults(defaulter(self.resource.emulation.types, kind.group, kind.version, kind.kind), obj)
         if self.subresource is None or kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 

@@ -28,6 +28,7 @@ from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Change, Changes, Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import zero
+from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
@@ -302,7 +303,7 @@ class FieldManager:
         value = applied
         if not self._custom:
             value = {name: item for name, item in applied.items() if name not in ("kind", "apiVersion")}
-        configuration, text = self._as_typed(value), updater.text_of_configuration(value)
+        configuration, text = self._as_typed(value), text_of(value)
         known = self._applied.get(text)
         if known is not None:
             return configuration, known

@@ -378,17 +378,6 @@ class Updater:
 
 
 _MAX_CHANGES: Final = 1024
-#: The maximum length in bytes of configurations that are recognized.
-_MAX_CONFIGURATION: Final = 5000
-
-
-def text_of_configuration(applied: Any) -> bytes | None:
-    """Returns what identifies an applied configuration; None for one that is too large or cannot be encoded."""
-    try:
-        text = orjson.dumps(applied)
-    except orjson.JSONEncodeError:
-        return None
-    return text if len(text) <= _MAX_CONFIGURATION else None
 
 
 class Change(NamedTuple):

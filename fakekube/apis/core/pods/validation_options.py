@@ -19,11 +19,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-import orjson
-
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
+from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources
 from fakekube.apis.validation import selectors
@@ -240,9 +239,8 @@ def _has_restarting_init_container(spec: Spec) -> bool:
 
 # The specs in which a check has found nothing.
 
-#: The maximum number of known specs, and of bytes of each.
+#: The maximum number of known specs.
 _MAX_SPECS: Final = 256
-_MAX_SPEC_LENGTH: Final = 5000
 
 
 class KnownSpecs(BoundedCache[Hashable, None]):
@@ -255,8 +253,5 @@ class KnownSpecs(BoundedCache[Hashable, None]):
         """Returns the key of a spec of a pod or of a template; None if its findings may depend on more than the spec."""
         if "resourceClaims" in spec or ("volumes" in spec and any("ephemeral" in volume for volume in spec["volumes"] or ())):
             return None
-        try:
-            text = orjson.dumps(spec)
-        except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8
-            return None
-        return (features.CURRENT.get(), of_pod, text) if len(text) <= _MAX_SPEC_LENGTH else None
+        text = text_of(spec)
+        return None if text is None else (features.CURRENT.get(), of_pod, text)

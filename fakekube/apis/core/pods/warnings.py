@@ -8,7 +8,7 @@ Specified by: pkg/api/pod/warnings.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery import features
 from fakekube.apis.core import nodes
@@ -36,6 +36,14 @@ ANNOTATIONS: Mapping[str, str] = {
     "security.alpha.kubernetes.io/sysctls": _USE_SYSCTLS,
     "security.alpha.kubernetes.io/unsafe-sysctls": _USE_SYSCTLS,
 }
+
+#: How the annotations begin that a warning may be about.
+_READ_ANNOTATIONS: Final = (
+    *ANNOTATIONS,
+    SECCOMP_POD_ANNOTATION_KEY,
+    SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
+    DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
+)
 
 #: Deprecated volume sources: the field → (its name in the path, the text of the warning), in order.
 VOLUMES: Mapping[str, tuple[str, str]] = {
@@ -67,7 +75,7 @@ def template_warnings(template: Part, path: str) -> list[str]:
 
 
 def _find_warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
-    annotations = meta.get("annotations")
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key.startswith(_READ_ANNOTATIONS)}
     if annotations:
         return _warnings_of_unknown_spec(spec, annotations, prefix)
     key = _WITHOUT_WARNINGS.key(spec, of_pod=not prefix)

@@ -15,7 +15,7 @@ from typing import Final
 
 from fakekube.apimachinery.patch.apply import FieldManager, excluding
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
-from fakekube.apimachinery.schema import printing
+from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts
 from fakekube.apimachinery.schema.unstructured import holds_any_form
@@ -42,9 +42,12 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
         return _update_by_way_of_storage(scope, live, new, manager)
     # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
     requested = new["metadata"].pop("managedFields", None)
-    parts = None
-    if live is not None and not scope.resource.custom:
-        parts = unchanged_parts(new, live, decoded=not holds_any_form(scope.type))
+    parts: Object = {}
+    if not scope.resource.custom:
+        if live is not None:
+            parts = unchanged_parts(new, live, decoded=not holds_any_form(scope.type))
+        if known_specs.SPEC not in parts:
+            parts.update(known_specs.normalised_spec(scope.type, new, stored=False))
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
     tracked = printed if not parts and are_equal(printed, new) else new
