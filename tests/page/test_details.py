@@ -49,6 +49,26 @@ def test_a_request_is_sent_again(cluster: Cluster, open_page: Open) -> None:
     assert cluster.get("configmaps", "a")
 
 
+TYPED_BEFORE_RENDERING = """async () => {
+  for (const init of [{key: 'g'}, {key: 'o'}, {key: 'k', ctrlKey: true}]) {
+    document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {...init, bubbles: true, cancelable: true}));
+  }
+  for (let frame = 0; frame < 4; frame++) await new Promise((done) => requestAnimationFrame(done));
+  return document.activeElement.id;
+}"""
+
+
+def test_a_late_rendering_does_not_take_the_focus_from_the_command_line(cluster: Cluster, open_page: Open) -> None:
+    cluster.create(config_map("a"))
+    page = open_page(f"{cluster.page_url}#/objects")
+    page.wait_for_selector(".grid-row")
+    Person(page).press("g r")
+    wait(page, "document.querySelector('[role=grid]')")
+    assert page.evaluate(TYPED_BEFORE_RENDERING) == "command"
+    page.keyboard.press("Escape")
+    wait(page, "document.activeElement.closest('[role=treegrid]')")
+
+
 def test_an_object_is_edited(cluster: Cluster, open_page: Open) -> None:
     cluster.create(config_map("a", x="1"))
     page = open_page(f"{cluster.page_url}#/objects/configmaps/default/a")

@@ -127,7 +127,7 @@ def test_t6_which_manager_owns_which_field(cluster: Cluster, open_page: Open) ->
     person = Person(page)
     person.command("deployments web")
     assert person.actions == 3
-    page.wait_for_selector(".field-line")
+    wait(page, "document.querySelector('.field-line')")
     lines = page.eval_on_selector_all(".field-line", "(all) => all.map((one) => one.innerText.replace(/\\s+/g, ' '))")
     replicas = next(line for line in lines if "replicas:" in line)
     assert replicas.startswith(("my-operator", "horizontal-pod-autoscaler"))
@@ -163,7 +163,7 @@ def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page:
         person.press("g o")
         wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
         person.command("deployments web")
-        page.wait_for_selector(".field-line")
+        wait(page, "document.querySelector('.field-line')")
         person.press("Enter")  # from the tree to the tabs of the object
         page.wait_for_selector("[role=tab]:focus")
         person.press("ArrowRight")

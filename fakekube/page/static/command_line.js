@@ -2,6 +2,7 @@
 
 import { html } from "lit";
 import { visible } from "fk/escape";
+import { focusAfterRendering } from "fk/focus";
 import { resourceMatches } from "fk/filter";
 import { qualified } from "fk/format";
 import { PRESETS, arm } from "fk/presets";
@@ -110,11 +111,13 @@ export function commandLine(app) {
     }
     close();
     item.run();
-    requestAnimationFrame(() => requestAnimationFrame(() => app.view.focus?.(app)));
+    focusAfterRendering(() => app.view.focus?.(app));
   };
   const keys = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Escape") close();
-    else if (event.key === "ArrowDown") chosen = Math.min(items.length - 1, chosen + 1);
+    if (event.key === "Escape") {
+      close();
+      focusAfterRendering(() => app.view.focus?.(app));
+    } else if (event.key === "ArrowDown") chosen = Math.min(items.length - 1, chosen + 1);
     else if (event.key === "ArrowUp") chosen = Math.max(0, chosen - 1);
     else if (event.key === "Enter") accept(suggestions(app, typed)[chosen]);
     else if (event.key !== "Tab") return;

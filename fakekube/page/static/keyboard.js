@@ -1,5 +1,6 @@
 /** The keys of all views. Single keys do nothing in fields, and can be switched off (WCAG 2.1.4). */
 
+import { focusAfterRendering } from "fk/focus";
 import { helpDialog } from "fk/help";
 import { moveCursor } from "fk/play";
 
@@ -57,14 +58,14 @@ ACTIONS.F = ACTIONS.f;
 function openView(app, view) {
   if ((view === "report" && !app.report) || (view === "scenario" && !app.scenario)) return;
   app.open(view);
-  requestAnimationFrame(() => requestAnimationFrame(() => app.view.focus?.(app)));
+  focusAfterRendering(() => app.view.focus?.(app));
 }
 
 /** Shows the findings, which are beside the Timeline, and moves to the first. @param {import("fk/app").App} app */
 function openFindings(app) {
   app.open("timeline", [], { sel: undefined });
   if (!app.findings.length) app.notice("There are no findings.");
-  requestAnimationFrame(() => requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector(".finding button"))?.focus()));
+  focusAfterRendering(() => /** @type {HTMLElement | null} */ (document.querySelector(".finding button"))?.focus());
 }
 
 /** Leaves a field, then closes the panel, then the presentation. @param {import("fk/app").App} app @param {KeyboardEvent} event */

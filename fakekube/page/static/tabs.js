@@ -1,6 +1,7 @@
 /** Tabs: one tab stop, arrows choose. */
 
 import { html } from "lit";
+import { focusAfterRendering } from "fk/focus";
 
 /**
  * @param {{label: string, items: {id: string, title: string}[], chosen: string, choose: (id: string) => void, body: any}} options
@@ -14,7 +15,7 @@ export function tabs({ label, items, chosen, choose, body }) {
     const next = items[(index + step + items.length) % items.length];
     const list = /** @type {HTMLElement} */ (event.currentTarget);
     choose(next.id);
-    requestAnimationFrame(() => requestAnimationFrame(() => /** @type {HTMLElement | null} */ (list.querySelector("[aria-selected=true]"))?.focus()));
+    focusAfterRendering(() => /** @type {HTMLElement | null} */ (list.querySelector("[aria-selected=true]"))?.focus());
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} @keydown=${keys}>
       ${items.map((item) => html`<button type="button" role="tab" id=${`tab-${item.id}`} aria-controls="tab-body" aria-selected=${item.id === chosen ? "true" : "false"} tabindex=${item.id === chosen ? "0" : "-1"} @click=${() => choose(item.id)}>${item.title}</button>`)}
