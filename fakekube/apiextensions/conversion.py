@@ -21,9 +21,8 @@ from fakekube.apis.rest.cluster_access import Call, CallError
 from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.webhooks import REVIEW_VERSIONS
-from fakekube.base.golang.fmt import go_type
 from fakekube.base.golang.json_reader import UNEXPECTED_END
-from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_quote, json_kind, unmarshal_error
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_quote, go_type, json_kind, unmarshal_error
 
 Convert = Callable[[Object, str], Object]
 """(object, desired apiVersion) → the object in that version, which may share parts. Raises StatusError 500."""

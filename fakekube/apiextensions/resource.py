@@ -13,9 +13,9 @@ from typing import Any
 
 from fakekube.apiextensions.conversion import Convert, converter
 from fakekube.apiextensions.definition import conditions
-from fakekube.apiextensions.instances import objects, scale
+from fakekube.apiextensions.instances import objects
 from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compile_schema, is_pruned_and_defaulted
-from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
+from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version, projection
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.cluster_access import Call
@@ -113,7 +113,7 @@ def _subresources(version: Version, strategy: CustomResourceStrategy, emulation:
         view.emulation = emulation
         found.append(Subresource("status", version.gvk, _SUBRESOURCE_VERBS, lambda: version.type, lambda: view))
     if version.scale is not None:
-        window = scale.projection(version.scale)
+        window = projection(version.scale)
         found.append(Subresource("scale", _SCALE, _SUBRESOURCE_VERBS, partial(_scale_type, emulation), lambda: window))
     return found
 

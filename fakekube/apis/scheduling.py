@@ -1,14 +1,39 @@
-"""priorityclasses.scheduling: names of pod priorities.
+"""The kinds of scheduling.k8s.io: priorityclasses, workloads, and the groups of pods that belong to them.
 
-Specified by: pkg/registry/scheduling/priorityclass; pkg/apis/scheduling (validation, v1/helpers.go).
+The templates of composite groups, and these groups, are not validated.
+
+Specified by: pkg/registry/scheduling/{priorityclass,podgroup,workload}; pkg/apis/scheduling (validation, v1/helpers.go,
+v1alpha2/zz_generated.{defaults,validations}.go of 1.36, v1beta1/zz_generated.{defaults,validations}.go of 1.37).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
-from fakekube.apimachinery.errors.field import forbidden
+from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
-from fakekube.apis.validation.rules import Change, Rule, changes, immutable, kept, one_of, optional, rules
+from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.rules import (
+    Change,
+    Check,
+    Rule,
+    at_least,
+    at_most,
+    changes,
+    from_minor,
+    immutable,
+    kept,
+    needed,
+    one_of,
+    optional,
+    rules,
+    then,
+)
+from fakekube.apis.validation.to_internal import same
 
 MAX_USER_PRIORITY = 1_000_000_000
 _CRITICAL = 2 * MAX_USER_PRIORITY
@@ -73,3 +98,251 @@ def is_known_system_priority_class(name: str, value: int, is_default: bool) -> s
     if value != SYSTEM_CLASSES[name]:
         return f"value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
+
+
+# --- Workloads, and the groups of pods that belong to them -----------------------------------------------------------
+
+
+Part = Mapping[str, Any]
+FieldCheck = Callable[[Any, Any, str], list[FieldError]]
+"""Of the new value, the old one (None: there was none), and the path."""
+
+MAX_CLAIMS = 4
+MAX_TEMPLATES = 8
+MODES = ("Pod", "PodGroup")
+_COUNT = then(needed(), at_least(1))
+
+
+class PodGroupStrategy(Strategy):
+    """The strategy of podgroups."""
+
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        if features.current().enabled("PodGroupPreemptionPolicy"):
+            spec.setdefault("preemptionPolicy", PREEMPTION_POLICIES[0])
+        spec.setdefault("disruptionMode", {"single": {}})
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _group(obj["spec"], None, "spec")
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _group(obj["spec"], old["spec"], "spec")
+
+
+class AlphaPodGroupStrategy(PodGroupStrategy):
+    """The strategy of podgroups in 1.36."""
+
+    unconditional_update = True
+
+    def default(self, obj: Object) -> None:
+        """Does nothing: the one default is a constant."""
+
+
+class WorkloadStrategy(Strategy):
+    """The strategy of workloads."""
+
+    unconditional_update = False
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _workload(obj["spec"], None, "spec")
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _workload(obj["spec"], old["spec"], "spec")
+
+
+class AlphaWorkloadStrategy(WorkloadStrategy):
+    """The strategy of workloads in 1.36."""
+
+    unconditional_update = True
+
+
+def _group(spec: Part, old: Part | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if "parentCompositePodGroupName" in spec and "workloadRef" not in spec:
+        errors.append(required(f"{path}.workloadRef", "must be set when parentCompositePodGroupName is set"))
+    return errors + _fields(spec, old, path, {**_OF_GROUP, **_COMMON})
+
+
+def _workload(spec: Part, old: Part | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    templates: Sequence[Part] = spec.get("podGroupTemplates") or ()
+    if from_minor(37):
+        if any(_priority(one) != _priority(templates[0]) for one in templates):
+            errors.append(invalid(path, None, "detected multiple priority configurations"))
+        if old is None or not same(spec, old):
+            errors += _union("podGroupTemplates", "compositePodGroupTemplates")(spec, old, path)
+    errors += _fields(spec, old, path, {"controllerRef": _CONTROLLER})
+    return errors + _templates(
+        templates, None if old is None else old.get("podGroupTemplates") or (), f"{path}.podGroupTemplates"
+    )
+
+
+def _priority(template: Part) -> tuple[str, int | None]:
+    return template.get("priorityClassName") or "", template.get("priority")
+
+
+def _templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str) -> list[FieldError]:
+    if old is not None and same(templates, old):
+        return []
+    if old is not None and not from_minor(37):
+        return [invalid(path, None, IMMUTABLE)]
+    if len(templates) > MAX_TEMPLATES:
+        return [too_many(path, len(templates), MAX_TEMPLATES)]
+    if not templates and not from_minor(37):
+        return [required(path)]
+    before = None if old is None else {one.get("name", ""): one for one in old}
+    if before is not None:
+        held = {one.get("name", "") for one in templates}
+        moved = [
+            forbidden(f"{path}[{index}]", "item may not be added")
+            for index, one in enumerate(templates)
+            if one.get("name", "") not in before
+        ]
+        moved += [forbidden(path, "item may not be removed") for name in before if name not in held]
+        if moved:
+            return moved
+    errors = _unique(templates, path, {"name": "", "schedulingPolicy": {}, "schedulingConstraints": None})
+    for index, one in enumerate(templates):
+        was = None if before is None else before[one.get("name", "")]
+        if was is None or not same(one, was):
+            errors += _fields(one, was, f"{path}[{index}]", {"name": _SHORT_NAME, **_COMMON}, musts=("name",))
+    return errors
+
+
+def _fields(
+    value: Part, old: Part | None, path: str, table: Mapping[str, FieldCheck], *, musts: Sequence[str] = ()
+) -> list[FieldError]:
+    """Validates the fields of a struct; on an update only those that have changed, and most cannot change."""
+    errors: list[FieldError] = []
+    for name, check in table.items():
+        new, was, where = value.get(name), (old or {}).get(name), f"{path}.{name}"
+        if old is not None:
+            if _is_same(new, was):
+                continue
+            if name != "schedulingPolicy" or not from_minor(37):
+                errors.append(invalid(where, None, IMMUTABLE))
+                continue
+        if name in musts and not new:
+            errors.append(required(where))
+        elif new is not None or name == "schedulingPolicy":
+            errors += check(new, was, where)
+    return errors
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    """Compares values; an empty struct is not an absent one, unlike an empty list."""
+    return bool(new == old) if isinstance(new, Mapping) or isinstance(old, Mapping) else same(new, old)
+
+
+def _union(*members: str) -> FieldCheck:
+    """Exactly one of the members is set."""
+    shown = ", ".join(f"`{member}`" for member in members)
+
+    def run(value: Any, _old: Any, path: str) -> list[FieldError]:
+        held = [member for member in members if (value or {}).get(member) not in (None, [])]
+        if len(held) == 1:
+            return []
+        many = f"{{{', '.join(held)}}}"
+        text = f"must specify {'exactly ' if held else ''}one of: {shown}"
+        return [invalid(path, many if held else "", text)]
+
+    return run
+
+
+def _name(check: Callable[[str], Sequence[str]]) -> FieldCheck:
+    return lambda value, _old, path: invalid_each(path, value, check(value)) if value else []
+
+
+_SHORT_NAME = _name(lambda value: names.count_in_bytes(names.dns_label(value)))
+_LONG_NAME = _name(names.dns_subdomain)
+_SEGMENT = _name(names.path_segment)
+
+
+def _scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[FieldError]:
+    policy, was = value or {}, old or {}
+    errors = _union("basic", "gang")(policy, None, path)
+    if old is not None and not _is_same(policy.get("basic"), was.get("basic")):
+        errors.append(invalid(f"{path}.basic", None, IMMUTABLE))
+    gang = policy.get("gang")
+    if old is not None and (gang is None) != (was.get("gang") is None):
+        text = f"field cannot be {'cleared once set' if gang is None else 'set once created'}"
+        errors.append(invalid(f"{path}.gang", None, text))
+    elif gang is not None:
+        errors += _COUNT.run(gang.get("minCount"), f"{path}.gang.minCount")
+    return errors
+
+
+def _constraints(value: Part, _old: Any, path: str) -> list[FieldError]:
+    topology = value.get("topology") or ()
+    if len(topology) > 1:
+        return [too_many(f"{path}.topology", len(topology), 1)]
+    errors: list[FieldError] = []
+    for index, one in enumerate(topology):
+        where, key = f"{path}.topology[{index}].key", one.get("key")
+        errors += invalid_each(where, key, names.label_key(key)) if key else [required(where)]
+    return errors
+
+
+def _claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
+    if len(claims) > MAX_CLAIMS:
+        return [too_many(path, len(claims), MAX_CLAIMS)]
+    errors = _unique(claims, path, {"name": ""})
+    sources = ("resourceClaimName", "resourceClaimTemplateName")
+    for index, claim in enumerate(claims):
+        where = f"{path}[{index}]"
+        errors += _union(*sources)(claim, None, where)
+        errors += _fields(claim, None, where, {"name": _SHORT_NAME, **dict.fromkeys(sources, _LONG_NAME)}, musts=("name",))
+    return errors
+
+
+def _unique(items: Sequence[Part], path: str, empty: Part) -> list[FieldError]:
+    """Finds the items with the name of an earlier one; the error shows them with the fields that Go does not omit."""
+    held: set[str] = set()
+    errors = []
+    for index, item in enumerate(items):
+        if item.get("name", "") in held:
+            errors.append(duplicate(f"{path}[{index}]", {**empty, **item}))
+        held.add(item.get("name", ""))
+    return errors
+
+
+def _mode(value: Any, _old: Any, path: str) -> list[FieldError]:
+    if isinstance(value, Mapping):
+        return _union("single", "all")(value, None, path)
+    return [] if value in MODES else [not_supported(path, value, MODES)]
+
+
+def _row(check: Check) -> FieldCheck:
+    return lambda value, _old, path: check.run(value, path)
+
+
+def _template_reference(value: Part, _old: Any, path: str) -> list[FieldError]:
+    errors = _union("workload")(value, None, path)
+    fields: Mapping[str, FieldCheck] = {"workloadName": _LONG_NAME, "podGroupTemplateName": _SHORT_NAME}
+    return errors + (_struct(fields, musts=tuple(fields))(value["workload"], None, f"{path}.workload") if not errors else [])
+
+
+def _struct(table: Mapping[str, FieldCheck], *, musts: Sequence[str] = ()) -> FieldCheck:
+    return lambda value, _old, path: _fields(value, None, path, table, musts=musts)
+
+
+_CONTROLLER = _struct({"apiGroup": _LONG_NAME, "kind": _SEGMENT, "name": _SEGMENT}, musts=("kind", "name"))
+
+#: Of a group.
+_OF_GROUP: Mapping[str, FieldCheck] = {
+    "parentCompositePodGroupName": _LONG_NAME,
+    "workloadRef": _struct({"workloadName": _LONG_NAME, "templateName": _SHORT_NAME}, musts=("workloadName", "templateName")),
+    "podGroupTemplateRef": _template_reference,
+}
+#: Of a group and of a template.
+_COMMON: Mapping[str, FieldCheck] = {
+    "schedulingPolicy": _scheduling_policy,
+    "schedulingConstraints": _constraints,
+    "resourceClaims": _claims,
+    "disruptionMode": _mode,
+    "priorityClassName": _LONG_NAME,
+    "priority": _row(at_most(MAX_USER_PRIORITY)),
+    "preemptionPolicy": _row(one_of(*PREEMPTION_POLICIES)),
+}

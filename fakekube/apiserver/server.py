@@ -36,7 +36,7 @@ from fakekube.apiserver.controlplane.default_objects import DefaultObjectsContro
 from fakekube.apiserver.controlplane.event_expiry import EventExpiry
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import AdmissionOptions, AuditOptions, ServerOptions
-from fakekube.apiserver.registry import api_services, builtin
+from fakekube.apiserver.registry import builtin, served_apis
 from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.apiserver.registry.scope import Backend, Settings
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
@@ -346,7 +346,7 @@ def _commit_bootstrap(
         if resource is None or "create" not in resource.verbs:
             continue
         bucket = store.bucket(resource.bucket)
-        of_server = api_services.api_services(emulation.version, objects, served) if path == api_services.PATH else objects
+        of_server = served_apis.api_services(emulation.version, objects, served) if path == served_apis.PATH else objects
         for obj in of_server:
             made = as_created_now(with_service_ranges(path, obj, ranges), now)
             key = resource.key(made["metadata"].get("namespace", ""), made["metadata"]["name"])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fakekube.checker.api import check
 from fakekube.checker.baseline import BaselineFailed
-from fakekube.checker.report import Report
-from fakekube.checker.report_data import RuleReport
+from fakekube.checker.report import Report, RuleReport
 from fakekube.checker.rules import UnknownRule
 
 __all__ = ["BaselineFailed", "Report", "RuleReport", "UnknownRule", "check"]

@@ -15,8 +15,7 @@ from fakekube.checker.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fakekube.checker.report import Report
-    from fakekube.checker.report_data import RuleReport
+    from fakekube.checker.report import Report, RuleReport
 
 #: The exit code of a check that broke no rule and exercised too little.
 NOT_ENOUGH = 4

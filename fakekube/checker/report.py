@@ -1,19 +1,212 @@
-"""The report of a check: Python values, a table for the terminal, and report.json. Other forms are in `report_files`.
+"""The report of a check: its values, a table for the terminal, report.json, and other files.
 
-Invariant: the reason of a verdict is never shortened.
+The files are JUnit XML, SARIF, Markdown, annotations of GitHub workflows, and the page.
+
+Invariants: the values are those of report.json. The reason of a verdict is never shortened. An accepted failure is no failure in
+any form, and its reason is shown.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
-from fakekube.checker import report_files
-from fakekube.checker.report_data import CheckResult, RuleReport
-from fakekube.checker.verdict import Outcome
+from fakekube.checker.rule import Rule
+from fakekube.checker.trial import BASELINE
+from fakekube.checker.verdict import Outcome, Symptom, Verdict
+from fakekube.page import trace_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from fakekube.checker.execution import Run
+    from fakekube.powers.trace import TraceParts
+
+
+# --- The values of a report: a check, its rules, and their provocations ----------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class ProvocationReport:
+    """The result of one provocation of a rule."""
+
+    key: str
+    """The id of the rule and the name of the provocation, as `--again` takes it."""
+    provocation: str
+    legality: str
+    verdict: str
+    evidence: Sequence[str]
+    seconds: float
+    """How long it took, together with a second run."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "provocation": self.provocation,
+            "legality": self.legality,
+            "verdict": self.verdict,
+            "evidence": list(self.evidence),
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(slots=True, frozen=True)
+class RuleReport:
+    """The result for one rule id."""
+
+    id: str
+    verdict: str
+    """pass, fail, warn or not exercised."""
+    legality: str
+    """The class of the provocation with this verdict: A, B or C."""
+    evidence: Sequence[str]
+    """The reason first, then lines of the trace."""
+    source: str
+    obligation: str
+    advice: str
+    provocations: Sequence[ProvocationReport] = ()
+    same_as: str = ""
+    """The id of another failed rule with the same cause; "" if there is none."""
+    accepted: str | None = None
+    """The reason for which a failure is accepted; None if it is not."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the rule failed, and this is not accepted."""
+        return self.verdict == Outcome.FAIL and self.accepted is None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the rule's member of report.json."""
+        return {
+            "id": self.id,
+            "verdict": self.verdict,
+            "legality": self.legality,
+            "obligation": self.obligation,
+            "advice": self.advice,
+            "source": self.source,
+            "evidence": list(self.evidence),
+            "same_as": self.same_as,
+            "accepted": self.accepted,
+            "provocations": [one.as_json() for one in self.provocations],
+        }
+
+
+@dataclass(slots=True, frozen=True)
+class CheckResult:
+    """The result of a check."""
+
+    client: str
+    rules: Sequence[RuleReport]
+    seed: int = 0
+    seconds: float = 0.0
+    """How long the check took."""
+    profile: str = "full"
+    """fast or full."""
+    kubernetes: str = ""
+    """The minor of Kubernetes that the clusters emulated."""
+    remarks: Sequence[str] = field(default=())
+    """What to know beside the verdicts, such as accepted failures that passed."""
+    code: int | None = None
+    """The exit code of the command, if something other than a broken rule decides it."""
+    traces: Mapping[str, TraceParts] = field(default_factory=dict, compare=False, repr=False)
+    """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no rule is broken, except for accepted failures, and enough rules were exercised."""
+        return self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all is well, 1 if a rule is broken, 4 if not enough was exercised."""
+        return 1 if any(rule.is_broken for rule in self.rules) else self.code or 0
+
+    @property
+    def failures(self) -> list[RuleReport]:
+        """The rules that are broken, except for accepted failures."""
+        return [rule for rule in self.rules if rule.is_broken]
+
+    def of(self, verdict: str) -> list[RuleReport]:
+        """Returns the rules with a verdict."""
+        return [rule for rule in self.rules if rule.verdict == verdict]
+
+
+_ORDER = tuple(Outcome)
+#: The rules that name a cause best, if several rules fail in the same way.
+_NAMING: Mapping[Symptom, Sequence[str]] = {
+    Symptom.NO_PAUSE: ("W6", "R2"),
+    Symptom.LOOP: ("W6", "R2"),
+    Symptom.ENDED: ("W1", "W5", "R2", "W8"),
+}
+
+
+def rows_of(rules: Iterable[Rule], runs: Mapping[Rule, Run]) -> list[RuleReport]:
+    """Returns the rows of a report in the order of the rules."""
+    by_id: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_id.setdefault(rule.id, []).append(rule)
+    causes = _causes([(rule, runs[rule].verdict) for some in by_id.values() for rule in some])
+    return [_row(some, runs, causes) for some in by_id.values()]
+
+
+def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, str]) -> RuleReport:
+    worst = min(rules, key=lambda rule: _ORDER.index(runs[rule].verdict.outcome))
+    verdict = runs[worst].verdict
+    missed = [rule for rule in rules if runs[rule].verdict.outcome is Outcome.NOT_EXERCISED]
+    decisive = [rule for rule in rules if rule.decisive]
+    if verdict.outcome is Outcome.PASS and decisive and all(rule in missed for rule in decisive):
+        worst, verdict = decisive[0], runs[decisive[0]].verdict
+    evidence = list(verdict.evidence) or [""]
+    if len(rules) > 1 and verdict.outcome is not Outcome.PASS:
+        evidence[0] = f"{worst.name} ({worst.provocation}): {evidence[0]}"
+    elif missed and verdict.outcome is Outcome.PASS:
+        done = ", ".join(rule.name for rule in rules if rule not in missed)
+        left = "; ".join(f"{rule.name}: {next(iter(runs[rule].verdict.evidence), '')}" for rule in missed)
+        evidence[0] = f"{len(rules) - len(missed)} of {len(rules)} provocations ({done}); not exercised: {left}"
+    same = {causes.get(rule, "") for rule in rules if runs[rule].verdict.outcome is Outcome.FAIL}
+    return RuleReport(
+        id=worst.id,
+        verdict=str(verdict.outcome),
+        legality=worst.legality,
+        evidence=[line for line in evidence if line],
+        source=worst.source,
+        obligation=worst.obligation,
+        advice=worst.advice,
+        provocations=[_provocation(rule, runs[rule]) for rule in rules],
+        same_as=next(iter(same)) if len(same) == 1 else "",
+    )
+
+
+def _provocation(rule: Rule, run: Run) -> ProvocationReport:
+    return ProvocationReport(
+        key=rule.key,
+        provocation=rule.provocation,
+        legality=rule.legality,
+        verdict=str(run.verdict.outcome),
+        evidence=list(run.verdict.evidence),
+        seconds=round(run.seconds, 1),
+    )
+
+
+def _causes(verdicts: Iterable[tuple[Rule, Verdict]]) -> dict[Rule, str]:
+    """Returns, for rules that failed in the same way as another one, the id of the rule that names the cause."""
+    groups: dict[tuple[Symptom, str], list[Rule]] = {}
+    for rule, verdict in verdicts:
+        if verdict.outcome is Outcome.FAIL and verdict.symptom is not None and verdict.likeness:
+            groups.setdefault((verdict.symptom, verdict.likeness), []).append(rule)
+    found: dict[Rule, str] = {}
+    for (symptom, _), rules in groups.items():
+        ids = list(dict.fromkeys(rule.id for rule in rules))
+        leader = next((one for one in _NAMING.get(symptom, ()) if one in ids), ids[0])
+        found |= {rule: leader for rule in rules if rule.id != leader}
+    return found
+
 
 _WIDTH = 118
 #: Where the reasons begin in the table.
@@ -61,22 +254,21 @@ class Report(CheckResult):
     def write_html(self, path: Path | str) -> None:
         """Writes the report as a page that a browser opens without a server, with the traces of the runs that failed or warned
         if the check made them. Raises OSError."""
-        from fakekube.checker.report_files import report_html
 
         Path(path).write_text(report_html(self), encoding="utf-8")
 
     def write_junit(self, path: Path | str) -> None:
         """Writes JUnit XML with a test case for each provocation. Raises OSError."""
-        report_files.write_junit(self, Path(path))
+        write_junit(self, Path(path))
 
     def write_sarif(self, path: Path | str) -> None:
         """Writes SARIF 2.1.0 with a result for each failure and warning. Raises OSError."""
-        report_files.write_sarif(self, Path(path))
+        write_sarif(self, Path(path))
 
     def write_summary(self, path: Path | str) -> None:
         """Appends a summary in Markdown to a file, as GitHub expects it. Raises OSError."""
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(report_files.markdown(self))
+            file.write(markdown(self))
 
     def table(self) -> str:
         """Returns the verdict and the reason for each rule; broken and suspected rules also have what to do.
@@ -129,3 +321,200 @@ def _wrap(name: str, verdict: str, legality: str, text: str) -> list[str]:
     parts = textwrap.wrap(text, _WIDTH - _INDENT, break_long_words=False) or [""]
     begin = f"{name:<4}{verdict:<14}{legality:<3}"
     return [begin + parts[0], *(" " * _INDENT + part for part in parts[1:])]
+
+
+# --- The forms of a report in files -----------------------------------------------------------------------------------
+
+
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Outcome.FAIL: "error", Outcome.WARN: "warning"}
+
+
+def write_junit(report: CheckResult, path: Path) -> None:
+    """Writes a test case for each provocation; a warning passes and has its reason in system-out. Raises OSError."""
+    pairs = [(rule, one) for rule in report.rules for one in rule.provocations]
+    failures = sum(one.verdict == Outcome.FAIL and rule.accepted is None for rule, one in pairs)
+    suite = ElementTree.Element(
+        "testsuite",
+        name="fakekube check",
+        tests=str(len(pairs)),
+        failures=str(failures),
+        errors="0",
+        skipped=str(sum(one.verdict == Outcome.NOT_EXERCISED for _, one in pairs)),
+        time=f"{report.seconds:.1f}",
+    )
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in (("client", report.client), ("seed", str(report.seed)), ("profile", report.profile)):
+        ElementTree.SubElement(properties, "property", name=name, value=_valid_xml(value))
+    for rule, one in pairs:
+        _add_case(suite, rule, one)
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _add_case(suite: ElementTree.Element, rule: RuleReport, one: ProvocationReport) -> None:
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=f"fakekube.check.{rule.id}", name=f"{one.key}: {one.provocation}", time=f"{one.seconds:.1f}"
+    )
+    first, text = (one.evidence or ("",))[0], "\n".join(one.evidence)
+    if one.verdict == Outcome.FAIL and rule.accepted is None:
+        told = "\n".join([text, "", f"rule: {rule.obligation}", f"fix: {rule.advice}", f"source: {rule.source}"])
+        ElementTree.SubElement(case, "failure", message=_valid_xml(first)).text = _valid_xml(told)
+    elif one.verdict == Outcome.NOT_EXERCISED:
+        ElementTree.SubElement(case, "skipped", message=_valid_xml(first))
+    elif text:
+        verdict = f"accepted ({rule.accepted})" if one.verdict == Outcome.FAIL else one.verdict
+        ElementTree.SubElement(case, "system-out").text = _valid_xml(f"{verdict}: {text}")
+
+
+def _valid_xml(text: str) -> str:
+    """Replaces the characters that XML cannot represent."""
+    return "".join(letter if letter >= " " or letter in "\t\n\r" else "\ufffd" for letter in text)
+
+
+def write_sarif(report: CheckResult, path: Path) -> None:
+    """Writes SARIF 2.1.0. Raises OSError."""
+    path.write_text(json.dumps(sarif(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def sarif(report: CheckResult) -> dict[str, Any]:
+    """Returns a SARIF log: all rules, and a result for each failure and warning; accepted ones are suppressed.
+
+    A client has no source file that the check knows, so that results have the name of the client as a logical location.
+    """
+    from fakekube import __version__
+
+    results = [_result(report, rule) for rule in report.rules if rule.verdict in _LEVELS]
+    driver = {"name": "fakekube check", "version": __version__, "rules": [_descriptor(rule) for rule in report.rules]}
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _descriptor(rule: RuleReport) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.obligation},
+        "fullDescription": {"text": f"{rule.obligation}. Source: {rule.source}"},
+        "help": {"text": rule.advice},
+    }
+
+
+def _result(report: CheckResult, rule: RuleReport) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "ruleId": rule.id,
+        "level": _LEVELS[Outcome(rule.verdict)],
+        "message": {"text": "\n".join(rule.evidence) or rule.obligation},
+        "locations": [{"logicalLocations": [{"name": report.client, "kind": "module"}]}],
+        "partialFingerprints": {"fakekubeRule/v1": rule.id},
+    }
+    if rule.accepted is not None and rule.verdict == Outcome.FAIL:
+        found["suppressions"] = [{"kind": "external", "justification": rule.accepted}]
+    return found
+
+
+def markdown(report: CheckResult) -> str:
+    """Returns a summary in Markdown: the verdict, what is broken and suspected with its fix, and what was not exercised."""
+    broken = report.failures
+    title = "passed" if report.exit_code == 0 else f"{len(broken)} rules broken" if broken else "not enough exercised"
+    lines = [f"### fakekube check: {title}", "", f"`{report.client}`, profile {report.profile}, seed {report.seed}, "]
+    lines[-1] += f"{report.seconds:.0f} s"
+    counts = ", ".join(f"{len(report.of(outcome))} {outcome}" for outcome in Outcome)
+    lines += ["", counts, ""]
+    lines += [f"* {remark}" for remark in report.remarks]
+    shown = [rule for rule in report.rules if rule.verdict in _LEVELS]
+    if shown:
+        lines += ["", "| rule | verdict | what happened | what to do |", "|---|---|---|---|"]
+        lines += [_table_row(rule) for rule in shown]
+    missed = report.of(Outcome.NOT_EXERCISED)
+    if missed:
+        lines += ["", f"<details><summary>{len(missed)} not exercised</summary>", ""]
+        lines += [f"* {rule.id}: {_cell(rule.evidence[0] if rule.evidence else '')}" for rule in missed]
+        lines += ["", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _table_row(rule: RuleReport) -> str:
+    verdict = "accepted" if rule.accepted is not None and rule.verdict == Outcome.FAIL else rule.verdict
+    reason = rule.evidence[0] if rule.evidence else rule.obligation
+    reason = f"same cause as {rule.same_as}: {reason}" if rule.same_as else reason
+    again = next((one.key for one in rule.provocations if one.verdict == rule.verdict), rule.id)
+    return f"| {rule.id} | {verdict} | {_cell(reason)} | {_cell(rule.accepted or rule.advice)} (`--again {again}`) |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def github_annotations(report: CheckResult) -> list[str]:
+    """Returns the workflow commands that make GitHub show failures and warnings at a job."""
+    found = []
+    for rule in report.rules:
+        if rule.verdict not in _LEVELS or rule.same_as:
+            continue
+        level = "notice" if rule.accepted is not None else _LEVELS[Outcome(rule.verdict)]
+        reason = rule.evidence[0] if rule.evidence else rule.obligation
+        found.append(f"::{level} title={_property(f'{rule.id} {rule.verdict}')}::{_data(f'{reason} Fix: {rule.advice}')}")
+    return found
+
+
+def _data(text: str) -> str:
+    """Escapes the message of a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Escapes a property of a workflow command."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# --- The page ---------------------------------------------------------------------------------------------------------
+# Invariant: the file needs no server, and contains no credentials: its traces are redacted.
+
+
+#: The order of the verdicts in the page.
+_SECTION_ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.NOT_EXERCISED, Outcome.PASS)
+
+
+def report_html(report: CheckResult) -> str:
+    """Returns the HTML of a report."""
+    names = {key: _name_of(key) for key in report.traces}
+    packed = {f"{part}-{names[key]}": content for key, parts in report.traces.items() for part, content in parts.pack().items()}
+    ordered = sorted(report.rules, key=lambda rule: [str(one) for one in _SECTION_ORDER].index(rule.verdict))
+    data: dict[str, Any] = {
+        "client": report.client,
+        "command": report.client,
+        "seed": report.seed,
+        "seconds": round(report.seconds, 1),
+        "profile": report.profile,
+        "ok": report.ok,
+        "remarks": list(report.remarks),
+        "verdicts": [_verdict(rule, report, names) for rule in ordered],
+        "baseline": names.get(BASELINE),
+        "trials": {names[key]: parts.trace for key, parts in report.traces.items()},
+    }
+    return trace_document("report", {"report": data}, packed, title=f"fakekube check: {report.client}")
+
+
+def _name_of(key: str) -> str:
+    """Returns the key of a provocation as a name of an element."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", key)
+
+
+def _verdict(rule: RuleReport, report: CheckResult, names: dict[str, str]) -> dict[str, Any]:
+    """Returns a row of the page."""
+    keys = [one.key for one in rule.provocations if one.key in report.traces]
+    best = next((one.key for one in rule.provocations if one.key in keys and one.verdict == rule.verdict), None)
+    reason = rule.evidence[0] if rule.evidence else ""
+    return {
+        "rule": rule.id,
+        "verdict": rule.verdict,
+        "class": rule.legality,
+        "title": rule.obligation,
+        "text": rule.obligation,
+        "reason": reason,
+        "fix": rule.advice,
+        "source": rule.source,
+        "evidence": list(rule.evidence),
+        "sameAs": rule.same_as,
+        "accepted": rule.accepted,
+        "trial": names[best] if best is not None else names[keys[0]] if keys else None,
+        "provocations": [{**one.as_json(), "trial": names.get(one.key)} for one in rule.provocations],
+    }

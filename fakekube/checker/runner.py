@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.baseline import learn
 from fakekube.checker.execution import Inspections, Run, judge_safely, keep_run, run_rule, unmet_requirement
 from fakekube.checker.judges import has_lost_its_lease
-from fakekube.checker.report import Report
-from fakekube.checker.report_data import rows_of
+from fakekube.checker.report import Report, rows_of
 from fakekube.checker.rules import in_order, step_rule
 from fakekube.checker.verdict import Outcome, Verdict
 

@@ -156,7 +156,7 @@ def _warn_of_other_hosts(options: Options) -> None:
 
 def _create_kube_system(cluster: Cluster) -> None:
     """Creates the system components of a kind cluster. Raises UsageError without nodes."""
-    from fakekube.apiserver.http.documents import git_version
+    from fakekube.apiserver.http.nonresource_paths import git_version
     from fakekube.nodes.kube_system import kube_system
 
     node = next((one["metadata"]["name"] for one in cluster.nodes), None)
@@ -444,7 +444,7 @@ def _export(options: Options) -> int:
 
 def _envtest(options: Options) -> int:
     """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
-    from fakekube.apiserver.http.documents import git_version
+    from fakekube.apiserver.http.nonresource_paths import git_version
     from fakekube.cli.arguments import release_of
     from fakekube.cli.envtest.folder import default_folder, installed_folder, named_release, write_folder
 

@@ -92,7 +92,7 @@ def _profile(options: Options) -> str:
 
 def _write(report: Report, options: Options) -> None:
     """Writes the report to the files of the command line, and where GitHub expects it. Raises OSError."""
-    from fakekube.checker.report_files import github_annotations
+    from fakekube.checker.report import github_annotations
 
     if options.report is not None:
         (report.write_html if _is_page(options.report) else report.write_json)(options.report)

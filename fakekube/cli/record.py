@@ -15,7 +15,7 @@ from fakekube.base.private_files import open_private
 from fakekube.cli.arguments import UsageError
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.remote import KubeconfigError, RemoteClient
-from fakekube.powers.remote_recorder import RemoteRecorder
+from fakekube.powers.recording import RemoteRecorder
 
 if TYPE_CHECKING:
     from fakekube.cli.arguments import Options

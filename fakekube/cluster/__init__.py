@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from fakekube.cluster.cluster import Cluster
-from fakekube.cluster.kubeconfigs import TOKEN
+from fakekube.cluster.serving import TOKEN
 
 __all__ = ["TOKEN", "Cluster"]
 

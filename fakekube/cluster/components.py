@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apiserver.http.documents import user_agent
+from fakekube.apiserver.http.nonresource_paths import user_agent
 from fakekube.apiserver.server import build
 from fakekube.base.objects import Object
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Idle, Manager, select_controllers

@@ -19,10 +19,9 @@ from fakekube.cluster.served import ServedCluster
 if TYPE_CHECKING:
     from fakekube.controllers.client import Client
     from fakekube.powers.comparison import Comparison
-    from fakekube.powers.evidence import Evidence
-    from fakekube.powers.findings import Finding
+    from fakekube.powers.findings import Evidence, Finding
+    from fakekube.powers.journal import Mark
     from fakekube.powers.live import Live, LiveSource
-    from fakekube.powers.marks import Mark
     from fakekube.powers.rows import Rows
     from fakekube.powers.trace import TraceParts
 
@@ -81,7 +80,7 @@ class SeenCluster(ServedCluster):
 
     @cached_property
     def _evidence(self) -> Evidence:
-        from fakekube.powers.evidence import Evidence
+        from fakekube.powers.findings import Evidence
 
         return Evidence(self._observe(), self.rows)
 

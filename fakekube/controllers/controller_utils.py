@@ -18,7 +18,7 @@ from functools import cmp_to_key
 from math import log2
 from typing import Any, Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object, StoredObject

@@ -35,7 +35,7 @@ from fakekube.controllers.controller_utils import (
     is_pod_terminal,
     phase_of,
 )
-from fakekube.controllers.hashing import compute_hash
+from fakekube.controllers.history import compute_hash
 from fakekube.controllers.informers import get_controller_of, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch
@@ -262,7 +262,7 @@ class Placement:
         return new, next((pod for pod in running if not is_new(pod)), None)
 
 
-# --- The controller: events, sync, status, ControllerRevisions and rolling updates -------------------------------------
+# --- The controller ---------------------------------------------------------------------------------------------------
 # The deletion of a node does not trigger a sync, so that its pod is counted until the pod is deleted, as in a real cluster.
 #
 # The name of a ControllerRevision contains the hash of the template.

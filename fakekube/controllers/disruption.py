@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.apis.validation.conditions import find_condition, set_status_condition
+from fakekube.apis.validation.objectmeta import find_condition, set_status_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import POD_PREFIX, get_scaled_value, is_pod_ready, is_pod_terminal, parse_time

@@ -19,7 +19,7 @@ from typing import Final
 
 from fakekube.apis.core.namespaces import FINALIZER
 from fakekube.apis.rest.resource import Resource
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.client.client import DiscoveredResource, RESTMapping

@@ -27,7 +27,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.selectors.nodes import tolerates
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import (
     TAINT_EFFECT_NO_EXECUTE,
     TAINT_NODE_NOT_READY,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal

@@ -21,7 +21,7 @@ from fakekube.apimachinery.selectors.nodes import required_node_affinity, untole
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
-from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
+from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
 from fakekube.nodes.running_pods import insufficient_resource
 

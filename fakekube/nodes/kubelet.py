@@ -17,9 +17,9 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
-from fakekube.apiserver.http.documents import git_version
+from fakekube.apiserver.http.nonresource_paths import git_version
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time

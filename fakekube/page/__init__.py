@@ -8,7 +8,6 @@ Invariant: nothing here knows a cluster; data come in as JSON.
 
 from __future__ import annotations
 
-from fakekube.page.assets import asset, assets
-from fakekube.page.document import document, refusal, terminal_document, trace_document
+from fakekube.page.document import asset, assets, document, refusal, terminal_document, trace_document
 
 __all__ = ["asset", "assets", "document", "refusal", "terminal_document", "trace_document"]

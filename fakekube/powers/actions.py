@@ -26,8 +26,7 @@ from fakekube.powers.fault import Action
 if TYPE_CHECKING:
     from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
-    from fakekube.powers.fault import Fault
-    from fakekube.powers.matching import Criteria
+    from fakekube.powers.fault import Criteria, Fault
     from fakekube.powers.streams import ObservedStream
 
 

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fakekube.powers.fault import Action, Fault, FaultIndex, Frequency, require_text
-from fakekube.powers.matching import Criteria, ResourceName, verbs_of
+from fakekube.powers.fault import Action, Criteria, Fault, FaultIndex, Frequency, ResourceName, require_text, verbs_of
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
     from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
-    from fakekube.powers.marks import Marks
+    from fakekube.powers.journal import Marks
 
 #: The number of latest faults whose `with` block ended before they happened, for `unfired`.
 _KEPT_UNFIRED = 1000

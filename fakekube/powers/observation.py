@@ -23,13 +23,10 @@ from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
 from fakekube.net.streams import subscribe_weakly
 from fakekube.powers.action_context import ActionContext
-from fakekube.powers.actors import Actors
-from fakekube.powers.exchange import KEPT_BYTES, Cause, Exchange
-from fakekube.powers.fault import Action, Fault, Frequency
+from fakekube.powers.exchange import KEPT_BYTES, Actors, Cause, Exchange
+from fakekube.powers.fault import Action, Criteria, Fault, Frequency, ResourceName
 from fakekube.powers.faults import Faults
-from fakekube.powers.journal import CURRENT, Journal
-from fakekube.powers.marks import Marks, describe_move
-from fakekube.powers.matching import Criteria, ResourceName
+from fakekube.powers.journal import CURRENT, Journal, Marks, describe_move
 from fakekube.powers.requests import Recorder, Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
 

@@ -19,7 +19,7 @@ from typing import Final, overload
 
 from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
-from fakekube.powers.matching import Criteria, ResourceName, verbs_of
+from fakekube.powers.fault import Criteria, ResourceName, verbs_of
 
 #: The bodies of all exchanges together, in bytes: those of the oldest are dropped.
 KEPT_BODIES: Final = 64 << 20

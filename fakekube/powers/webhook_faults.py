@@ -25,7 +25,7 @@ from fakekube.base.golang.urls import refused_dial
 from fakekube.base.objects import Object
 from fakekube.controllers.client.client import OWN
 from fakekube.powers.exchange import WEBHOOKS_USER_AGENT, Exchange
-from fakekube.powers.matching import CALL
+from fakekube.powers.fault import CALL
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock

@@ -18,10 +18,9 @@ from typing import Any, Generic, TypeVar
 
 from fakekube.store.history import History
 from fakekube.store.index import Condition, Indexes
-from fakekube.store.keys import Span
 from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
-from fakekube.store.versions import Versions
+from fakekube.store.versions import Span, Versions
 
 # The position of one watcher in the history of a bucket; a slow watcher costs the store nothing.
 #

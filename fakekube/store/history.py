@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Generic, TypeVar
 
-from fakekube.store.keys import Span
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Event
+from fakekube.store.versions import Span
 
 V = TypeVar("V")
 

@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from fakekube.store.history import History
-from fakekube.store.keys import EVERYTHING, SortedKeys, Span
 from fakekube.store.values import Event
-from fakekube.store.versions import Keys, Versions
+from fakekube.store.versions import EVERYTHING, Keys, SortedKeys, Span, Versions
 
 V = TypeVar("V")
 

@@ -9,7 +9,6 @@ Nothing else in the package imports hypothesis, which the extra `strategies` ins
 from __future__ import annotations
 
 from fakekube.strategies.machine import OperatorMachine
-from fakekube.strategies.objects import objects
-from fakekube.strategies.schemas import values
+from fakekube.strategies.objects import objects, values
 
 __all__ = ["OperatorMachine", "objects", "values"]

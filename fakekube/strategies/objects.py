@@ -1,17 +1,25 @@
-"""A strategy for objects that the API server accepts.
+"""Strategies for JSON values that fit a schema, and for objects that the API server accepts.
 
-A candidate is made for the schema of its resource; the API server is asked with a dry run. Optional fields that it refuses are
+Schemas are those of CustomResourceDefinitions and of the OpenAPI v3 documents of the API. Types, formats, bounds, patterns,
+enumerations, required fields and list types are respected; the texts and numbers in rules of CEL become likely values. A
+candidate is made for the schema of its resource, and the API server is asked with a dry run. Optional fields that it refuses are
 taken away, and after some refusals the example is given up. So rules that no schema states hold as well: those in CEL, those of
 built-in kinds, admission.
 
-Invariant: every object that is drawn was accepted by a dry run in the cluster of the strategy.
+Invariants: every object that is drawn was accepted by a dry run in the cluster of the strategy. A schema that allows a finite
+value has a strategy; recursive schemas end at `MAX_DEPTH`.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (structural schemas); OpenAPI 3.0.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +29,6 @@ from hypothesis import strategies as st
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.objects import Object
 from fakekube.controllers.client.client import collection_path
-from fakekube.strategies.schemas import values
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -185,3 +192,182 @@ def _remove(obj: Any, field: str) -> bool:
         del obj[int(last)]
         return True
     return False
+
+
+# --- Strategies for JSON values that fit a schema ---------------------------------------------------------------------
+
+
+Schema = Mapping[str, Any]
+Resolve = Callable[[str], Schema]
+"""Returns the schema for a `$ref`."""
+
+MAX_DEPTH: Final = 6
+_MAX_ITEMS: Final = 3
+#: Of more optional fields than the first number, at most the second number are set.
+_MANY: Final = 8
+_FEW: Final = 3
+_LITERALS: Final = re.compile(r"'([^'\\]{1,64})'|\"([^\"\\]{1,64})\"")
+_NUMBERS: Final = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])")
+_PRINTABLE: Final = st.characters(min_codepoint=0x20, max_codepoint=0x7E)
+
+_FORMATS: Final[Mapping[str, st.SearchStrategy[str]]] = {
+    "date-time": st.datetimes(datetime(2000, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC)).map(
+        lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    ),
+    "date": st.dates().map(str),
+    "byte": st.binary(max_size=8).map(lambda data: b64encode(data).decode()),
+    "duration": st.integers(0, 3600).map(lambda seconds: f"{seconds}s"),
+    "ipv4": st.ip_addresses(v=4).map(str),
+    "ipv6": st.ip_addresses(v=6).map(str),
+    "cidr": st.integers(0, 255).map(lambda number: f"10.{number}.0.0/16"),
+    "uuid": st.uuids().map(str),
+    "uri": st.sampled_from(("https://example.com", "http://example.com/path")),
+    "hostname": st.sampled_from(("example", "a.example.com")),
+    "email": st.sampled_from(("a@example.com", "b@example.org")),
+    "quantity": st.sampled_from(("1", "100m", "2Gi")),
+}
+
+
+def values(schema: Schema, resolve: Resolve | None = None) -> st.SearchStrategy[Any]:
+    """Returns a strategy for values of a schema.
+
+    Args:
+        schema: a structural schema, or one of OpenAPI v3.
+        resolve: returns the schema that a `$ref` names; without it, a `$ref` is any object.
+    """
+    return _Values(resolve or (lambda _reference: {"type": "object"})).strategy(schema, _literals(schema), 0)
+
+
+def _literals(schema: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Returns the texts and numbers in the rules of a schema."""
+    texts: dict[str, None] = {}
+    numbers: dict[int, None] = {}
+    for rule in _rules(schema):
+        texts |= dict.fromkeys(one or other for one, other in _LITERALS.findall(rule))
+        numbers |= {int(number): None for number in _NUMBERS.findall(_LITERALS.sub("", rule))}
+    return tuple(texts), tuple(numbers)
+
+
+def _rules(schema: Any) -> list[str]:
+    """Returns the rules in a schema and in those below it."""
+    if isinstance(schema, list):
+        return [rule for part in schema for rule in _rules(part)]
+    if not isinstance(schema, Mapping):
+        return []
+    own = [str(one.get("rule", "")) for one in schema.get("x-kubernetes-validations") or () if isinstance(one, Mapping)]
+    return own + [rule for name, part in schema.items() if name != "x-kubernetes-validations" for rule in _rules(part)]
+
+
+class _Values:
+    """Makes strategies for the schemas of one document."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    def strategy(self, schema: Schema, literals: tuple[tuple[str, ...], tuple[int, ...]], depth: int) -> st.SearchStrategy[Any]:
+        """Returns the strategy for a schema."""
+        schema = self._expand(schema)
+        if schema.get("nullable"):
+            return st.none() | self.strategy({**schema, "nullable": False}, literals, depth)
+        if "enum" in schema:
+            return st.sampled_from(schema["enum"])
+        if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+            return st.integers(0, 100) | st.integers(0, 100).map(lambda number: f"{number}%")
+        if "oneOf" in schema and "type" not in schema:
+            return st.one_of([self.strategy(one, literals, depth) for one in schema["oneOf"]])
+        return getattr(self, f"_{schema.get('type', 'object')}")(schema, literals, depth)  # type: ignore[no-any-return]
+
+    def _expand(self, schema: Schema) -> Schema:
+        """Returns a schema without `$ref` and without `allOf` of a single schema."""
+        for _ in range(MAX_DEPTH):
+            if "$ref" in schema:
+                schema = {**self._resolve(schema["$ref"]), **{key: value for key, value in schema.items() if key != "$ref"}}
+            elif len(schema.get("allOf") or ()) == 1 and "type" not in schema:
+                schema = {**schema["allOf"][0], **{key: value for key, value in schema.items() if key != "allOf"}}
+            else:
+                break
+        return schema
+
+    def _boolean(self, _schema: Schema, _literals: Any, _depth: int) -> st.SearchStrategy[Any]:
+        return st.booleans()
+
+    def _integer(self, schema: Schema, literals: Any, _depth: int) -> st.SearchStrategy[Any]:
+        low, high = _bounds(schema, int)
+        whole = st.integers(low, high)
+        factor = int(schema.get("multipleOf") or 0)
+        if factor > 1:
+            whole = st.integers(-(-low // factor), high // factor).map(lambda number: number * factor)
+        likely = [value for number in literals[1] for value in (number - 1, number, number + 1) if low <= value <= high]
+        return st.sampled_from(likely) | whole if likely and factor <= 1 else whole
+
+    def _number(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
+        low, high = _bounds(schema, float)
+        fractions = st.floats(low, high, allow_nan=False)
+        whole = {**schema, "minimum": math.ceil(low), "maximum": math.floor(high)}
+        return self._integer(whole, literals, depth) | fractions if whole["minimum"] <= whole["maximum"] else fractions
+
+    def _string(self, schema: Schema, literals: Any, _depth: int) -> st.SearchStrategy[Any]:
+        low, high = schema.get("minLength") or 0, schema.get("maxLength")
+        high = max(low, 12) if high is None else min(high, max(low, 64))
+        if schema.get("format") in _FORMATS:
+            return _FORMATS[schema["format"]]
+        pattern = schema.get("pattern")
+        if pattern is None:
+            made: st.SearchStrategy[str] = st.text(_PRINTABLE, min_size=low, max_size=high)
+        else:
+            made = st.from_regex(re.compile(pattern.replace("\\d", "[0-9]")), alphabet=_PRINTABLE).filter(
+                lambda text: low <= len(text) <= (schema.get("maxLength") or 1 << 20)
+            )
+        likely = [text for text in literals[0] if low <= len(text) <= high and (pattern is None or re.search(pattern, text))]
+        return st.sampled_from(likely) | made if likely else made
+
+    def _array(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
+        low = schema.get("minItems") or 0
+        high = max(low, min(schema.get("maxItems", _MAX_ITEMS), _MAX_ITEMS if depth < MAX_DEPTH else 0))
+        items = self.strategy(schema.get("items") or {"type": "string"}, literals, depth + 1) if high else st.nothing()
+        if schema.get("x-kubernetes-list-type") == "set" or schema.get("uniqueItems"):
+            return st.lists(items, min_size=low, max_size=high, unique_by=repr)
+        keys = schema.get("x-kubernetes-list-map-keys")
+        if schema.get("x-kubernetes-list-type") == "map" and keys:
+            return st.lists(items, min_size=low, max_size=high, unique_by=lambda item: repr([item.get(key) for key in keys]))
+        return st.lists(items, min_size=low, max_size=high)
+
+    def _object(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
+        if schema.get("x-kubernetes-embedded-resource"):
+            return st.just({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "embedded"}})
+        properties, required = schema.get("properties") or {}, set(schema.get("required") or ())
+        fixed = {name: self._defer(part, literals, depth) for name, part in properties.items() if name in required}
+        optional = {name: part for name, part in properties.items() if name not in required and depth < MAX_DEPTH}
+        if len(optional) > _MANY:
+            chosen = st.lists(st.sampled_from(sorted(optional)), unique=True, max_size=_FEW)
+            made: st.SearchStrategy[dict[str, Any]] = chosen.flatmap(
+                lambda names: st.fixed_dictionaries(
+                    {**fixed, **{name: self._defer(optional[name], literals, depth) for name in names}}
+                )
+            )
+        else:
+            others = {name: self._defer(part, literals, depth) for name, part in optional.items()}
+            made = st.fixed_dictionaries(fixed, optional=others)
+        more = schema.get("additionalProperties")
+        if properties or not (more or schema.get("x-kubernetes-preserve-unknown-fields")):
+            return made
+        inner = self._defer(more, literals, depth) if isinstance(more, Mapping) else st.integers(0, 9)
+        low = schema.get("minProperties") or 0
+        high = max(low, min(schema.get("maxProperties", _MAX_ITEMS), _MAX_ITEMS))
+        return st.dictionaries(st.sampled_from(tuple("abcdef")), inner, min_size=low, max_size=high)
+
+    def _defer(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
+        """Returns the strategy for a part, which is made when it is drawn from: most parts of large schemas never are."""
+        return st.deferred(lambda: self.strategy(schema, literals, depth + 1))
+
+
+def _bounds(schema: Schema, kind: type[Any]) -> tuple[Any, Any]:
+    """Returns the least and the greatest value."""
+    width = 31 if schema.get("format") == "int32" else 53
+    low, high = schema.get("minimum"), schema.get("maximum")
+    low = -(1 << width) if low is None else low
+    high = (1 << width) - 1 if high is None else high
+    step = 1 if kind is int else 1e-3
+    low = low + step if schema.get("exclusiveMinimum") else low
+    high = high - step if schema.get("exclusiveMaximum") else high
+    return kind(low), kind(max(low, high))

@@ -173,8 +173,7 @@ def test_hostile_members_headers_patches_and_faults_stay_text(
 
 
 def test_hostile_strings_of_a_report_stay_text(cluster: Cluster, open_page: Open, tmp_path: Path) -> None:
-    from fakekube.checker.report import Report
-    from fakekube.checker.report_data import ProvocationReport, RuleReport
+    from fakekube.checker.report import ProvocationReport, Report, RuleReport
 
     plant(cluster)
     provocation = ProvocationReport(f"W1/{MARKUP}", HOSTILE, "A", "fail", [HOSTILE], 1.0)

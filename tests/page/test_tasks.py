@@ -180,8 +180,7 @@ def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page:
 
 @pytest.fixture
 def report(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
-    from fakekube.checker.report import Report
-    from fakekube.checker.report_data import ProvocationReport, RuleReport
+    from fakekube.checker.report import ProvocationReport, Report, RuleReport
 
     fight(cluster)
     rules = []

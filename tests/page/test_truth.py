@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fakekube import Cluster
 from fakekube.controllers.client import ApiError
 from fakekube.powers.differences import differences
-from fakekube.powers.field_owners import field_owners
+from fakekube.powers.history import field_owners
 from tests.page.rows import table, wait, wait_until_loaded
 from tests.unit.seen import columns, config_map, deployment
 

@@ -19,7 +19,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apimachinery.schema.trees import are_equal
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.conditions import condition, with_condition
+from fakekube.apis.validation.objectmeta import condition, with_condition
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.urls import parse_url

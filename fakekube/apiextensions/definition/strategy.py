@@ -24,8 +24,7 @@ from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field
-from fakekube.apis.validation.conditions import with_condition
-from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
+from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta, with_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote

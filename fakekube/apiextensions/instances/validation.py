@@ -36,9 +36,8 @@ from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.validation import names
 from fakekube.apis.validation.ip import parse_cidr, parse_ip
 from fakekube.apis.validation.rules import from_minor
-from fakekube.base.golang.fmt import plain
 from fakekube.base.golang.net import is_address, is_mail_address
-from fakekube.base.golang.strconv import go_integer, go_quote
+from fakekube.base.golang.strconv import go_integer, go_quote, plain
 from fakekube.base.golang.timestamps import parse_spelled_duration
 from fakekube.base.golang.urls import parse_request_uri
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError, Issue
-from fakekube.apimachinery.cel.frames import is_deep, room
+from fakekube.apimachinery.cel.interpretable import is_deep, room
 from fakekube.apimachinery.cel.libraries.strings import MISFITS, compiled, fill_template
 from fakekube.apimachinery.cel.parser import expand_macro
 from fakekube.apimachinery.cel.syntax import (

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
-from fakekube.apimachinery.cel.libraries import addresses, authorization, lists, quantities, semver, standard, strings
+from fakekube.apimachinery.cel.libraries import authorization, kubernetes_types, lists, standard, strings
 from fakekube.apimachinery.cel.syntax import escape, unescape
 from fakekube.apimachinery.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
 from fakekube.apimachinery.cel.values import RECEIVERS, kind_of, type_of
@@ -38,10 +38,10 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Function]] = {
         strings.FORMAT_FUNCTIONS,
         lists.FUNCTIONS,
         lists.OPTIONAL_FUNCTIONS,
-        addresses.FUNCTIONS,
-        addresses.URL_FUNCTIONS,
-        quantities.FUNCTIONS,
-        semver.FUNCTIONS,
+        kubernetes_types.ADDRESS_FUNCTIONS,
+        kubernetes_types.URL_FUNCTIONS,
+        kubernetes_types.QUANTITY_FUNCTIONS,
+        kubernetes_types.SEMVER_FUNCTIONS,
         authorization.FUNCTIONS,
     )
     for key, function in table.items()

@@ -20,13 +20,15 @@ from fakekube.apimachinery.cel.cost.actual import equality_cost, rule_of
 from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, MAP_COST, STRUCT_COST
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, InterpreterError, no_such_overload
-from fakekube.apimachinery.cel.frames import Bindings, Evaluator, Frame, room
 from fakekube.apimachinery.cel.interpretable import (
     FOLDS,
     SORT,
     ZEROS,
     Attribute,
+    Bindings,
     Body,
+    Evaluator,
+    Frame,
     alternative,
     binary,
     constant_step,
@@ -35,6 +37,7 @@ from fakekube.apimachinery.cel.interpretable import (
     key_step,
     list_argument,
     plan_logical,
+    room,
     summing,
     truth,
     without_overload_details,

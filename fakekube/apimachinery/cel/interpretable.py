@@ -1,4 +1,6 @@
-"""Evaluates selections and indices.
+"""The steps of an evaluation, and its state: the variables of a frame, and the remaining cost budget.
+
+Evaluates selections and indices.
 
 A chain of them is an *attribute* of its base (a variable or a call). It costs one unit for the base and one for each step. All
 steps after an optional one are optional, and cost only if they find a value. If the base is an optional value, the type of its
@@ -10,16 +12,17 @@ Specified by: cel-go/interpreter/attributes.go, interpretable.go (evalTestOnly, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from fakekube.apimachinery.cel.cost.actual import Rule, comparison_cost
 from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST
 from fakekube.apimachinery.cel.declarations import call
-from fakekube.apimachinery.cel.errors import EvaluationError, no_list, no_such_overload
-from fakekube.apimachinery.cel.frames import Evaluator, Frame
+from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError, no_list, no_such_overload
 from fakekube.apimachinery.cel.values import (
     ABSENT,
+    MAX_UINT64,
     Duration,
     Map,
     Mapping,
@@ -33,6 +36,65 @@ from fakekube.apimachinery.cel.values import (
     optional_index,
     shown,
 )
+from fakekube.base.depth import allowance
+
+# --- The state of an evaluation: variables, and the remaining cost budget --------------------------------------------
+
+
+class Bindings(Protocol):
+    """The values of variables, read when the evaluation of an expression starts."""
+
+    def get(self, name: str, default: Any, /) -> Any:
+        """Returns the value of a variable, or the default if it has none."""
+
+
+class Frame:
+    """The state of one evaluation. The program refers to variables by slot number."""
+
+    __slots__ = ("cost", "limit", "slots")
+
+    def __init__(self, slots: list[Any], limit: int = MAX_UINT64) -> None:
+        self.slots = slots
+        self.cost = 0
+        self.limit = limit
+
+    def spend(self, cost: int) -> None:
+        """Counts a cost that may be large. Raises CostLimitExceeded."""
+        self.cost += cost
+        if self.cost > self.limit:
+            raise CostLimitExceeded(self.cost)
+
+    def check(self) -> None:
+        """Raises CostLimitExceeded."""
+        if self.cost > self.limit:
+            raise CostLimitExceeded(self.cost)
+
+
+Evaluator = Callable[[Frame], Any]
+
+
+# Raises the recursion limit for deeply nested expressions.
+#
+# An expression may nest 250 levels deep, and a recursive walk makes a few calls for each level, more than Python's default
+# recursion limit.
+
+
+_OPENING: Final = "([{?"
+#: The number of levels that the default limit always allows.
+_SHALLOW: Final = 20
+_CALLS: Final = 12_000
+_AS_IT_IS: Final = nullcontext()
+
+
+def is_deep(source: str) -> bool:
+    """Reports whether a walk over an expression may exceed the recursion limit."""
+    return sum(map(source.count, _OPENING)) + source.count(".") // 4 > _SHALLOW
+
+
+def room(deep: bool) -> AbstractContextManager[None]:
+    """Returns the context manager for walks over an expression; `deep` is the result of `is_deep`."""
+    return allowance(_CALLS) if deep else _AS_IT_IS
+
 
 #: (frame, value) → part of the value; counts the cost of the step.
 Step = Callable[[Frame, Any], Any]

@@ -17,8 +17,7 @@ from fakekube.apimachinery.cel import values
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.values import Opaque, kind_of
 from fakekube.apimachinery.cel.views import Untyped
-from fakekube.base.golang.fmt import GoValue
-from fakekube.base.golang.strconv import go_quote, go_type
+from fakekube.base.golang.strconv import GoValue, go_quote, go_type
 from fakekube.base.golang.timestamps import print_duration
 
 

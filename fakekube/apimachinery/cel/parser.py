@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NoReturn
 
 from fakekube.apimachinery.cel.errors import CompileError, Issue
-from fakekube.apimachinery.cel.frames import is_deep, room
+from fakekube.apimachinery.cel.interpretable import is_deep, room
 from fakekube.apimachinery.cel.syntax import (
     LOGICAL_OPERATORS,
     RESERVED,

@@ -32,8 +32,7 @@ from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.trees import copied
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
-from fakekube.base.golang.fmt import go_type, go_type_or_nil, plain, string_verb
-from fakekube.base.golang.strconv import UNTYPED_OBJECT
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, plain, string_verb
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Looks up the patch metadata of a type for strategic merges: the field of a key, and its merge strategy.

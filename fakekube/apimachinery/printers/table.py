@@ -23,7 +23,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose, encodings_of
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.data import META_V1, field_text
-from fakekube.apimachinery.printers import cluster, core, network, workloads
+from fakekube.apimachinery.printers import cluster, core, workloads
 from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
@@ -146,7 +146,7 @@ def include_object_error(include_object: str) -> str:
 # ---------------------------------------------------------------- the convertors of built-in resources
 
 _CELLS: Final[Mapping[tuple[str, str], Cells]] = {
-    **cluster.CELLS, **core.CELLS, **network.CELLS, **core.POD_CELLS, **cluster.STORAGE_CELLS, **workloads.CELLS,
+    **cluster.CELLS, **core.CELLS, **core.NETWORK_CELLS, **core.POD_CELLS, **cluster.STORAGE_CELLS, **workloads.CELLS,
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Validation of the metadata of objects, on create and on update, and of annotations that hold what later became fields.
+"""Validation of the metadata of objects, on create and on update, of annotations that hold what later became fields, and the
+conditions of a status.
 
 The real server validates metadata at these points, so a wrong label of an update can cause several errors:
 
@@ -6,18 +7,23 @@ The real server validates metadata at these points, so a wrong label of an updat
 * update: first, for every kind, `validate_common_update`; then the validation of the kind, which starts with
   `validate_object_meta_update` once more, and often repeats the validation of the create as well.
 
-Go parses them as JSON into its types. Names match in any letter case, null means absent, and unknown members are skipped. The
-first value of a wrong type is reported with Go's names of types and fields: internal types have no JSON names, so the message
+Go parses annotations as JSON into its types. Names match in any letter case, null means absent, and unknown members are skipped.
+The first value of a wrong type is reported with Go's names of types and fields: internal types have no JSON names, so the message
 has `Key` for them and `podSignature` for others.
 
-Specified by: k8s.io/apimachinery/pkg/api/validation (objectmeta.go) and …/apis/meta/v1/validation;
-k8s.io/apiserver/pkg/registry/rest (update.go); pkg/apis/core/helper/helpers.go (Get…FromPodAnnotations,
-…FromNodeAnnotations); Go's encoding/json.
+A status has at most one condition of each type, in the order in which they were added. `set_condition` and `is_ready` are those
+of pods.
+
+Specified by: k8s.io/apimachinery/pkg/api/validation (objectmeta.go), …/api/meta/conditions.go and …/apis/meta/v1/validation;
+k8s.io/apiserver/pkg/registry/rest (update.go); pkg/apis/core/helper/helpers.go (Get…FromPodAnnotations, …FromNodeAnnotations);
+Go's encoding/json; k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go (SetCRDCondition); pkg/api/pod/util.go
+(UpdatePodCondition).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import compress
 from operator import ne
@@ -31,7 +37,8 @@ from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import INT64, go_quote, json_kind
 from fakekube.base.golang.strings import bytes_of
-from fakekube.base.golang.timestamps import TimeError, parse_time
+from fakekube.base.golang.timestamps import TimeError, parse_time, print_time
+from fakekube.base.objects import Object
 
 Meta = Mapping[str, Any]
 
@@ -436,3 +443,66 @@ def _mismatch(value: Any, where: str, go_type: str, *, shows_number: bool = Fals
     number = f" {value}" if shows_number and kind == "number" else ""
     place = f"{where} of type {go_type}"
     return JSONError(f"json: cannot unmarshal {kind}{number} into Go {place}")
+
+
+# --- Conditions of the status of an object ----------------------------------------------------------------------------
+
+
+def condition(obj: Object, type_: str) -> Mapping[str, str]:
+    """Returns the condition of this type; an empty one if the object has none."""
+    return find_condition(obj.get("status") or {}, type_) or {}
+
+
+def find_condition(status: Mapping[str, Any], type_: str) -> Object | None:
+    """Returns the condition of this type; None if the status has none (FindStatusCondition)."""
+    return next((one for one in status.get("conditions") or () if one.get("type") == type_), None)
+
+
+def set_status_condition(conditions: Iterable[Object] | None, new: Object) -> list[Object]:
+    """Returns the conditions with this one; lastTransitionTime stays if the status does (meta.SetStatusCondition)."""
+    result = list(conditions or ())
+    for index, old in enumerate(result):
+        if old["type"] == new["type"]:
+            since = old["lastTransitionTime"] if old["status"] == new["status"] else new["lastTransitionTime"]
+            result[index] = {**new, "lastTransitionTime": since}
+            return result
+    return [*result, new]
+
+
+def with_condition(obj: Object, *, type_: str, status: str, reason: str, message: str, now: str) -> Object:
+    """Returns the object with the condition set; lastTransitionTime changes only when the status does."""
+    known = condition(obj, type_)
+    since = known["lastTransitionTime"] if known.get("status") == status and "lastTransitionTime" in known else now
+    return with_condition_since(obj, type_=type_, status=status, reason=reason, message=message, since=since)
+
+
+def with_condition_since(obj: Object, *, type_: str, status: str, reason: str, message: str, since: str) -> Object:
+    """Returns the object with the condition set, with this lastTransitionTime."""
+    new = {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+    found = list((obj.get("status") or {}).get("conditions") or ())
+    if any(c["type"] == type_ for c in found):
+        found = [new if c["type"] == type_ else c for c in found]
+    else:
+        found.append(new)
+    return {**obj, "status": {**(obj.get("status") or {}), "conditions": found}}
+
+
+Condition = dict[str, Any]
+
+
+def set_condition(conditions: Sequence[Condition], new: Mapping[str, Any], now: datetime) -> list[Condition]:
+    """Returns the conditions with this one; lastTransitionTime stays if the status does."""
+    fresh = {**new, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
+    result = list(conditions)
+    for index, condition in enumerate(result):
+        if condition.get("type") == new["type"]:
+            if condition.get("status") == new.get("status"):
+                fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
+            result[index] = fresh
+            return result
+    return [*result, fresh]
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)

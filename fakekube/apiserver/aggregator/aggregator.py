@@ -14,9 +14,15 @@ from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.aggregator.backends import MountedBackend
 from fakekube.apiserver.aggregator.controller import AvailableConditionController, Remote
-from fakekube.apiserver.aggregator.discovery import DiscoveryFetcher, facts_of, version_discovery
+from fakekube.apiserver.aggregator.documents import (
+    DiscoveryFetcher,
+    OpenAPIFetcher,
+    download_documents,
+    facts_of,
+    facts_without_documents,
+    version_discovery,
+)
 from fakekube.apiserver.aggregator.locations import Locations
-from fakekube.apiserver.aggregator.openapi import OpenAPIFetcher, download_documents, facts_without_documents
 from fakekube.apiserver.aggregator.proxy import Origin, Proxy
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.options import AggregatorOptions

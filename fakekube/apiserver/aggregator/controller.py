@@ -27,7 +27,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.conditions import condition, with_condition
+from fakekube.apis.validation.objectmeta import condition, with_condition
 from fakekube.apis.well_known import LABEL_SERVICE_NAME
 from fakekube.apiserver.aggregator.backends import BackendError, BackendTimeoutError
 from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.conditions import condition
+from fakekube.apis.validation.objectmeta import condition
 from fakekube.apiserver.aggregator.backends import (
     BackendBody,
     BackendError,

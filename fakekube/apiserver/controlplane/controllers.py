@@ -35,7 +35,7 @@ from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
-from fakekube.apis.validation.conditions import condition, with_condition, with_condition_since
+from fakekube.apis.validation.objectmeta import condition, with_condition, with_condition_since
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack

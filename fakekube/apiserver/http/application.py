@@ -28,7 +28,7 @@ from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
-from fakekube.apiserver.aggregator.openapi import OPENAPI_V3_ROOT
+from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT
 from fakekube.apiserver.aggregator.proxy import NOT_CACHED, Origin
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.authorization import UndecidedError, sanitise
@@ -50,8 +50,7 @@ from fakekube.net.websocket import Refused
 from fakekube.net.wsgi import Environment, Headers, body_reader, path_of, request_uri
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.audit.auditor import Auditor
-    from fakekube.apiserver.audit.context import AuditContext
+    from fakekube.apiserver.audit.auditor import AuditContext, Auditor
 
 
 StartResponse = Callable[..., Any]

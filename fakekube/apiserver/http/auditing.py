@@ -20,7 +20,7 @@ from fakekube.apiserver.http.request_info import is_long_running
 from fakekube.net.wsgi import Environment, request_uri
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.audit.context import AuditContext
+    from fakekube.apiserver.audit.auditor import AuditContext
     from fakekube.net.streams import Stream
 
 

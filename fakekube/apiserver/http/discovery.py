@@ -36,7 +36,7 @@ from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.request_info import split_path
-from fakekube.apiserver.registry import api_services
+from fakekube.apiserver.registry import served_apis
 from fakekube.store import Bucket
 
 _AGGREGATOR = ("apiregistration.k8s.io", "v1")
@@ -91,7 +91,7 @@ class Registrations:
 @cache
 def builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
     """Returns the default priorities of the group versions of this server, independent of its APIServices."""
-    found = [GroupVersionPriority(*key, *priorities) for key, priorities in api_services.priorities(version).items()]
+    found = [GroupVersionPriority(*key, *priorities) for key, priorities in served_apis.priorities(version).items()]
     first = GroupVersionPriority(*_AGGREGATOR, 20001, 0)
     return {(entry.group, entry.version): entry for entry in [*found, first]}
 

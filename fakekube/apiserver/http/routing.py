@@ -27,10 +27,18 @@ from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
-from fakekube.apiserver.http import health, responses
+from fakekube.apiserver.http import nonresource_paths, responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
-from fakekube.apiserver.http.documents import KEYS_PATH, KEYS_TYPE, PREFIXES, configuration, endpoints, keys, version_info
 from fakekube.apiserver.http.metrics import Metrics
+from fakekube.apiserver.http.nonresource_paths import (
+    KEYS_PATH,
+    KEYS_TYPE,
+    PREFIXES,
+    configuration,
+    document_endpoints,
+    keys,
+    version_info,
+)
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.responses import gzip_body, takes_gzip
 from fakekube.base.clock import Clock
@@ -233,12 +241,12 @@ class Site:
             KEYS_PATH: _Service(lambda _: keys(signer), (KEYS_TYPE,)),
         }
         self._listed: Mapping[str, Handler] = {
-            **health.endpoints(emulation),
+            **nonresource_paths.health_endpoints(emulation),
             "/metrics": partial(_metrics, metrics.response, metrics.reset),
             "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),
         }
-        self._exact: Mapping[str, Handler] = {**self._listed, **endpoints(clock, started, emulation, cbor=cbor)}
+        self._exact: Mapping[str, Handler] = {**self._listed, **document_endpoints(clock, started, emulation, cbor=cbor)}
         self._prefixes: Mapping[str, Handler] = {**PREFIXES, **openapi.prefixes()}
 
     @with_deep_stack

@@ -17,16 +17,15 @@ from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource, field_readers
 from fakekube.apis.rest.strategy import Action, KindStatusStrategy, Projection, Strategy, Subresource
-from fakekube.apiserver.registry.api_lifecycle import deprecation_of
-from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
+from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, deprecation_of, is_served
 
 #: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
 STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods"): "fakekube.apis.core.pods.strategy:PodStrategy",
     ("", "podtemplates"): "fakekube.apis.core.podtemplates:PodTemplateStrategy",
-    ("", "replicationcontrollers"): "fakekube.apis.apps.replicasets:ReplicationControllerStrategy",
-    ("apps", "replicasets"): "fakekube.apis.apps.replicasets:ReplicaSetStrategy",
+    ("", "replicationcontrollers"): "fakekube.apis.apps.deployments:ReplicationControllerStrategy",
+    ("apps", "replicasets"): "fakekube.apis.apps.deployments:ReplicaSetStrategy",
     ("apps", "deployments"): "fakekube.apis.apps.deployments:DeploymentStrategy",
     ("apps", "daemonsets"): "fakekube.apis.apps.daemonsets:DaemonSetStrategy",
     ("apps", "statefulsets"): "fakekube.apis.apps.statefulsets:StatefulSetStrategy",
@@ -38,14 +37,14 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("", "secrets"): "fakekube.apis.core.configmaps:SecretStrategy",
     ("", "serviceaccounts"): "fakekube.apis.core.serviceaccounts:ServiceAccountStrategy",
     ("scheduling.k8s.io", "priorityclasses"): "fakekube.apis.scheduling:PriorityClassStrategy",
-    ("scheduling.k8s.io/v1alpha2", "podgroups"): "fakekube.apis.workloads:AlphaPodGroupStrategy",
-    ("scheduling.k8s.io/v1alpha2", "workloads"): "fakekube.apis.workloads:AlphaWorkloadStrategy",
-    ("scheduling.k8s.io/v1alpha3", "podgroups"): "fakekube.apis.workloads:PodGroupStrategy",
-    ("scheduling.k8s.io/v1alpha3", "workloads"): "fakekube.apis.workloads:WorkloadStrategy",
-    ("scheduling.k8s.io/v1beta1", "podgroups"): "fakekube.apis.workloads:PodGroupStrategy",
-    ("scheduling.k8s.io/v1beta1", "workloads"): "fakekube.apis.workloads:WorkloadStrategy",
+    ("scheduling.k8s.io/v1alpha2", "podgroups"): "fakekube.apis.scheduling:AlphaPodGroupStrategy",
+    ("scheduling.k8s.io/v1alpha2", "workloads"): "fakekube.apis.scheduling:AlphaWorkloadStrategy",
+    ("scheduling.k8s.io/v1alpha3", "podgroups"): "fakekube.apis.scheduling:PodGroupStrategy",
+    ("scheduling.k8s.io/v1alpha3", "workloads"): "fakekube.apis.scheduling:WorkloadStrategy",
+    ("scheduling.k8s.io/v1beta1", "podgroups"): "fakekube.apis.scheduling:PodGroupStrategy",
+    ("scheduling.k8s.io/v1beta1", "workloads"): "fakekube.apis.scheduling:WorkloadStrategy",
     ("node.k8s.io", "runtimeclasses"): "fakekube.apis.node:RuntimeClassStrategy",
-    ("", "limitranges"): "fakekube.apis.core.limitranges:LimitRangeStrategy",
+    ("", "limitranges"): "fakekube.apis.core.resourcequotas:LimitRangeStrategy",
     ("", "resourcequotas"): "fakekube.apis.core.resourcequotas:ResourceQuotaStrategy",
     # -- the other kinds
     ("", "namespaces"): "fakekube.apis.core.namespaces:NamespaceStrategy",
@@ -110,7 +109,10 @@ STRATEGIES: dict[tuple[str, str], str] = {
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicybindings",
     ): "fakekube.apis.admissionregistration.policies:MutatingPolicyBindingStrategy",
-    ("certificates.k8s.io", "clustertrustbundles"): "fakekube.apis.certificates.clustertrustbundles:ClusterTrustBundleStrategy",
+    (
+        "certificates.k8s.io",
+        "clustertrustbundles",
+    ): "fakekube.apis.certificates.podcertificaterequests:ClusterTrustBundleStrategy",
     (
         "certificates.k8s.io",
         "podcertificaterequests",
@@ -134,13 +136,13 @@ STRATEGIES: dict[tuple[str, str], str] = {
 SUBRESOURCES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods/binding"): "fakekube.apis.core.pods.strategy:bind",
-    ("", "pods/eviction"): "fakekube.apis.core.pods.eviction:evict",
+    ("", "pods/eviction"): "fakekube.apis.policy:evict",
     ("", "pods/status"): "fakekube.apis.core.pods.strategy:PodStatusStrategy",
     ("", "pods/ephemeralcontainers"): "fakekube.apis.core.pods.strategy:EphemeralContainersStrategy",
     ("", "pods/resize"): "fakekube.apis.core.pods.strategy:ResizeStrategy",
-    ("", "replicationcontrollers/status"): "fakekube.apis.apps.replicasets:ReplicationControllerStatusStrategy",
+    ("", "replicationcontrollers/status"): "fakekube.apis.apps.deployments:ReplicationControllerStatusStrategy",
     ("", "replicationcontrollers/scale"): "fakekube.apis.autoscaling.horizontalpodautoscalers:REPLICATION_CONTROLLERS",
-    ("apps", "replicasets/status"): "fakekube.apis.apps.replicasets:ReplicaSetStatusStrategy",
+    ("apps", "replicasets/status"): "fakekube.apis.apps.deployments:ReplicaSetStatusStrategy",
     ("apps", "replicasets/scale"): "fakekube.apis.autoscaling.horizontalpodautoscalers:REPLICA_SETS",
     ("apps", "deployments/status"): "fakekube.apis.apps.deployments:DeploymentStatusStrategy",
     ("apps", "deployments/scale"): "fakekube.apis.autoscaling.horizontalpodautoscalers:DEPLOYMENTS",

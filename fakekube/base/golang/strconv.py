@@ -1,11 +1,14 @@
-"""Formats single values like Go: %q, %v and %T of fmt, and the numbers of encoding/json.
+"""Formats values like Go: %q, %v, %T, %s and %#v of fmt, and the numbers of encoding/json. Messages of the real server contain
+them.
 
-Specified by: strconv.Quote, strconv.FormatFloat, fmt, encoding/json (floatEncoder, HTML escaping).
+Specified by: strconv.Quote, strconv.FormatFloat, encoding/json (floatEncoder, HTML escaping); the documentation of Go's package
+fmt, for the types that decoding into `any` produces: map[string]interface {}, []interface {}, string, bool, int64, float64, nil.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -78,8 +81,8 @@ _GO_TYPES: Final[dict[type, str]] = {
 
 
 def go_type(value: Any) -> str:
-    """Formats the Go type of a JSON value with %T."""
-    return _GO_TYPES.get(type(value), "<nil>")
+    """Formats the Go type of a JSON value, or of a `GoValue`, with %T."""
+    return value.type if isinstance(value, GoValue) else _GO_TYPES.get(type(value), "<nil>")
 
 
 _JSON_KINDS: Final[dict[type, str]] = {dict: "object", list: "array", str: "string", bool: "bool"}
@@ -197,3 +200,69 @@ def _invalid_syntax(text: str, function: str) -> ValueError:
 
 def _out_of_range(text: str, function: str) -> ValueError:
     return ValueError(f"strconv.{function}: parsing {go_quote(text)}: value out of range")
+
+
+# --- Formats JSON values like Go's fmt -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GoValue:
+    """A Go value without a JSON equivalent, which the real server stores among JSON values."""
+
+    type: str
+    """The output of %T."""
+    text: str
+    """The output of %v."""
+    syntax: str
+    """The output of %#v."""
+    value: Any = None
+    """The equivalent JSON value."""
+
+
+def go_type_or_nil(value: Any) -> str:
+    """Formats the reflect.Type of a value, which may be nil, with %s."""
+    return "%!s(<nil>)" if value is None else go_type(value)
+
+
+def plain(value: Any) -> str:
+    """Formats a value with %v."""
+    if isinstance(value, dict):
+        return f"map[{' '.join([f'{key}:{plain(value[key])}' for key in sorted(value)])}]"
+    if isinstance(value, list):
+        return f"[{' '.join([plain(item) for item in value])}]"
+    if isinstance(value, GoValue):
+        return value.text
+    return value if isinstance(value, str) else _scalar(value)
+
+
+def string_verb(value: Any) -> str:
+    """Formats a value with %s; values that are not strings are marked as errors (`%!s(int64=1)`)."""
+    if isinstance(value, dict):
+        return f"map[{' '.join([f'{key}:{string_verb(value[key])}' for key in sorted(value)])}]"
+    if isinstance(value, list):
+        return f"[{' '.join([string_verb(item) for item in value])}]"
+    if isinstance(value, str):
+        return value
+    return "%!s(<nil>)" if value is None else f"%!s({go_type(value)}={_scalar(value)})"
+
+
+def go_syntax(value: Any) -> str:
+    """Formats a value with %#v."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{go_quote(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    if isinstance(value, str):
+        return go_quote(value)
+    if isinstance(value, GoValue):
+        return value.syntax
+    return "interface {}(nil)" if value is None else _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "<nil>"
+    return go_float(value) if isinstance(value, float) else str(value)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fakekube.cli.envtest import command_line
-from fakekube.cli.envtest.flags import FlagError, boolean, integer, split, values
+from fakekube.cli.envtest.command_line import FlagError, boolean, integer, split, values
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -110,7 +110,7 @@ def _start_cluster(arguments: Arguments) -> Cluster:
     """
     from fakekube.apiserver.options import ineffective_flags
     from fakekube.base.golang.net import is_loopback, reachability_warning
-    from fakekube.cli.envtest.serving_certificates import serving_files
+    from fakekube.cli.envtest.storage import serving_files
     from fakekube.cli.logs import log_to_stderr
     from fakekube.cluster import Cluster
 

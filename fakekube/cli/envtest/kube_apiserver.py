@@ -57,8 +57,7 @@ def main(
     """
     from fakekube.apimachinery.data import DEFAULT
     from fakekube.apiserver.auth.options import OptionError
-    from fakekube.cli.envtest.command_line import read
-    from fakekube.cli.envtest.flags import FlagError
+    from fakekube.cli.envtest.command_line import FlagError, read
     from fakekube.cli.envtest.storage import data_folder, save
     from fakekube.powers.state import StateError
 
@@ -119,10 +118,8 @@ def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] |
     """
     from fakekube.apiserver.auth.options import OptionError
     from fakekube.apiserver.options import ineffective_flags
-    from fakekube.cli.envtest.command_line import PROFILE_FLAG, PROFILE_VARIABLE
-    from fakekube.cli.envtest.flags import FlagError
-    from fakekube.cli.envtest.serving_certificates import serving_files
-    from fakekube.cli.envtest.storage import data_folder, restore
+    from fakekube.cli.envtest.command_line import PROFILE_FLAG, PROFILE_VARIABLE, FlagError
+    from fakekube.cli.envtest.storage import data_folder, restore, serving_files
     from fakekube.cli.logs import log_to_stderr
     from fakekube.cluster import Cluster
     from fakekube.controllers import PROFILES
@@ -159,7 +156,7 @@ def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] |
 
 
 def _print_version(minor: str) -> int:
-    from fakekube.apiserver.http.documents import git_version
+    from fakekube.apiserver.http.nonresource_paths import git_version
 
     print(f"Kubernetes {git_version(minor)}")
     return 0

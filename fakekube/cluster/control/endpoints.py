@@ -12,9 +12,9 @@
     POST reset, compact, restart, outage, load
     GET  export, state, openapi.json
     POST objects               {"yaml": …, "dryRun": true}: applies an object
-    GET  info, rows/…, live, changes/REV, objects/…: `cluster.control.rows`
+    GET  info, rows/…, live, changes/REV, objects/…: `cluster.control.page`
     POST, GET, DELETE recording; POST, GET, DELETE replay
-    GET, POST, DELETE services/forward; POST services/certificate: `cluster.control.services`
+    GET, POST, DELETE services/forward; POST services/certificate: `cluster.control.pods`
 
 Errors have the body {"error": text}; errors of authentication and authorization are a Status, as those of the Kubernetes API.
 
@@ -37,7 +37,7 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.cluster.control import clusters, pods, powers, recordings, rows, services
+from fakekube.cluster.control import clusters, page, pods, powers
 from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
 from fakekube.cluster.control.openapi import openapi
 from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
@@ -165,27 +165,27 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=("verb", "resource", "namespace", "name", "user", "agent", "status", "own", "since", "wait", "limit"),
     ),
     Endpoint("DELETE", "requests", powers.clear_requests),
-    Endpoint("GET", "requests/<int:number>", rows.get_request),
-    Endpoint("POST", "requests/<int:number>/repeat", rows.repeat_request),
-    Endpoint("GET", "info", rows.get_info),
-    Endpoint("GET", "rows/requests", rows.list_requests, parameters=("since", "until", "before", "limit", "own")),
+    Endpoint("GET", "requests/<int:number>", page.get_request),
+    Endpoint("POST", "requests/<int:number>/repeat", page.repeat_request),
+    Endpoint("GET", "info", page.get_info),
+    Endpoint("GET", "rows/requests", page.list_requests, parameters=("since", "until", "before", "limit", "own")),
     Endpoint(
         "GET",
         "rows/changes",
-        rows.list_changes,
+        page.list_changes,
         parameters=("since", "until", "before", "limit", "resource", "namespace", "name", "paths"),
     ),
-    Endpoint("GET", "rows/objects", rows.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
-    Endpoint("GET", "changes/<int:revision>", rows.get_change),
-    Endpoint("POST", "objects", rows.apply_object, {"yaml": text, "dryRun": any_value, "force": any_value}, ("yaml",)),
-    Endpoint("GET", "objects/<resource>/<namespace>/<name>", rows.get_object, parameters=("at",)),
-    Endpoint("POST", "trace", rows.make_trace, {"redact": any_value}),
-    Endpoint("GET", "findings", rows.list_findings),
-    Endpoint("GET", "scenario", rows.get_scenario),
-    Endpoint("GET", "compare", rows.compare, parameters=("from", "to", "resource", "namespace", "name")),
-    Endpoint("GET", "live", rows.follow, parameters=("requests", "changes", "marks")),
-    Endpoint("GET", "marks", rows.list_marks, parameters=("since",)),
-    Endpoint("POST", "marks", rows.create_mark, {"text": text}, ("text",)),
+    Endpoint("GET", "rows/objects", page.list_objects, parameters=("at", "kinds", "namespace", "after", "limit")),
+    Endpoint("GET", "changes/<int:revision>", page.get_change),
+    Endpoint("POST", "objects", page.apply_object, {"yaml": text, "dryRun": any_value, "force": any_value}, ("yaml",)),
+    Endpoint("GET", "objects/<resource>/<namespace>/<name>", page.get_object, parameters=("at",)),
+    Endpoint("POST", "trace", page.make_trace, {"redact": any_value}),
+    Endpoint("GET", "findings", page.list_findings),
+    Endpoint("GET", "scenario", page.get_scenario),
+    Endpoint("GET", "compare", page.compare, parameters=("from", "to", "resource", "namespace", "name")),
+    Endpoint("GET", "live", page.follow, parameters=("requests", "changes", "marks")),
+    Endpoint("GET", "marks", page.list_marks, parameters=("since",)),
+    Endpoint("POST", "marks", page.create_mark, {"text": text}, ("text",)),
     Endpoint("GET", "history/<resource>/<namespace>/<name>", powers.object_history),
     Endpoint("GET", "snapshots", powers.list_snapshots),
     Endpoint("POST", "snapshots", powers.create_snapshot, {"name": text}, ("name",)),
@@ -198,12 +198,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "load", powers.apply_load, raw=True),
     Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds", "normalised")),
     Endpoint("GET", "state", powers.save_state, parameters=("form", "history")),
-    Endpoint("POST", "recording", recordings.start_recording, {"kinds": any_value, "namespace": text, "redact": any_value}),
-    Endpoint("GET", "recording", recordings.get_recording),
-    Endpoint("DELETE", "recording", recordings.stop_recording),
-    Endpoint("POST", "replay", recordings.start_replay, parameters=("speed",), raw=True),
-    Endpoint("GET", "replay", recordings.get_replay),
-    Endpoint("DELETE", "replay", recordings.stop_replay),
+    Endpoint("POST", "recording", powers.start_recording, {"kinds": any_value, "namespace": text, "redact": any_value}),
+    Endpoint("GET", "recording", powers.get_recording),
+    Endpoint("DELETE", "recording", powers.stop_recording),
+    Endpoint("POST", "replay", powers.start_replay, parameters=("speed",), raw=True),
+    Endpoint("GET", "replay", powers.get_replay),
+    Endpoint("DELETE", "replay", powers.stop_replay),
     Endpoint("GET", "pods/rules", pods.list_rules),
     Endpoint("POST", "pods/rules", pods.create_rule, {"on": any_value, "do": any_value}, ("on", "do")),
     Endpoint("DELETE", "pods/rules", pods.clear_rules),
@@ -222,16 +222,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {"command": any_value, "stdin": string, "container": text, "timeout": seconds},
         ("command",),
     ),
-    Endpoint("GET", "services/forward", services.list_forwards),
+    Endpoint("GET", "services/forward", pods.list_forwards),
     Endpoint(
-        "POST",
-        "services/forward",
-        services.forward_service,
-        {"service": text, "port": services.port, "host": text},
-        ("service", "port"),
+        "POST", "services/forward", pods.forward_service, {"service": text, "port": pods.port, "host": text}, ("service", "port")
     ),
-    Endpoint("DELETE", "services/forward", services.end_forward, parameters=("service",)),
-    Endpoint("POST", "services/certificate", services.issue_certificate, {"service": text}, ("service",)),
+    Endpoint("DELETE", "services/forward", pods.end_forward, parameters=("service",)),
+    Endpoint("POST", "services/certificate", pods.issue_certificate, {"service": text}, ("service",)),
     Endpoint("GET", "clusters", clusters.list_clusters),
     Endpoint("POST", "clusters", clusters.create_cluster, dict.fromkeys(clusters.MEMBERS, any_value)),
     Endpoint("DELETE", "clusters", clusters.clear_clusters),

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject

@@ -19,14 +19,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO, LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.base.golang.strconv import MAX_INT32, go_quote
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import get_scaled_value, is_namespace_terminating
-from fakekube.controllers.hashing import compute_hash
+from fakekube.controllers.history import compute_hash
 from fakekube.controllers.informers import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.controllers.recorder import MAX_NAME

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import is_pod_ready

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time, phase_of

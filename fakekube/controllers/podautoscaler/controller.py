@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apis.rest.resource import Resource
-from fakekube.apis.validation.conditions import set_status_condition
+from fakekube.apis.validation.objectmeta import set_status_condition
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError

@@ -20,10 +20,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.base.objects import StoredObject
-from fakekube.controllers.scheduler.framework import Code, Cycle, Diagnosis, FilterPlugin, FitError, PreFilterRejection, Status
-from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
+from fakekube.controllers.scheduler.framework import (
+    Code,
+    Cycle,
+    Diagnosis,
+    FilterPlugin,
+    FitError,
+    NodeInfo,
+    PodInfo,
+    PreFilterRejection,
+    Status,
+)
 from fakekube.controllers.scheduler.plugins import FILTERS, SCORES
 
 #: Returns the pods that are nominated for a node, because preemption has made room for them.

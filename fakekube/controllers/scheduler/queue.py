@@ -24,7 +24,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.base.objects import StoredObject
-from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, PodInfo, allocatable
+from fakekube.controllers.scheduler.framework import AffinityTerm, PodInfo, allocatable
 from fakekube.controllers.scheduler.plugins.node import insufficient_resources
 
 

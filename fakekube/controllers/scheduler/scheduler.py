@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.validation.conditions import find_condition
+from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.clock import Clock
 from fakekube.base.objects import Object, StoredObject
@@ -41,8 +41,7 @@ from fakekube.controllers.scheduler.algorithm import (
     run_pre_filter_plugins,
     schedule_pod,
 )
-from fakekube.controllers.scheduler.framework import Cycle, FitError, Lister
-from fakekube.controllers.scheduler.nodeinfo import PodInfo, Snapshot
+from fakekube.controllers.scheduler.framework import Cycle, FitError, Lister, PodInfo, Snapshot
 from fakekube.controllers.scheduler.plugins.volume import VolumeBinding, claim_names, is_pvc_fully_bound
 from fakekube.controllers.scheduler.queue import ClusterEvent, SchedulingQueue
 from fakekube.controllers.volumes.binding import BOUND_BY_CONTROLLER, SELECTED_NODE

@@ -21,10 +21,18 @@ import time
 from collections.abc import Callable, Iterator
 
 from fakekube.net.http2 import frames
-from fakekube.net.http2.connection_state import MAX_AWAITED_BODY, STREAM_BUFFER, ConnectionState
-from fakekube.net.http2.frames import MAX_FRAME_BYTES, ConnectionFailure, ErrorCode, Setting, StreamFailure
-from fakekube.net.http2.header_blocks import MAX_LIST_BYTES, BlockDecoder, MalformedRequest, parse_request
-from fakekube.net.http2.stream import RequestStream
+from fakekube.net.http2.frames import (
+    MAX_FRAME_BYTES,
+    MAX_LIST_BYTES,
+    BlockDecoder,
+    ConnectionFailure,
+    ErrorCode,
+    MalformedRequest,
+    Setting,
+    StreamFailure,
+    parse_request,
+)
+from fakekube.net.http2.stream import MAX_AWAITED_BODY, STREAM_BUFFER, ConnectionState, RequestStream
 
 _MAX_IDLE_FRAMES = 10_000
 _IDLE_FRAME_SECONDS = 30.0

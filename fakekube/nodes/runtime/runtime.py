@@ -241,8 +241,7 @@ class Runtime:
     def connect_kubelet(self, node: StoredObject) -> Connection:
         """Connects to the kubelet of a node, which serves TLS."""
         from fakekube.net.certificates import credentials
-        from fakekube.nodes.runtime.kubelet_port import KubeletPort
-        from fakekube.nodes.runtime.kubelet_server import KubeletServer
+        from fakekube.nodes.runtime.kubelet_server import KubeletPort, KubeletServer
         from fakekube.nodes.runtime.ports import serve
         from fakekube.nodes.runtime.tls import secure
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apis.well_known import KUBELET_PORT
-from fakekube.apiserver.http.documents import git_version
+from fakekube.apiserver.http.nonresource_paths import git_version
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_lifecycle import has_kubelet

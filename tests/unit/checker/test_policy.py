@@ -10,9 +10,7 @@ import pytest
 
 from fakekube.checker.api import parse_profile
 from fakekube.checker.policy import Policy, parse_accepted
-from fakekube.checker.report import Report
-from fakekube.checker.report_data import ProvocationReport, RuleReport
-from fakekube.checker.report_files import github_annotations, markdown
+from fakekube.checker.report import ProvocationReport, Report, RuleReport, github_annotations, markdown
 
 if TYPE_CHECKING:
     from pathlib import Path

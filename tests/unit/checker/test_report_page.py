@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
-from fakekube.checker.report import Report
-from fakekube.checker.report_data import ProvocationReport, RuleReport
-from fakekube.checker.report_files import report_html
+from fakekube.checker.report import ProvocationReport, Report, RuleReport, report_html
 from tests.unit.seen import config_map
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.checker.execution import Run
 from fakekube.checker.reaction import Expectation
-from fakekube.checker.report_data import rows_of
+from fakekube.checker.report import rows_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules import UnknownRule, all_rules, choose_rules, find_provocation, step_rule
 from fakekube.checker.verdict import Symptom, Verdict

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.powers.differences import ABSENT, Difference, differences, item_names, member, paths
-from fakekube.powers.field_owners import field_owners
+from fakekube.powers.history import field_owners
 
 
 def found(old: Any, new: Any) -> list[tuple[str, Any, Any]]:

@@ -17,8 +17,7 @@ from fakekube import Cluster
 from fakekube.apimachinery.patch import strategic
 from fakekube.apimachinery.schema.builtin import kind_type
 from fakekube.controllers.client.remote import RemoteClient
-from fakekube.powers.recording import RecordingError, read
-from fakekube.powers.remote_recorder import RemoteRecorder
+from fakekube.powers.recording import RecordingError, RemoteRecorder, read
 
 #: As `kwokctl snapshot record` writes it, with uids of another cluster.
 KWOK = b"""apiVersion: v1

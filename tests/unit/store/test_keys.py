@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.store import keys
-from fakekube.store.keys import SortedKeys
+from fakekube.store import versions
+from fakekube.store.versions import SortedKeys
 
 NAMES = st.text(alphabet="ab", max_size=5)
 ENDS = st.none() | NAMES
@@ -18,7 +18,7 @@ ENDS = st.none() | NAMES
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "_MAXIMUM", 3)
+        patch.setattr(versions, "_MAXIMUM", 3)
         yield
 
 

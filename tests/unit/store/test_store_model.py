@@ -22,7 +22,6 @@ from fakekube.store import (
     Retention,
     Snapshot,
     Store,
-    keys,
     versions,
 )
 
@@ -189,7 +188,7 @@ def triple(record: Record[object] | None) -> tuple[object, int, int] | None:
 def small_portions() -> Iterator[None]:
     """Few keys are enough to fill a chunk, and a batch of a read of the past."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "_MAXIMUM", 2)
+        patch.setattr(versions, "_MAXIMUM", 2)
         patch.setattr(versions, "_BATCH", 1)
         yield
 
@@ -407,12 +406,12 @@ def select(twin: Twin, bucket: str, conditions: list[Condition[object]], prefix:
             break
         start = selection.records[-1].key + "\0"
     assert list(reads.select(conditions, prefix, revision=revision).records) == found
-    keys = [record.key for record in found]
-    assert keys == sorted(set(keys))
+    versions = [record.key for record in found]
+    assert versions == sorted(set(versions))
     assert {record.key: triple(record) for record in found}.items() <= heads.items()
-    assert set.intersection(*meeting) <= set(keys)
+    assert set.intersection(*meeting) <= set(versions)
     if revision is None:
-        assert set(keys) in meeting
+        assert set(versions) in meeting
 
 
 def take(twin: Twin, watched: Watched, limit: int) -> None:

@@ -29,7 +29,7 @@ from fakekube.apimachinery.cel.cost.estimated_calls import (
     fixed,
 )
 from fakekube.apimachinery.cel.declarations import Declaration
-from fakekube.apimachinery.cel.frames import room
+from fakekube.apimachinery.cel.interpretable import room
 from fakekube.apimachinery.cel.parser import ACCUMULATOR
 from fakekube.apimachinery.cel.syntax import (
     LOGICAL_OPERATORS,

@@ -11,8 +11,7 @@ from typing import Any
 
 from fakekube.apimachinery.codecs import ContentError, DecodeError
 from fakekube.apimachinery.codecs.cbor.decoder import Reader, diagnosis, quick
-from fakekube.apimachinery.codecs.cbor.encoder import encoded, holds_bytes, with_bytes
-from fakekube.apimachinery.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, head
+from fakekube.apimachinery.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, encode, head, holds_bytes, with_bytes
 from fakekube.apimachinery.codecs.cbor.type_errors import type_errors, type_meta
 from fakekube.apimachinery.schema.model import Type
 
@@ -47,7 +46,7 @@ def dumps(value: Any, type_: Type | None = None) -> bytes:
 
 def encode_item(value: Any, type_: Type | None = None) -> bytes:
     """Encodes a value without the self-described tag, as an item of a list."""
-    return encoded(value if type_ is None else with_bytes(type_, value))
+    return encode(value if type_ is None else with_bytes(type_, value))
 
 
 def joined(container: bytes, members: bytes, count: int) -> bytes:

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.patch.apply.fieldpath import LEAF, Tree, print_element, union
-from fakekube.base.golang.fmt import GoValue, go_syntax, go_type, plain
 from fakekube.base.golang.json_writer import RawObject
+from fakekube.base.golang.strconv import GoValue, go_syntax, go_type, plain
 
 
 class TypingError(Exception):

@@ -23,8 +23,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.base.golang.fmt import plain
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, plain
 from fakekube.base.golang.strings import json_text
 
 Path = tuple[str, ...]

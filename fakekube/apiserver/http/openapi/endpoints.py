@@ -19,10 +19,10 @@ from urllib.parse import quote
 from fakekube.apimachinery.data import published
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
-from fakekube.apiserver.aggregator.openapi import OPENAPI_V3_ROOT
+from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.http import documents
+from fakekube.apiserver.http import nonresource_paths
 from fakekube.apiserver.http.responses import gzip_body, takes_gzip
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.base.clock import Clock
@@ -181,7 +181,7 @@ class OpenAPIEndpoints:
         if etag and _matches(request.headers.get("if-none-match", ""), etag):
             kept = [header for header in headers if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")]
             return Response(304, kept, b"")
-        response = documents.content(body, headers, request.headers.get("range", ""))
+        response = nonresource_paths.content(body, headers, request.headers.get("range", ""))
         if isinstance(response.body, bytes):
             response.headers += _length(response.body)
         return response

@@ -17,7 +17,7 @@ from typing import Any, Final
 from fakekube.apimachinery.data import META_V1, published
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
-from fakekube.apiserver.aggregator.openapi import OPENAPI_METHODS
+from fakekube.apiserver.aggregator.documents import OPENAPI_METHODS
 from fakekube.apiserver.endpoints import negotiation
 
 Schema = dict[str, Any]

@@ -19,7 +19,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.data import META_V1, Facts
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apis.rest.resource import GVK
-from fakekube.apiserver.aggregator.openapi import GVK_EXTENSION, PARAMETERS
+from fakekube.apiserver.aggregator.documents import GVK_EXTENSION, PARAMETERS
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, path_item
 from fakekube.apiserver.http.openapi.v3 import Definitions, references
 

@@ -15,7 +15,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import GVK
-from fakekube.apiserver.aggregator.openapi import GVK_EXTENSION
+from fakekube.apiserver.aggregator.documents import GVK_EXTENSION
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, describe, path_item
 
 Schema = dict[str, Any]

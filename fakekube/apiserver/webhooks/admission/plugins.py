@@ -32,8 +32,16 @@ from fakekube.apis.rest.resource import Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, is_exempt
-from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
-from fakekube.apiserver.webhooks.admission.reviews import Response, TypeMetaError, type_meta
+from fakekube.apiserver.webhooks.admission.configurations import (
+    CallFailedError,
+    Calls,
+    Configurations,
+    Response,
+    TypeMetaError,
+    Webhook,
+    matching,
+    type_meta,
+)
 from fakekube.base.golang.strconv import go_json, go_quote
 
 

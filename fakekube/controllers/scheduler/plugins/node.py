@@ -22,14 +22,16 @@ from typing import Any, Final, NamedTuple
 from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity, tolerates_all, untolerated
 from fakekube.controllers.scheduler.framework import (
     MAX_NODE_SCORE,
+    Amounts,
     Code,
     Cycle,
     FilterPlugin,
+    HostPort,
+    NodeInfo,
     PreFilterRejection,
     ScorePlugin,
     Status,
 )
-from fakekube.controllers.scheduler.nodeinfo import Amounts, HostPort, NodeInfo
 
 
 def default_normalize(scores: list[int], *, reverse: bool = False) -> list[int]:

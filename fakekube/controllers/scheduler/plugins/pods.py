@@ -28,8 +28,19 @@ from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
 from fakekube.apis.well_known import LABEL_HOSTNAME, LABEL_TOPOLOGY_ZONE
 from fakekube.controllers.informers import get_controller_of
-from fakekube.controllers.scheduler.framework import MAX_NODE_SCORE, Code, Cycle, FilterPlugin, Lister, ScorePlugin, Status
-from fakekube.controllers.scheduler.nodeinfo import AffinityTerm, AffinityTerms, NodeInfo, PodInfo
+from fakekube.controllers.scheduler.framework import (
+    MAX_NODE_SCORE,
+    AffinityTerm,
+    AffinityTerms,
+    Code,
+    Cycle,
+    FilterPlugin,
+    Lister,
+    NodeInfo,
+    PodInfo,
+    ScorePlugin,
+    Status,
+)
 
 Topology = tuple[str, str]
 Counts = Counter[Topology]

@@ -21,8 +21,16 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import selects_node
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.informers import is_controlled_by
-from fakekube.controllers.scheduler.framework import Code, Cycle, FilterPlugin, Lister, PreFilterRejection, Status
-from fakekube.controllers.scheduler.nodeinfo import NodeInfo, PodInfo
+from fakekube.controllers.scheduler.framework import (
+    Code,
+    Cycle,
+    FilterPlugin,
+    Lister,
+    NodeInfo,
+    PodInfo,
+    PreFilterRejection,
+    Status,
+)
 from fakekube.controllers.volumes.binding import (
     BIND_COMPLETED,
     SELECTED_NODE,

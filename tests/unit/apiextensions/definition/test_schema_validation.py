@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiextensions.definition.schema_validation import schema_errors
+from fakekube.apiextensions.definition.validation import schema_errors
 
 STRING: dict[str, Any] = {"type": "string"}
 LIST, KEYS, MAP = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"

@@ -7,7 +7,7 @@ import threading
 
 from fakekube.apimachinery.cel.checker import check
 from fakekube.apimachinery.cel.evaluation import program
-from fakekube.apimachinery.cel.frames import is_deep, room
+from fakekube.apimachinery.cel.interpretable import is_deep, room
 from fakekube.apimachinery.cel.parser import parse
 
 

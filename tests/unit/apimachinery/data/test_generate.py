@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.data import Facts, generate
-from fakekube.apimachinery.data.collected import Collected
+from fakekube.apimachinery.data.generate import Collected
 from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.builtin import Builtins
 

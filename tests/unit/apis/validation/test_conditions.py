@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakekube.apis.validation.conditions import set_status_condition
+from fakekube.apis.validation.objectmeta import set_status_condition
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 

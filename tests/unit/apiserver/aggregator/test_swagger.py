@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apiserver.aggregator.openapi import convert_v2_to_v3, filter_paths, merge_specs
+from fakekube.apiserver.aggregator.documents import convert_v2_to_v3, filter_paths, merge_specs
 
 Json = dict[str, Any]
 

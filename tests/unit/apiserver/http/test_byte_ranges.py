@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.http.documents import content
+from fakekube.apiserver.http.nonresource_paths import content
 
 BODY = b"0123456789"
 HEADERS = [("Content-Type", "application/json"), ("Vary", "Accept")]

@@ -13,7 +13,7 @@ import pytest
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.features import emulation
-from fakekube.apiserver.http.openapi import operations, sources, v2, v3
+from fakekube.apiserver.http.openapi import documents, operations, v2, v3
 from fakekube.apiserver.http.openapi.v3 import Definitions
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG
 
@@ -72,7 +72,7 @@ def test_schemas_without_description_are_unchanged() -> None:
 
 
 def test_operations_and_parameters_have_descriptions() -> None:
-    paths = sources.builtin_paths.__wrapped__(emulation("1.36"), NO_RUNTIME_CONFIG)["api/v1"]
+    paths = documents.builtin_paths.__wrapped__(emulation("1.36"), NO_RUNTIME_CONFIG)["api/v1"]
     listing = next(operation for operation in paths[PODS] if operation.method == "get")
     assert listing.description == "list pods"
     texts = {parameter.name: parameter.description for parameter in listing.parameters}

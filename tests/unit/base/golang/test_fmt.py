@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.base.golang import fmt
+from fakekube.base.golang import strconv
 
 VALUE = {"b": [1, "x", None, True], "a": {"c": 1.5}}
 
@@ -26,15 +26,15 @@ VALUE = {"b": [1, "x", None, True], "a": {"c": 1.5}}
     ],
 )
 def test_format_verb_v(value: Any, text: str) -> None:
-    assert fmt.plain(value) == text
+    assert strconv.plain(value) == text
 
 
 def test_format_verb_s_marks_non_strings() -> None:
-    assert fmt.string_verb(VALUE) == ("map[a:map[c:%!s(float64=1.5)] b:[%!s(int64=1) x %!s(<nil>) %!s(bool=true)]]")
+    assert strconv.string_verb(VALUE) == ("map[a:map[c:%!s(float64=1.5)] b:[%!s(int64=1) x %!s(<nil>) %!s(bool=true)]]")
 
 
 def test_format_verb_sharp_v() -> None:
-    assert fmt.go_syntax(VALUE) == (
+    assert strconv.go_syntax(VALUE) == (
         'map[string]interface {}{"a":map[string]interface {}{"c":1.5}, "b":[]interface {}{1, "x", interface {}(nil), true}}'
     )
 
@@ -43,9 +43,9 @@ def test_format_verb_sharp_v() -> None:
     ("value", "text"), [({}, "map[string]interface {}"), ([], "[]interface {}"), (True, "bool"), (1, "int64"), (1.0, "float64")]
 )
 def test_format_verb_t_of_types(value: Any, text: str) -> None:
-    assert fmt.go_type(value) == text
-    assert fmt.go_type_or_nil(value) == text
+    assert strconv.go_type(value) == text
+    assert strconv.go_type_or_nil(value) == text
 
 
 def test_type_of_nil() -> None:
-    assert fmt.go_type_or_nil(None) == "%!s(<nil>)"
+    assert strconv.go_type_or_nil(None) == "%!s(<nil>)"

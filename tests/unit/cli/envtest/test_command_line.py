@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fakekube.cli.envtest.command_line import REFUSED, read
-from fakekube.cli.envtest.flags import FlagError
+from fakekube.cli.envtest.command_line import REFUSED, FlagError, read
 
 #: As controller-runtime's envtest has it.
 ENVTEST = shlex.split("""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.cli.envtest.flags import FlagError, boolean, mapping, parse, read_value, seconds
+from fakekube.cli.envtest.command_line import FlagError, boolean, mapping, parse, read_value, seconds
 
 SWITCHES = frozenset({"allow-privileged", "profiling"})
 KNOWN = frozenset({"secure-port", "cert-dir", "v"})

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from fakekube.cli.envtest.flags import FlagError
+from fakekube.cli.envtest.command_line import FlagError
 from fakekube.cli.envtest.k3s import READY, Arguments, main, read
 from fakekube.cli.envtest.kubectl import main as kubectl
 from tests.benchmarks.sides import free_port

@@ -91,7 +91,7 @@ def test_modules_are_immutable_under_the_hash(cluster: Cluster) -> None:
         assert "immutable" in headers["cache-control"]
         assert headers["x-content-type-options"] == "nosniff"
         assert ask(cluster, "GET", f"/fakekube/page/0000000000000000/{name}")[0] == 404
-    for path in ("../assets.py", "%2e%2e/assets.py", "", "x.js", "index.html"):
+    for path in ("../document.py", "%2e%2e/document.py", "", "x.js", "index.html"):
         assert ask(cluster, "GET", f"/fakekube/page/{assets().hash}/{path}")[0] == 404
 
 

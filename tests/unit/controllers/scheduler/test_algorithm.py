@@ -18,8 +18,7 @@ from fakekube.controllers.scheduler.algorithm import (
     run_pre_filter_plugins,
     schedule_pod,
 )
-from fakekube.controllers.scheduler.framework import Cycle, FitError
-from fakekube.controllers.scheduler.nodeinfo import PodInfo, Snapshot
+from fakekube.controllers.scheduler.framework import Cycle, FitError, PodInfo, Snapshot
 
 Object = dict[str, Any]
 

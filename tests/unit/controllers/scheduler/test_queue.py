@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.controllers.scheduler.nodeinfo import PodInfo
+from fakekube.controllers.scheduler.framework import PodInfo
 from fakekube.controllers.scheduler.queue import ClusterEvent, SchedulingQueue, is_pod_worth_requeuing
 
 Object = dict[str, Any]
