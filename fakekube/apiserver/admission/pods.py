@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from typing import Any
-
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apis.core.pods.defaults import sync_service_account

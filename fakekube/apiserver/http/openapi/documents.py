@@ -30,7 +30,13 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
-from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT, convert_v2_to_v3, download_documents, filter_paths, merge_specs
+from fakekube.apiserver.aggregator.documents import (
+    OPENAPI_V3_ROOT,
+    convert_v2_to_v3,
+    download_documents,
+    filter_paths,
+    merge_specs,
+)
 from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.http import nonresource_paths
