@@ -64,6 +64,9 @@ class ServedCluster(ClusterState):
         if keep_requests:
             self._observe()
         self._other_servers: list[Server] = []
+        self._outages = 0
+        """The number of outages that have not ended."""
+        self._pausing = threading.Lock()
         self._starting = threading.Lock()
         self._state = _State.NOT_STARTED
         me = weakref.proxy(self)  # no cycles: see `assembly`
@@ -273,7 +276,7 @@ class ServedCluster(ClusterState):
     def outage(self) -> AbstractContextManager[None]: ...
 
     def outage(self, seconds: float | None = None) -> AbstractContextManager[None] | None:
-        """Drops all connections and accepts none for a while; does not wait.
+        """Drops all connections and accepts none for a while; does not wait. Of outages that overlap, the last to end counts.
 
         Args:
             seconds: how long, by the clock. Without it, returns a context manager that ends the outage.
@@ -281,18 +284,26 @@ class ServedCluster(ClusterState):
         Raises RuntimeError before `start` and after `stop`.
         """
         server = self._running_server()
-        server.pause()
+        with self._pausing:
+            self._outages += 1
+            server.pause()
         self._did("outage", "until it is ended" if seconds is None else f"for {seconds:g} s")
         if seconds is None:
-            return _resuming(server)
-        self.clock.call_at(self.clock.monotonic() + seconds, server.resume, what="the end of the outage")
+            return self._outage_of_block(server)
+        self.clock.call_at(self.clock.monotonic() + seconds, partial(self._end_outage, server), what="the end of the outage")
         return None
 
+    def _end_outage(self, server: Server) -> None:
+        """Ends one outage. Raises OSError if the port is in use."""
+        with self._pausing:
+            self._outages -= 1
+            if not self._outages:
+                server.resume()
 
-@contextmanager
-def _resuming(server: Server) -> Iterator[None]:
-    """Ends an outage at the end of the block."""
-    try:
-        yield
-    finally:
-        server.resume()
+    @contextmanager
+    def _outage_of_block(self, server: Server) -> Iterator[None]:
+        """Ends an outage at the end of the block."""
+        try:
+            yield
+        finally:
+            self._end_outage(server)

@@ -16,11 +16,12 @@ pkg/kubelet/prober/worker.go (doProbe), pkg/kubelet/prober/prober.go (probe).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import Object
+from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT
 from fakekube.nodes.pod_state import PROBES
 from fakekube.nodes.pod_status import is_of_job
@@ -55,6 +56,8 @@ class Commands:
         """The uid of a pod → container → its last run whose command was started."""
         self._stopped: set[str] = set()
         """The uids of pods whose preStop hooks have run."""
+        self._unwritten: set[str] = set()
+        """The uids of pods with programs that were started before the status was written."""
 
     def containers_with_command(self, pod: Object) -> frozenset[str]:
         """Returns the names of the containers that terminate with their command."""
@@ -128,6 +131,37 @@ class Commands:
                 self._started.setdefault(pod["metadata"]["uid"], {})[spec["name"]] = container.run.attempt
                 if container.main.start_now():
                     self._run_post_start(pod, container)
+
+    def start_before_status(self, pod: Object, containers: Iterable[Container]) -> Sequence[Exit]:
+        """Starts the programs of containers before their status is written; those with a postStart hook are started after it.
+
+        Args:
+            pod: the pod with the status that it will have, if no program ends.
+            containers: the containers.
+
+        Returns:
+            the exits of the programs that have ended at once.
+        """
+        shared = self._kubelet.context.shared
+        runtime: Runtime = shared["runtime of"]()
+        uid = pod["metadata"]["uid"]
+        started = [one for one in containers if not (one.spec.get("lifecycle") or {}).get("postStart")]
+        if started:
+            self._unwritten.add(uid)
+            runtime.sandbox(pod).expect_status(pod["status"])
+        for one in started:
+            self._started.setdefault(uid, {})[one.name] = one.attempt
+            runtime.container(pod, one.name).main.start_now()
+        exits: Sequence[Exit] = shared.get(EXITS, {}).pop(uid, ())
+        return exits
+
+    def status_written(self, pod: Object) -> None:
+        """Called when the status of a pod was written after `start_before_status`."""
+        uid = pod["metadata"]["uid"]
+        if uid in self._unwritten:
+            self._unwritten.discard(uid)
+            runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+            runtime.sandbox(pod).expect_status(None)
 
     def is_started(self, pod: Object, name: str, attempt: int) -> bool:
         """Reports whether the command of a run of a container was started."""

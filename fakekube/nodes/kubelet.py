@@ -148,6 +148,7 @@ class Kubelet(StatusManager):
             self._write_planned_status,
             self._commands.containers_with_command,
             self._commands.obstacles,
+            start=self._commands.start_before_status,
             image_of=lambda name: self.context.shared.get("images", DEFAULT).find(name),
         )
         self._probes = Probes(self, self._commands, self._workers)
@@ -389,7 +390,10 @@ class Kubelet(StatusManager):
             self.requeue_after(key, min(wait for wait in waits if wait is not None))
 
     def _write_planned_status(self, pod: Object, status: dict[str, Any]) -> Object:
-        return self.patch_status("pods", pod, status, manager="kubelet")
+        try:
+            return self.patch_status("pods", pod, status, manager="kubelet")
+        finally:
+            self._commands.status_written(pod)
 
     def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
         """Returns the addresses of node and pod. If none is free, records an event, requeues the pod and returns None."""

@@ -88,6 +88,8 @@ class Container:
     ready: bool = False
     started: bool = False
     begun: bool = False
+    is_new: bool = False
+    """Whether the present run has started, and its program has not."""
     pull_failures: int = 0
     back_off: float = 0.0
     steps: dict[Step, float] = field(default_factory=dict)
@@ -322,7 +324,6 @@ class PodState:
 
     def _begin(self, one: Container, now: float) -> None:
         one.begun = True
-        one.reason = INITIALIZING if one.kind is not Kind.MAIN else CREATING
         self._pull(one, now)
 
     def _pull(self, one: Container, now: float) -> None:
@@ -385,7 +386,7 @@ class PodState:
         if one.attempt == 0:
             one.back_off = 0.0
         one.state, one.reason, one.message = State.RUNNING, "", ""
-        one.started_at = now
+        one.started_at, one.is_new = now, True
         self._schedule(one, now)
 
     def _schedule(self, one: Container, now: float) -> None:

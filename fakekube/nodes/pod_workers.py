@@ -1,13 +1,14 @@
 """Runs the pods with plans: each has a state machine, whose states are written as time passes.
 
-Invariant: a status is written before the next state is entered, so that watchers see every state.
+Invariant: a status is written before the next state is entered, so that watchers see every state that a kubelet sees: a container
+whose program ends at once is terminated when the kubelet looks at it for the first time, and is never seen running.
 
-Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go.
+Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go, pkg/kubelet/pleg/generic.go (generateEvents).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ Addresses = tuple[str, list[str]]
 Obstacles = tuple[Callable[[Mapping[str, Any]], str], Callable[[], str]]
 #: Writes a status; returns the updated pod.
 Write = Callable[[Object, dict[str, Any]], Object]
+#: Starts the programs of containers of a pod with the status that it will have; returns the exits of those that end at once.
+Start = Callable[[Object, Iterable[Container]], Sequence[Exit]]
 
 
 @dataclass(slots=True)
@@ -48,8 +51,9 @@ class PodWorkers:
         recorder: The recorder of the kubelet.
         write: Writes the status of a pod.
         followed: Returns the names of a pod's containers that terminate with their command.
-        image_of: returns a known image.
         obstacles: returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
+        start: starts the programs of containers that terminate with their command.
+        image_of: returns a known image.
     """
 
     def __init__(
@@ -60,9 +64,10 @@ class PodWorkers:
         followed: Callable[[Object], frozenset[str]],
         obstacles: Callable[[Object], Obstacles],
         *,
+        start: Start,
         image_of: Callable[[str], Image | None],
     ) -> None:
-        self._clock, self._recorder, self._write = clock, recorder, write
+        self._clock, self._recorder, self._write, self._start = clock, recorder, write, start
         self._followed, self._obstacles = followed, obstacles
         self._image_of = image_of
         self._workers: dict[str, _Worker] = {}
@@ -106,6 +111,8 @@ class PodWorkers:
             if state.exit(one.container, one.attempt, one.code, min(one.time, now), one.message):
                 pod = self._write_state(pod, state, addresses, now)
         while state.advance(now):
+            if state.followed:
+                self._start_programs(pod, state, addresses, now)
             pod = self._write_state(pod, state, addresses, now)
         due = state.next_due
         return None if due is None else max(due - now, 0.0)
@@ -168,6 +175,17 @@ class PodWorkers:
             for one in status.get(field) or ():
                 state.adopt(one["name"], one, now)
         return _Worker(state, plan)
+
+    def _start_programs(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> None:
+        """Starts the programs of containers that have just started, and ends the containers whose program ends at once."""
+        started = [one for one in state.containers if one.name in state.followed and one.is_new]
+        if not started:
+            return
+        status = {**(pod.get("status") or {}), **planned_status(pod, state, addresses, self._timestamps(now), now)}
+        for one in started:
+            one.is_new = False
+        for ended in self._start({**pod, "status": status}, started):
+            state.exit(ended.container, ended.attempt, ended.code, now, ended.message)
 
     def _write_state(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> Object:
         """Records the events, and writes the status."""

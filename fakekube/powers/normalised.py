@@ -88,8 +88,9 @@ def normalise_objects(objects: Iterable[Object], *, managed_fields: bool = False
     given = [{**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in hidden}} for obj in objects]
     given.sort(key=_revision)  # what is equal but for its names stays in the order of its latest write
     values = _Values([*given, *others])
-    masked = [(values.replace(obj, lambda kind, _value: kind), obj) for obj in given]
-    masked.sort(key=lambda pair: _place(pair[0]))
+    pods = [one for one in (*given, *sorted(others, key=_revision)) if one.get("kind") == "Pod"]
+    ranks = {pod["metadata"].get("uid", ""): rank for rank, (_, pod) in enumerate(values.in_order(pods))}
+    masked = values.in_order(_with_ordered_endpoints(obj, ranks) for obj in given)
     labels: dict[tuple[str, str], str] = {}
     counts: dict[str, int] = {}
 
@@ -139,6 +140,11 @@ class _Values:
             for one in status.get("podIPs") or ():
                 self._exact.setdefault(one["ip"], ("podip", ""))
 
+    def in_order(self, objects: Iterable[Object]) -> list[tuple[Object, Object]]:
+        """Returns objects in an order that does not depend on chance, each after its form without what differs by chance."""
+        masked = [(self.replace(obj, lambda kind, _value: kind), obj) for obj in objects]
+        return sorted(masked, key=lambda pair: _place(pair[0]))
+
     def replace(self, value: Any, label: Label, field: str = "") -> Any:
         """Returns a value of JSON with names in the place of what differs by chance."""
         if isinstance(value, dict):
@@ -165,6 +171,26 @@ class _Values:
             return prefix + label(f"{prefix}{kind}" if prefix else kind, found).removeprefix(prefix)
 
         return self._pattern.sub(name_of, _TIME.sub(TIME, text))
+
+
+def _with_ordered_endpoints(obj: Object, ranks: Mapping[str, int]) -> Object:
+    """Returns the object; if it has endpoints, which are in the order of their addresses, in the order of their pods.
+
+    Args:
+        obj: the object.
+        ranks: uid of a pod → its position.
+    """
+
+    def in_order(addresses: Iterable[Object]) -> list[Object]:
+        return sorted(addresses, key=lambda one: ranks.get((one.get("targetRef") or {}).get("uid", ""), len(ranks)))
+
+    if obj.get("kind") == "EndpointSlice" and obj.get("endpoints"):
+        return {**obj, "endpoints": in_order(obj["endpoints"])}
+    if obj.get("kind") != "Endpoints":
+        return obj
+    lists = ("addresses", "notReadyAddresses")
+    subsets = [{**one, **{name: in_order(one[name]) for name in lists if one.get(name)}} for one in obj.get("subsets") or ()]
+    return {**obj, "subsets": subsets} if subsets else obj
 
 
 def _revision(obj: Object) -> int:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,18 @@ from fakekube import Cluster
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "languages"
 
+NPM_INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--silent")
 #: Language → the program that it needs, the command that brings its packages, and the one that runs its tests.
 PROJECTS = {
     "go": ("go", (), ("go", "test", "./...")),
     "javascript": ("node", (), ("node", "--test")),
+    "vitest": ("npm", NPM_INSTALL, ("npx", "vitest", "run")),
     "java": ("mvn", ("mvn", "-q", "-B", "test-compile"), ("mvn", "-q", "-B", "test")),
     "rust": ("cargo", ("cargo", "fetch", "-q"), ("cargo", "test", "-q")),
     "dotnet": ("dotnet", ("dotnet", "restore"), ("dotnet", "test")),
 }
 SECONDS = 300
+OAPI_CODEGEN = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen"
 
 
 def project(language: str, program: str, folder: Path, chosen: str) -> Path:
@@ -61,12 +65,31 @@ def test_project_of_a_language_passes(language: str, tmp_path: Path, pytestconfi
     run_with_pool(*test, folder=folder)
 
 
+def write_openapi(path: Path) -> None:
+    with Cluster(profile="apiserver") as cluster, urllib.request.urlopen(f"{cluster.url}/fakekube/v1/openapi.json") as document:
+        path.write_bytes(document.read())
+
+
+def test_go_client_that_is_generated_from_the_document_works(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    folder = project("go-generated", "go", tmp_path, pytestconfig.getoption("--languages"))
+    if execute("go", "get", f"{OAPI_CODEGEN}@v2.8.2", "github.com/oapi-codegen/runtime@v1.6.0", folder=folder).returncode:
+        pytest.skip("go get does not find the packages")
+    write_openapi(folder / "openapi.json")
+    (folder / "control").mkdir()
+    options = ["-generate", "types,client", "-package", "control", "-o", "control/control.go"]
+    for command in (("run", OAPI_CODEGEN, *options, "openapi.json"), ("build", "-o", "client", ".")):
+        made = execute("go", *command, folder=folder)
+        assert made.returncode == 0, made.stdout + made.stderr
+    status, hits, statuses, held, moved, _ = run_with_pool(str(folder / "client"), folder=folder).split(maxsplit=5)
+    assert (status, hits, statuses) == ("503", "1", "503")
+    assert datetime.fromisoformat(moved) - datetime.fromisoformat(held) == timedelta(minutes=1)
+
+
 def test_client_that_is_generated_from_the_document_works(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     folder = project("typescript", "npm", tmp_path, pytestconfig.getoption("--languages"))
-    if execute("npm", "install", "--no-audit", "--no-fund", "--silent", folder=folder).returncode:
+    if execute(*NPM_INSTALL, folder=folder).returncode:
         pytest.skip("npm install does not find the packages")
-    with Cluster(profile="apiserver") as cluster, urllib.request.urlopen(f"{cluster.url}/fakekube/v1/openapi.json") as document:
-        (folder / "openapi.json").write_bytes(document.read())
+    write_openapi(folder / "openapi.json")
     options = ["--strict", "--module", "nodenext", "--moduleResolution", "nodenext", "--target", "es2022", "--skipLibCheck"]
     for command in (("openapi-typescript", "openapi.json", "-o", "schema.d.ts"), ("tsc", *options, "client.ts")):
         made = execute("npx", *command, folder=folder)

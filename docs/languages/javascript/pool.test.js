@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import test from 'node:test'; // with Vitest: import { test } from 'vitest'
+import test from 'node:test';
 import { withCluster } from './pool.js';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';

@@ -203,6 +203,10 @@ _IMAGES: Final[Mapping[str, Image]] = {
 }
 
 
+#: What is assumed of an image that is not known: it has a shell, and no entry point.
+_UNKNOWN: Final = Image()
+
+
 @cache
 def find_known(image: str) -> Image | None:
     """Returns the find_known image with a name; None if there is none."""
@@ -266,9 +270,11 @@ class Images(MutableMapping[str, Image]):
         return find_known(image)
 
     def runs(self, container: StoredObject, *, completes: bool = False) -> bool:
-        """Reports whether the main program of a container is known, see `Image.runs`."""
+        """Reports whether the main program of a container is known, see `Image.runs`; with `stdin` also in an unknown image."""
         found = self.find(container.get("image") or "")
-        return found is not None and found.runs(container, completes=completes)
+        if found is None:
+            return bool(container.get("stdin")) and _UNKNOWN.runs(container)
+        return found.runs(container, completes=completes)
 
     def plan_without(self, pod: StoredObject) -> PodPlan | None:
         """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""

@@ -72,6 +72,8 @@ class Sandbox:
 
     def __init__(self, pod: StoredObject, runtime: PodRuntime) -> None:
         self._last = pod
+        self._expected: StoredObject | None = None
+        """The status that the kubelet is about to write."""
         self._runtime = runtime
         self._lock = threading.RLock()
         self._runs: dict[str, dict[int, Container]] = {}
@@ -106,7 +108,16 @@ class Sandbox:
     def _read_pod(self) -> StoredObject | None:
         metadata = self._last["metadata"]
         found = self._runtime.cluster.get("", "pods", metadata["namespace"], metadata["name"])
-        return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
+        if found is None or found["metadata"]["uid"] != metadata["uid"]:
+            return None
+        expected = self._expected
+        return found if expected is None else {**found, "status": expected}
+
+    def expect_status(self, status: StoredObject | None) -> None:
+        """Sets the status that the kubelet is about to write, which holds already for the programs; None when it is written."""
+        self._expected = status
+        if status is None:
+            self.catch_up()
 
     @property
     def pod(self) -> StoredObject:

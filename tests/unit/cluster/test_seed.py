@@ -13,6 +13,7 @@ import yaml
 
 from fakekube import Cluster
 from fakekube.powers.export import as_yaml
+from fakekube.powers.normalised import normalise_objects
 
 Object = dict[str, Any]
 
@@ -87,6 +88,32 @@ def test_clusters_without_a_seed_are_normalised_to_equal_objects() -> None:
             fill(cluster)
             found.append((cluster.normalised(), cluster.normalised(kinds=["endpointslices", "endpoints", "pods"])))
     assert found[0] == found[1]
+
+
+def test_endpoints_are_in_the_order_of_their_pods() -> None:
+    def pod(uid: str, name: str, ip: str) -> Object:
+        metadata = {"name": f"web-{name}", "generateName": "web-", "namespace": "default", "uid": uid}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"podIPs": [{"ip": ip}]}}
+
+    def endpoint(given: Object) -> Object:
+        return {"targetRef": {"uid": given["metadata"]["uid"], "name": given["metadata"]["name"]}}
+
+    def normalised(one: Object, other: Object, *, turned: bool) -> list[Object]:
+        addresses = [{"ip": given["status"]["podIPs"][0]["ip"], **endpoint(given)} for given in (one, other)]
+        in_slice = [
+            {"addresses": [address["ip"]], **endpoint(given)} for given, address in zip((one, other), addresses, strict=True)
+        ]
+        metadata = {"name": "web", "namespace": "default"}
+        return normalise_objects([
+            {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": [{"addresses": addresses}]},
+            {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata,
+             "endpoints": in_slice[::-1] if turned else in_slice},
+            one, other,
+        ])  # fmt: skip
+
+    uids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2)]
+    one, other = pod(uids[0], "aaaaa", "10.244.0.9"), pod(uids[1], "bbbbb", "10.244.0.10")
+    assert normalised(one, other, turned=False) == normalised(one, other, turned=True) == normalised(other, one, turned=True)
 
 
 def test_references_have_the_name_of_what_they_refer_to() -> None:

@@ -51,6 +51,49 @@ def test_a_container_terminates_with_its_command(cluster: Cluster) -> None:
     assert cluster.pods.get("p").logs() == "begun\n"
 
 
+def states(cluster: Cluster, name: str) -> list[tuple[str, str]]:
+    """Returns phase and state of the main container in each status of a pod."""
+    found = []
+    for version in cluster.history("pods", name):
+        status = version.object["status"]
+        for one in status.get("containerStatuses") or ():
+            ((state, detail),) = one["state"].items()
+            found.append((status["phase"], detail.get("reason", state)))
+    return found
+
+
+def test_a_program_that_ends_at_once_is_never_seen_running(cluster: Cluster) -> None:
+    address = {"name": "ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    cluster.create(pod("p", container("echo $ADDRESS", env=[address]), restartPolicy="Never"))
+    cluster.create(pod("crashes", container("exit 3")))
+    cluster.settle()
+    assert states(cluster, "p") == [("Pending", "ContainerCreating"), ("Succeeded", "Completed")]
+    assert cluster.pods.get("p").logs() == f"{status_of(cluster, 'p')['podIP']}\n"
+    crashed = [("Running", "Error"), ("Running", "Error"), ("Running", "CrashLoopBackOff")]
+    assert states(cluster, "crashes") == [("Pending", "ContainerCreating"), *crashed]
+
+
+def test_init_containers_that_end_at_once_lead_to_the_main_containers(cluster: Cluster) -> None:
+    inits = [{**container("true"), "name": "one"}, {**container("sleep 1"), "name": "two"}]
+    cluster.create(pod("p", container("sleep 5"), restartPolicy="Never", initContainers=inits))
+    cluster.settle()
+    ended, runs = status_of(cluster, "p")["initContainerStatuses"]
+    assert "terminated" in ended["state"]
+    assert "running" in runs["state"]
+    cluster.clock.advance(seconds=2)
+    cluster.settle()
+    assert states(cluster, "p")[-1] == ("Running", "running")
+    assert {reason for phase, reason in states(cluster, "p") if phase == "Pending"} == {"PodInitializing"}
+
+
+def test_the_program_of_an_unknown_image_with_input_runs_from_the_start() -> None:
+    with Cluster() as cluster:
+        cluster.clock.hold()
+        cluster.create(pod("p", {**container("echo done"), "image": "example.com/app", "stdin": True}, restartPolicy="Never"))
+        cluster.settle()
+        assert status_of(cluster, "p")["phase"] == "Succeeded"
+
+
 def test_a_failing_post_start_hook_kills_its_container(cluster: Cluster) -> None:
     hook = {"postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}}}
     cluster.create(pod("p", container("sleep 100", lifecycle=hook), restartPolicy="Never"))

@@ -228,6 +228,21 @@ def test_connections_are_refused_during_an_outage(cluster: Cluster) -> None:
     assert cluster.port == port
 
 
+def test_overlapping_outages_end_with_the_last_one(cluster: Cluster) -> None:
+    assert cluster.port
+    cluster.clock.hold()
+    cluster.outage(10)
+    cluster.outage(3)
+    cluster.clock.advance(seconds=4)
+    with pytest.raises(ConnectionRefusedError):
+        ask(cluster, MAPS)
+    with cluster.outage():
+        cluster.clock.advance(seconds=7)
+        with pytest.raises(ConnectionRefusedError):
+            ask(cluster, MAPS)
+    assert ask(cluster, MAPS)[0] == 200
+
+
 @pytest.mark.parametrize("first", [2**53 + 1, 2**64, 2**100])
 def test_first_revision_sets_the_initial_resource_version(first: int) -> None:
     cluster = Cluster(profile="apiserver", first_revision=first)
