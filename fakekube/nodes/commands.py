@@ -24,7 +24,7 @@ from fakekube.base.objects import Object
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT
 from fakekube.nodes.pod_state import PROBES
-from fakekube.nodes.pod_status import is_of_job
+from fakekube.nodes.pod_status import is_meant_to_end, is_of_job, status_of
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Images
@@ -72,7 +72,8 @@ class Commands:
             for spec in pod["spec"].get(field) or ():
                 follows = rules.behaviour_of(pod, spec).follows_command if rules is not None else None
                 completes = (field == "initContainers" and spec.get("restartPolicy") != "Always") or is_of_job(pod)
-                if images.runs(spec, completes=completes) if follows is None else follows:
+                ends = field == "containers" and is_meant_to_end(pod)
+                if images.runs(spec, completes=completes, ends=ends) if follows is None else follows:
                     yield field, spec
 
     def obstacles(self, pod: Object) -> Obstacles:
@@ -164,8 +165,11 @@ class Commands:
             runtime.sandbox(pod).expect_status(None)
 
     def is_started(self, pod: Object, name: str, attempt: int) -> bool:
-        """Reports whether the command of a run of a container was started."""
-        return self._started.get(pod["metadata"]["uid"], {}).get(name) == attempt
+        """Reports whether the command of a run of a container was started, and the status of the pod shows that run."""
+        if self._started.get(pod["metadata"]["uid"], {}).get(name) != attempt:
+            return False
+        status = status_of(pod, name) or {}
+        return status.get("restartCount", 0) == attempt and "running" in (status.get("state") or {})
 
     def _run_post_start(self, pod: Object, container: ContainerRun) -> None:
         hook = (container.spec.get("lifecycle") or {}).get("postStart")

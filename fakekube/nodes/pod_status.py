@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.patch import STRATEGIC_MERGE_PATCH
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.nodes.pod_state import Container, Kind, PodState, State, Termination
@@ -75,6 +76,17 @@ def linux_user(pod: StoredObject, container: StoredObject, image: Image | None =
 def is_of_job(pod: StoredObject) -> bool:
     """Reports whether a Job owns the pod."""
     return any(owner.get("kind") == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
+
+
+def is_meant_to_end(pod: StoredObject) -> bool:
+    """Reports whether the pod ends when its containers have succeeded."""
+    return (pod["spec"].get("restartPolicy") or "Always") != "Always"
+
+
+def status_of(pod: StoredObject, name: str) -> StoredObject | None:
+    """Returns the status of a container; None if there is none."""
+    status = pod.get("status") or {}
+    return next((one for kind in CONTAINER_STATUSES for one in status.get(kind) or () if one["name"] == name), None)
 
 
 def ready_status(pod: StoredObject, host: str, addresses: Iterable[str], now: str) -> dict[str, Any]:

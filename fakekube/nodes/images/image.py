@@ -1,7 +1,8 @@
 """Container images: their programs, entry point, ports and files; the images of a cluster, and those that every cluster knows.
 
 A container whose image is known, and whose command is a program of the image or an applet of its shell, runs that program and
-ends with it. A container of another image runs for ever, or succeeds at once if it is an init container or belongs to a Job.
+ends with it. A container of another image runs for ever, or succeeds at once if it is an init container or belongs to a Job; but
+in a pod that is meant to end, a command that needs nothing of the image (`sh -c "sleep 5; exit 3"`) decides.
 The module of a known image's programs is imported when a container first runs one of them.
 
 Invariant: an image is immutable; one that the user sets takes precedence over a known one.
@@ -13,10 +14,11 @@ Specified by: the OCI image configuration (Entrypoint, Cmd, Env, User, WorkingDi
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -203,8 +205,25 @@ _IMAGES: Final[Mapping[str, Image]] = {
 }
 
 
+_SHELLS: Final = frozenset({"sh", "ash", "bash", "dash"})
+#: The options of a shell, of which the last is followed by the program.
+_SCRIPT_FLAG: Final = re.compile("-[eluvx]*c")
 #: What is assumed of an image that is not known: it has a shell, and no entry point.
 _UNKNOWN: Final = Image()
+
+
+@lru_cache(256)
+def _needs_no_image(argv: tuple[str, ...]) -> bool:
+    """Reports whether a command does the same in every image."""
+    from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
+    from fakekube.nodes.runtime.shell.syntax import is_independent, needs_image
+
+    if len(argv) < 3 or argv[0].rpartition("/")[2] not in _SHELLS or not _SCRIPT_FLAG.fullmatch(argv[1]):
+        return is_independent(argv) and _UNKNOWN.runs({"command": argv})
+    try:
+        return not needs_image(parse(argv[2]))
+    except ShellSyntaxError:
+        return True
 
 
 @cache
@@ -269,12 +288,22 @@ class Images(MutableMapping[str, Image]):
                     return self._own[name]
         return find_known(image)
 
-    def runs(self, container: StoredObject, *, completes: bool = False) -> bool:
-        """Reports whether the main program of a container is known, see `Image.runs`; with `stdin` also in an unknown image."""
+    def runs(self, container: StoredObject, *, completes: bool = False, ends: bool = False) -> bool:
+        """Reports whether the main program of a container is known, so that it decides how the container ends.
+
+        In an unknown image it is a program of the shell with input, or, if `ends`, one that needs nothing of the image.
+
+        Args:
+            container: an item of a pod's spec.
+            completes: see `Image.runs`.
+            ends: whether the restart policy of the pod says that it ends.
+        """
         found = self.find(container.get("image") or "")
-        if found is None:
-            return bool(container.get("stdin")) and _UNKNOWN.runs(container)
-        return found.runs(container, completes=completes)
+        if found is not None:
+            return found.runs(container, completes=completes)
+        if container.get("stdin"):
+            return _UNKNOWN.runs(container)
+        return ends and _needs_no_image((*(container.get("command") or ()), *(container.get("args") or ())))
 
     def plan_without(self, pod: StoredObject) -> PodPlan | None:
         """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""

@@ -28,6 +28,7 @@ from fakekube.net.streaming.kubelet_api import (
 )
 from fakekube.net.streams import Stream
 from fakekube.nodes.images.image import DEFAULT, Images
+from fakekube.nodes.pod_status import is_meant_to_end, status_of
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 from fakekube.nodes.runtime.container import Container
 from fakekube.nodes.runtime.filesystem import FileSystem
@@ -35,7 +36,7 @@ from fakekube.nodes.runtime.images import node_root
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.logs import LogStream, read_log
 from fakekube.nodes.runtime.network import Routes
-from fakekube.nodes.runtime.sandbox import Sandbox, run_of, status_of
+from fakekube.nodes.runtime.sandbox import Sandbox, run_of
 from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Runtime:
         the end of its container."""
         decides = container.behaviour().follows_command
         if decides is None:
-            decides = bool(container.spec.get("stdin")) or self.images.runs(container.spec)
+            decides = bool(container.spec.get("stdin")) or self.images.runs(container.spec, ends=is_meant_to_end(pod))
         if decides and self._on_exit is not None:
             self._on_exit(pod, container, code)
 

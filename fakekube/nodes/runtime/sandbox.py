@@ -13,9 +13,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination
+from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
@@ -335,12 +335,6 @@ class Sandbox:
         if served is None:
             raise oserror(errno.ECONNREFUSED)
         return serve(served, peer)
-
-
-def status_of(pod: StoredObject, name: str) -> StoredObject | None:
-    """Returns the status of a container; None if there is none."""
-    status = pod.get("status") or {}
-    return next((one for kind in CONTAINER_STATUSES for one in status.get(kind) or () if one["name"] == name), None)
 
 
 def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:

@@ -51,6 +51,49 @@ def test_known_programs_of_known_images_decide(container: dict[str, Any], known:
     assert Images().runs({"name": "c", **container}) is known
 
 
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        (["false"], True),
+        (["/bin/sleep", "5"], True),
+        (["sleep", "infinity"], False),
+        (["exit"], False),
+        (["server", "--port=80"], False),
+        (["sh", "-c", "exit 3"], True),
+        (["/bin/bash", "-ec", "for i in 1 2; do echo $(date); sleep 1; done; exit $CODE"], True),
+        (["sh", "-c", "stop() { echo $1; exit 4; }; trap stop TERM; exec sleep 3"], True),
+        (["sh", "-c", "[ $MODE = fast ] || exit 1"], True),
+        (["sh", "-c", "[ -f /config ] || exit 1"], False),
+        (["sh", "-c", "read first < /config"], False),
+        (["sh", "-c", "echo $(cat /config)"], False),
+        (["sh", "-c", "migrate && echo done"], False),
+        (["sh", "-c", "$RUN"], False),
+        (["sh", "-c", "while true; do"], True),
+        ([], False),
+    ],
+)
+def test_commands_that_need_nothing_of_an_unknown_image_decide(command: list[str], known: bool) -> None:
+    container = {"name": "c", "image": "example.com/app:1", "command": command}
+    assert Images().runs(container, ends=True) is known
+    assert not Images().runs(container)
+
+
+def test_a_pod_of_an_unknown_image_that_is_meant_to_end_ends_with_its_command(cluster: Cluster) -> None:
+    fails = ["sh", "-c", "echo no; exit 3"]
+    cluster.create(pod("ends", "example.com/app", command=fails, spec={"restartPolicy": "Never"}))
+    cluster.create(pod("runs", "example.com/app", command=fails))
+    cluster.create(pod("serves", "example.com/app", command=["server"], spec={"restartPolicy": "Never"}))
+    job = {
+        "template": {"spec": {**pod("j", "example.com/app", command=fails)["spec"], "restartPolicy": "Never"}},
+        "backoffLimit": 0,
+    }
+    cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": job})
+    assert status(cluster, "ends")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert cluster.pods.get("ends").logs() == "no\n"
+    assert [status(cluster, name)["phase"] for name in ("runs", "serves")] == ["Running", "Running"]
+    assert cluster.get("jobs", "j")["status"]["failed"] == 1
+
+
 def test_the_exit_code_of_a_command_decides(cluster: Cluster) -> None:
     cluster.create(pod("fails", "busybox", command=["sh", "-c", "echo out; exit 3"], spec={"restartPolicy": "Never"}))
     cluster.create(pod("runs", "busybox", command=["sleep", "60"], spec={"restartPolicy": "Never"}))
@@ -92,6 +135,7 @@ def test_an_image_of_the_user_has_programs_and_servers(cluster: Cluster) -> None
     cluster.create(pod("once", "ghcr.io/me/app:1", "hello", env=env, spec={"restartPolicy": "Never"}))
     cluster.create(pod("server", "ghcr.io/me/app:2", command=["sleep", "60"]))
     cluster.wait_for("pods", "once", until=lambda found: found["status"].get("phase") == "Succeeded")  # it runs in a thread
+    assert status(cluster, "server")["phase"] == "Running"
     assert cluster.pods.get("once").logs() == "hello of test\n"
     assert cluster.pods.get("server").exec("wget -qO- localhost:8080/path").stdout == "/path"
 
