@@ -158,11 +158,13 @@ def _create_kube_system(cluster: Cluster) -> None:
     """Creates the system components of a kind cluster. Raises UsageError without nodes."""
     from fakekube.apiserver.http.nonresource_paths import git_version
     from fakekube.nodes.kube_system import kube_system
+    from fakekube.nodes.metrics_api import NAME
 
     node = next((one["metadata"]["name"] for one in cluster.nodes), None)
     if node is None:
         raise UsageError("--kube-system needs a node")
-    for one in kube_system(node, git_version(cluster.version)):
+    metrics = any(one["metadata"]["name"] == NAME for one in cluster.list("apiservices"))
+    for one in kube_system(node, git_version(cluster.version), metrics=metrics):
         cluster.create(one)
     cluster.settle()
     cluster.keep_initial()

@@ -1,14 +1,15 @@
 """The system components of a new kind cluster, as objects: `fakekube serve --kube-system`.
 
-The control plane's pods are on the first node; CoreDNS, kube-proxy and kindnet are workloads, whose pods the controllers make.
-Nothing of it works: names resolve and traffic flows without it. Clients that look for system pods first find them.
+The control plane's pods are on the first node; CoreDNS, kube-proxy and kindnet are workloads, whose pods the controllers make, as
+is the metrics-server that a cluster with metrics.k8s.io has. Nothing of it works: names resolve, traffic flows and metrics are
+served without it. Clients that look for system pods first find them.
 
 Specified by: kubeadm (cmd/kubeadm/app/phases: controlplane, etcd, addons/dns, addons/proxy); kind (pkg/build/nodeimage).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.base.objects import Object
@@ -25,24 +26,41 @@ _CONTROL_PLANE: Final = {
 }
 
 
-def kube_system(node: str, version: str) -> Iterator[Object]:
+def kube_system(node: str, version: str, *, metrics: bool) -> Iterator[Object]:
     """Yields the objects.
 
     Args:
         node: the name of the node with the control plane.
         version: the version of the cluster, such as v1.36.3.
+        metrics: whether the cluster serves metrics.k8s.io.
     """
-    for name in ("coredns", "kube-proxy", "kindnet"):
+    for name in ("coredns", "kube-proxy", "kindnet", *(("metrics-server",) if metrics else ())):
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
     for name, (image, port) in _CONTROL_PLANE.items():
         yield _static_pod(name, node, image.format(version=version), port)
     corefile = ".:53 {\n    errors\n    health\n    ready\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    cache 30\n}\n"
     metadata = {"name": "coredns", "namespace": NAMESPACE}
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": corefile}}
-    yield _dns_service()
+    yield _service("kube-dns", "kube-dns", _DNS_PORTS, {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"})
     yield _workload("Deployment", "coredns", "kube-dns", "registry.k8s.io/coredns/coredns:v1.13.1", replicas=2)
     yield _workload("DaemonSet", "kube-proxy", "kube-proxy", f"registry.k8s.io/kube-proxy:{version}")
     yield _workload("DaemonSet", "kindnet", "kindnet", "docker.io/kindest/kindnetd:v20260101")
+    if metrics:
+        yield _service("metrics-server", "metrics-server", _METRICS_PORTS)
+        yield _workload("Deployment", "metrics-server", "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.1")
+
+
+_DNS_PORTS: Final = (
+    {"name": "dns", "port": 53, "protocol": "UDP"},
+    {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+    {"name": "metrics", "port": 9153, "protocol": "TCP"},
+)
+#: Workload → the ports of its container.
+_CONTAINER_PORTS: Final[Mapping[str, Sequence[Object]]] = {
+    "coredns": ({"name": "dns", "containerPort": 53, "protocol": "UDP"},),
+    "metrics-server": ({"name": "https", "containerPort": 10250, "protocol": "TCP"},),
+}
+_METRICS_PORTS: Final = ({"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"},)
 
 
 def _static_pod(name: str, node: str, image: str, port: int) -> Object:
@@ -64,30 +82,23 @@ def _static_pod(name: str, node: str, image: str, port: int) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _dns_service() -> Object:
-    ports = [
-        {"name": "dns", "port": 53, "protocol": "UDP"},
-        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
-        {"name": "metrics", "port": 9153, "protocol": "TCP"},
-    ]
-    labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
-    metadata = {"name": "kube-dns", "namespace": NAMESPACE, "labels": labels}
+def _service(name: str, app: str, ports: Sequence[Mapping[str, Any]], labels: Mapping[str, str] | None = None) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata,
-        "spec": {"selector": {"k8s-app": "kube-dns"}, "ports": ports},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"k8s-app": app, **(labels or {})}},
+        "spec": {"selector": {"k8s-app": app}, "ports": [dict(one) for one in ports]},
     }
 
 
 def _workload(kind: str, name: str, app: str, image: str, **spec: Any) -> Object:
     labels = {"k8s-app": app}
-    ports = [{"name": "dns", "containerPort": 53, "protocol": "UDP"}] if name == "coredns" else []
+    ports = _CONTAINER_PORTS.get(name, ())
     pod = {
         "serviceAccountName": name,
         "priorityClassName": "system-cluster-critical" if kind == "Deployment" else "system-node-critical",
         "tolerations": [{"operator": "Exists"}],
-        "containers": [{"name": name if name != "kindnet" else "kindnet-cni", "image": image, "ports": ports}],
+        "containers": [{"name": name if name != "kindnet" else "kindnet-cni", "image": image, "ports": list(ports)}],
         **({"hostNetwork": True} if kind == "DaemonSet" else {}),
     }
     template = {"metadata": {"labels": labels}, "spec": pod}

@@ -60,6 +60,14 @@ def test_system_pods_are_those_of_a_kind_cluster(tmp_path: Path) -> None:
         assert {"etcd-node-1", "kube-apiserver-node-1", "kube-scheduler-node-1"} <= names
         assert cluster.get("deployments", "coredns", namespace="kube-system")["status"]["readyReplicas"] == 2
         assert cluster.get("endpoints", "kubernetes")["subsets"][0]["ports"][0]["port"] == 6443
+        served_by = cluster.get("apiservices", "v1beta1.metrics.k8s.io")["spec"]["service"]["name"]
+        assert cluster.get("endpoints", served_by, namespace="kube-system")["subsets"][0]["addresses"]
+
+
+def test_a_cluster_without_metrics_has_no_metrics_server(tmp_path: Path) -> None:
+    with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--controllers=*,-metrics-server")) as cluster:
+        names = {one["metadata"]["name"] for one in cluster.list("deployments", namespace="kube-system")}
+        assert names == {"coredns"}
 
 
 def test_the_access_log_has_a_line_for_each_request() -> None:
