@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -163,7 +163,8 @@ def build_extension_server(group: Group, client: ClusterClient, clock: Clock) ->
     settings = Settings(runtime_config=_NO_BUILTINS)
     store: Store[Document] = Store(now=clock.monotonic)
     call = _ConversionCall(group.convert)
-    registry = Registry([one for each in group.definitions for one in resources_of(each, call, settings.emulation)])
+    resources = [one for each in group.definitions for one in resources_of(each, call, settings.emulation)]
+    registry = Registry([replace(one, implies_kind=True) for one in resources])
     access = Access(store.bucket, clock)
     services = _Access(store, registry, settings, weakref.proxy(access), client)
     services.definitions = {one["metadata"]["name"]: one for one in group.definitions}

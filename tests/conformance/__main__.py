@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 #: Minor → the release that is built.
-RELEASES: Final = {"1.34": "1.34.2", "1.35": "1.35.1", "1.36": "1.36.3"}
+RELEASES: Final = {"1.33": "1.33.13", "1.34": "1.34.4", "1.35": "1.35.4", "1.36": "1.36.3", "1.37": "1.37.2"}
 #: Images that the suite uses because they do not exist.
 MISSING_IMAGES: Final = ("webserver:404", "foo:non-existent")
 #: Specs of --small: a choice from every group that needs pods.

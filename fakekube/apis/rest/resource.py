@@ -99,6 +99,8 @@ class Resource:
     """For a custom resource: converts an object to another version, outside of reads and writes of the storage."""
     converts_by_call: bool = False
     """Whether a webhook converts between versions: conversions take time, may fail, and their results may change."""
+    implies_kind: bool = False
+    """For a custom resource: whether bodies may lack kind and apiVersion, as those of a server with Go types may."""
     hidden_verbs: frozenset[str] = frozenset()
     """The verbs that discovery does not list."""
     field_managers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

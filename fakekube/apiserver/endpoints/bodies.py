@@ -371,9 +371,12 @@ def _known_parts(types: Builtins, kind: GVK, type_: Type, value: Object, live: O
 
 
 def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
-    """Decodes a custom resource by its schema; kind and apiVersion are required. `body` None: no body. Raises Problem."""
+    """Decodes a custom resource by its schema; kind and apiVersion are required, unless the
+    resource implies them. `body` None: no body. Raises Problem."""
     value = parsed.value
     is_cbor = parsed.cbor is not None
+    if scope.resource.implies_kind and isinstance(value, dict):
+        value = {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **value}
     said = _interpret_cbor(value) if is_cbor else value
     if not is_cbor:
         if parsed.duplicates:

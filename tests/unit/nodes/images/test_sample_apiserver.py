@@ -90,6 +90,11 @@ def test_versions_are_converted(cluster: Cluster) -> None:
     assert (shown["apiVersion"], shown["spec"]) == (f"{GROUP}/v1beta1", {"flunderReference": "other", "referenceType": "Flunder"})
 
 
+def test_bodies_may_lack_their_kind(cluster: Cluster) -> None:
+    answer = cluster.request("POST", f"{FLUNDERS}?dryRun=All", {"metadata": {"name": "plain"}})
+    assert (answer.status, json.loads(answer.body)["kind"]) == (201, "Flunder")
+
+
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
