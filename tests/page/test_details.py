@@ -79,6 +79,20 @@ def test_an_object_is_edited(cluster: Cluster, open_page: Open) -> None:
     assert cluster.get("configmaps", "a")["data"] == {"x": "1", "z": "9"}
 
 
+def test_large_integers_are_shown_exactly(cluster: Cluster, open_page: Open, trace: Callable[[], str]) -> None:
+    container = {"name": "c", "image": "nginx"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"activeDeadlineSeconds": 2**53 + 1, "template": template}
+    made = cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec})
+    made["spec"]["activeDeadlineSeconds"] = 2**63 - 1
+    cluster.update(made)
+    for address in (cluster.page_url, trace()):
+        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=history")
+        wait(page, f"document.body.textContent.includes('{2**53 + 1}')")
+        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=fields")
+        wait(page, f"document.body.textContent.includes('activeDeadlineSeconds: {2**63 - 1}')")
+
+
 def test_changed_paths_of_a_living_cluster_come_with_the_rows_in_view(cluster: Cluster, open_page: Open) -> None:
     made = cluster.create(config_map("a", x="1"))
     cluster.update({**made, "data": {"x": "2"}})

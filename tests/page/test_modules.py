@@ -57,6 +57,7 @@ def test_the_pure_modules_have_tests() -> None:
         "order",
         "format",
         "escape",
+        "exact_json",
         "paths",
         "diff",
         "store",

@@ -1,5 +1,6 @@
 /** Differences of two versions as a table: path, old value, new value; texts of several lines line by line. */
 
+import { stringifyExact } from "fk/exact_json";
 import { html, nothing } from "lit";
 import { diffLines } from "jsdiff";
 import { diff, withoutNoise } from "fk/diff";
@@ -40,7 +41,7 @@ function valueCell(one, side) {
 /** @param {unknown} value */
 function isLong(value) {
   if (typeof value === "string") return value.includes("\n");
-  return typeof value === "object" && value !== null && JSON.stringify(value).length > 80;
+  return typeof value === "object" && value !== null && stringifyExact(value).length > 80;
 }
 
 /** @param {unknown} old @param {unknown} now */

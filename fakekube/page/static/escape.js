@@ -53,6 +53,7 @@ export function pythonLiteral(value) {
   if (value === null || value === undefined) return "None";
   if (value === true) return "True";
   if (value === false) return "False";
+  if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) return `[${value.map(pythonLiteral).join(", ")}]`;
   if (typeof value === "object") {
     return `{${Object.entries(value).map(([key, one]) => `${pythonLiteral(key)}: ${pythonLiteral(one)}`).join(", ")}}`;

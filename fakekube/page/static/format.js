@@ -1,5 +1,7 @@
 /** How numbers, times and durations read. Pure functions; times are those of the cluster's clock, in UTC. */
 
+import { stringifyExact } from "fk/exact_json";
+
 const TWO = (/** @type {number} */ n) => String(n).padStart(2, "0");
 
 /**
@@ -73,6 +75,6 @@ export function qualified(namespace, name) {
 
 /** A value on one line, cut at a length. @param {unknown} value @param {number} [limit] */
 export function inline(value, limit = 80) {
-  const text = value === undefined ? "∅" : typeof value === "string" ? value : JSON.stringify(value);
+  const text = value === undefined ? "∅" : typeof value === "string" ? value : stringifyExact(value);
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }

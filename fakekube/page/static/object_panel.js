@@ -1,5 +1,6 @@
 /** One object: Fields with owners, History with diffs, Requests, Events; for pods Logs and a terminal. */
 
+import { stringifyExact } from "fk/exact_json";
 import { html, nothing } from "lit";
 import { copy, copyMenu } from "fk/dialog";
 import { differencesTable } from "fk/differences";
@@ -81,7 +82,7 @@ function copyObjectMenu(app, id, object) {
   const namespace = id.namespace ? ` -n ${shellQuote(id.namespace)}` : "";
   return copyMenu(app, [
     ["YAML", () => yamlText(object)],
-    ["JSON", () => JSON.stringify(object, null, 2)],
+    ["JSON", () => stringifyExact(object, 2)],
     ["KYAML", () => kyaml(object)],
     ["kubectl command", () => `kubectl get ${shellQuote(id.resource)} ${shellQuote(id.name)}${namespace} -o yaml`],
     ["Python assertion", () => `assert cluster.get(${pythonLiteral(id.resource)}, ${pythonLiteral(id.name)}${id.namespace && id.namespace !== "default" ? `, namespace=${pythonLiteral(id.namespace)}` : ""}) == ${pythonLiteral(object)}`],
@@ -97,7 +98,7 @@ export function kyaml(value, indent = "") {
     const entries = Object.entries(value);
     return entries.length ? `{\n${entries.map(([key, item]) => `${inner}${/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key) && !/^(y|n|yes|no|on|off|true|false|null)$/i.test(key) ? key : JSON.stringify(key)}: ${kyaml(item, inner)},\n`).join("")}${indent}}` : "{}";
   }
-  return JSON.stringify(value);
+  return stringifyExact(value);
 }
 
 /** @param {App} app @param {ObjectId} id @param {{error?: any}} entry @param {() => void} retry */

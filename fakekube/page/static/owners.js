@@ -5,6 +5,7 @@
  * item at an index, `.` the node itself. Specified by: structured-merge-diff, fieldpath/serialize-pe.go.
  */
 
+import { parseExact, stringifyExact } from "fk/exact_json";
 import { isObject, itemNames, member } from "fk/paths";
 
 /**
@@ -76,7 +77,7 @@ function resolve(element, value) {
 /** @param {string} text */
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch {
     return undefined;
   }
@@ -97,7 +98,7 @@ function memberOf(item, name) {
 
 /** @param {unknown} one @param {unknown} other */
 function equal(one, other) {
-  return one === other || (typeof one === "object" && JSON.stringify(one) === JSON.stringify(other));
+  return one === other || (typeof one === "object" && stringifyExact(one) === stringifyExact(other));
 }
 
 /** An owner in one word: `kubectl/status`. @param {Owner} owner */

@@ -48,7 +48,7 @@ function identifies(list, names) {
 
 /** @param {unknown} value */
 function isScalar(value) {
-  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+  return typeof value === "string" || typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
 }
 
 /**

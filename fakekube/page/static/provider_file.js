@@ -3,6 +3,7 @@
  * they are first needed. Nothing is asked of a server.
  */
 
+import { parseExact } from "fk/exact_json";
 import { diff, withoutNoise } from "fk/diff";
 import { digits, revisionOf, setBase } from "fk/revisions";
 
@@ -47,7 +48,7 @@ export class FileProvider {
     if (!text) throw new Error(`the file has no section ${name}`);
     const bytes = Uint8Array.from(atob(text.trim()), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
+    return parseExact(await new Response(stream).text());
   }
 
   /** @type {Promise<any> | undefined} */ bodiesPromise;

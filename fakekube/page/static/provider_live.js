@@ -5,6 +5,7 @@
  * Invariant: every row of the cluster arrives once and in order, or the store has a gap that names what is missing.
  */
 
+import { parseExact, stringifyExact } from "fk/exact_json";
 import { digits, setBase } from "fk/revisions";
 
 const PAGE_ROWS = 5000;
@@ -50,7 +51,7 @@ export class LiveProvider {
     const headers = /** @type {Record<string, string>} */ (method === "GET" ? {} : { "X-Fakekube": "page", "Content-Type": raw ? "application/yaml" : "application/json" });
     let answer;
     try {
-      answer = await fetch(this.base + path, { method, headers, body: body === undefined ? undefined : raw ? body : JSON.stringify(body) });
+      answer = await fetch(this.base + path, { method, headers, body: body === undefined ? undefined : raw ? body : stringifyExact(body) });
     } catch {
       throw new ApiError(0, "the cluster does not answer");
     }
@@ -232,7 +233,7 @@ export class LiveProvider {
 /** @param {string} text */
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 /** Controls: faults as switches, the clock with what is due, the state. Every control shows its Python and its curl. */
 
+import { stringifyExact } from "fk/exact_json";
 import { html, nothing } from "lit";
 import { advance, settle } from "fk/command_line";
 import { copyMenu } from "fk/dialog";
@@ -230,7 +231,7 @@ async function save(app, path, method, name, type) {
   const text = await app.act(path, method === "POST" ? { method, body: {} } : { method });
   if (text === undefined) return;
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([typeof text === "string" ? text : JSON.stringify(text)], { type }));
+  link.href = URL.createObjectURL(new Blob([typeof text === "string" ? text : stringifyExact(text)], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

@@ -1,5 +1,6 @@
 /** The Requests view: a table of requests, and one request in full: bodies, headers, what it changed. */
 
+import { stringifyExact } from "fk/exact_json";
 import { html, nothing } from "lit";
 import { copyMenu } from "fk/dialog";
 import { pythonLiteral, shellQuote, visible, visibleLines } from "fk/escape";
@@ -186,7 +187,7 @@ export function curlOf(app, one) {
   const type = Object.entries(one.headers ?? {}).find(([name]) => name.toLowerCase() === "content-type")?.[1];
   if (one.body !== undefined && one.body !== null && one.body !== "") {
     parts.push("-H", shellQuote(`Content-Type: ${type ?? "application/json"}`));
-    parts.push("--data-binary", shellQuote(typeof one.body === "string" ? one.body : JSON.stringify(one.body)));
+    parts.push("--data-binary", shellQuote(typeof one.body === "string" ? one.body : stringifyExact(one.body)));
   }
   parts.push(shellQuote((app.info.url ?? "") + urlOf(one)));
   return parts.join(" ");
@@ -198,7 +199,7 @@ export function kubectlOf(one) {
   const scope = one.namespace ? ` -n ${shellQuote(one.namespace)}` : "";
   const sub = one.subresource ? ` --subresource=${shellQuote(one.subresource)}` : "";
   const target = `${shellQuote(resource || "")}${one.name ? ` ${shellQuote(one.name)}` : ""}`;
-  const body = shellQuote(typeof one.body === "string" ? one.body : JSON.stringify(one.body ?? null));
+  const body = shellQuote(typeof one.body === "string" ? one.body : stringifyExact(one.body ?? null));
   const verbs = /** @type {Record<string, string>} */ ({
     get: `kubectl get ${target}${scope}${sub} -o yaml`,
     list: `kubectl get ${target}${scope || " -A"}`,

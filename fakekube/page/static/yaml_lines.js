@@ -128,7 +128,7 @@ function isPlain(text) {
 /** @param {any} value @returns {{text: string, kind: Line["kind"]}} */
 function scalar(value) {
   if (typeof value === "string") return { text: isPlain(value) ? value : jsonString(value), kind: "string" };
-  if (typeof value === "number") return { text: String(value), kind: "number" };
+  if (typeof value === "number" || typeof value === "bigint") return { text: String(value), kind: "number" };
   if (Array.isArray(value)) return { text: "[]", kind: "empty" };
   if (isObject(value)) return { text: "{}", kind: "empty" };
   return { text: String(value ?? null), kind: "word" };
