@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,30 @@ def _called(call: ast.Call) -> str:
 
 
 @functools.cache
+def _neighbours(folder: Path) -> set[str]:
+    """Returns the names of what is in a folder: scripts import their neighbours."""
+    return {file.stem for file in folder.iterdir()}
+
+
+def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yields the statements of a body, the inner ones as well; a tenth of all nodes."""
+    for node in body:
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from _statements(getattr(node, name, ()))
+
+
+@functools.cache
 def _imports(folder: str) -> Mapping[str, set[str]]:
     """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in (ROOT / folder).rglob("*.py"):
         if path.is_relative_to(PLUGIN):
             continue
-        own = {file.stem for file in (*path.parent.glob("*.py"), *path.parent.iterdir())}  # scripts import their neighbours
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        own = _neighbours(path.parent)
+        text = path.read_text(encoding="utf-8")
+        calls = "importorskip" in text or "find_spec" in text
+        for node in ast.walk(ast.parse(text)) if calls else _statements(ast.parse(text).body):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
