@@ -41,14 +41,14 @@ def converter(definition: Object, call: Call) -> Convert:
     if conversion.get("strategy") == "Webhook":
         convert = _Webhook(conversion["webhook"], call).convert
 
-    def checked(obj: Object, wanted: str) -> Object:
+    def convert_from_found(obj: Object, wanted: str) -> Object:
         found = obj.get("apiVersion", "")
         for api_version, what in ((wanted, "to"), (found, "from")):
             if api_version not in versions:
                 raise _failure(f"request to convert CR {what} an invalid group/version: {api_version}")
         return obj if found == wanted else convert(obj, wanted)
 
-    return checked
+    return convert_from_found
 
 
 def _failure(problem: str) -> status.StatusError:
@@ -73,7 +73,7 @@ class _Webhook:
             return _with_api_version(obj, wanted)
         group, _, version = obj["apiVersion"].rpartition("/")
         about = f"conversion webhook for {group}/{version}, Kind={obj['kind']}"
-        found = self._converted(obj, wanted, about)
+        found = self._convert_object(obj, wanted, about)
         _check_type(obj, found, wanted, about)
         try:
             _check_identity(obj, found)
@@ -84,7 +84,7 @@ class _Webhook:
         except _InvalidConversionError as error:
             raise _failure(f"{about} returned invalid metadata: {error}") from None
 
-    def _converted(self, obj: Object, wanted: str, about: str) -> Object:
+    def _convert_object(self, obj: Object, wanted: str, about: str) -> Object:
         uid = str(uuid4())
         review = {
             "kind": "ConversionReview",

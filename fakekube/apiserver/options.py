@@ -189,7 +189,7 @@ class APIEnablementOptions:
     emulated_version: str = ""
     """An older minor, whose feature gates and APIs the server has: `1.36`, or `kube=1.36`."""
 
-    def served(self, version: str) -> RuntimeConfig:
+    def served_apis(self, version: str) -> RuntimeConfig:
         """Returns which APIs a server of a minor serves. Raises OptionError."""
         given = dict(_key_and_value(item) for item in self.runtime_config)
         if not given:
@@ -199,7 +199,7 @@ class APIEnablementOptions:
         except RuntimeConfigError as error:
             raise OptionError(str(error)) from None
 
-    def emulated(self, version: str) -> str:
+    def emulated_minor(self, version: str) -> str:
         """Returns the minor that a server of a minor emulates. Raises OptionError."""
         component, separator, text = self.emulated_version.rpartition("=")
         if not text:
@@ -247,7 +247,7 @@ class ServerOptions:
         return bool(self.serving.tls_cert_file or authentication.client_ca_file or authentication.requestheader_client_ca_file)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ServerOptions:
+    def from_flags(cls, given: Mapping[str, Any]) -> ServerOptions:
         """Returns the options for flags, by names with underscores. A list may be a string with commas.
 
         Raises TypeError for an unknown flag, and OptionError for flags that exclude or require each other.

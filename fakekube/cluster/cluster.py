@@ -126,7 +126,7 @@ class Cluster(SeenCluster):
         self.has_page = page and (is_loopback(host) if control is None else control)
         """Whether the server has the page, `page_url`."""
         self._flags = flags
-        self._options = ServerOptions.of(flags) if flags else ServerOptions()
+        self._options = ServerOptions.from_flags(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
         for name, reason in ineffective_flags(flags, tls=tls, is_local=is_loopback(host)).items():
             raise OptionError(f"--{name.replace('_', '-')} {reason}")
@@ -134,10 +134,10 @@ class Cluster(SeenCluster):
         self._chosen = {"controllers": controllers, "nodes": nodes}
         apis = self._options.apis
         try:
-            emulated = emulation(version, feature_gates, apis.emulated(version))
+            emulated = emulation(version, feature_gates, apis.emulated_minor(version))
         except FeatureGateError as error:
             raise OptionError(str(error)) from None
-        settings = Settings(emulated, apis.served(version), service_ranges=self._options.services.ranges())
+        settings = Settings(emulated, apis.served_apis(version), service_ranges=self._options.services.ranges())
         self._feature_gates = dict(feature_gates or {})
         self._compaction_interval = compaction_interval
         self._retention = (

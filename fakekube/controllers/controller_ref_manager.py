@@ -89,7 +89,7 @@ class ControllerRefManager:
     def claim_from(self, cache: Cache) -> list[Object]:
         """Claims objects of those that the controller owns and those without a controller. Raises ApiError, as `claim`."""
         metadata = self.owner["metadata"]
-        owned = cache.owned_by(self.resource, metadata["uid"])
+        owned = cache.dependents_of(self.resource, metadata["uid"])
         return self.claim([*owned, *cache.orphans(self.resource, metadata["namespace"])])
 
     def claim(self, objects: Iterable[Object]) -> list[Object]:

@@ -108,7 +108,7 @@ def sort_for_deletion(pods: Sequence[Object], ranks: Sequence[int], now: datetim
             is first.
         now: the time from which ages are calculated.
     """
-    ranked = [_RankedPod.of(pod, rank, now) for pod, rank in zip(pods, ranks, strict=True)]
+    ranked = [_RankedPod.rank(pod, rank, now) for pod, rank in zip(pods, ranks, strict=True)]
     ranked.sort(key=cmp_to_key(_compare_for_deletion))
     return [one.pod for one in ranked]
 
@@ -125,7 +125,7 @@ class _RankedPod:
     uid: str
 
     @classmethod
-    def of(cls, pod: Object, rank: int, now: datetime) -> _RankedPod:
+    def rank(cls, pod: Object, rank: int, now: datetime) -> _RankedPod:
         condition = get_pod_ready_condition(pod)
         ready = condition is not None and condition.get("status") == "True"
         since = condition.get("lastTransitionTime") if condition is not None and ready else None

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
+from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.core.pods.validation_options import REQUIRED
 from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL, DEPRECATED_TEMPLATE_GENERATION
 from fakekube.base.objects import Object, StoredObject
@@ -144,9 +144,9 @@ def node_should_run_daemon_pod(node: StoredObject, daemon_set: Object) -> tuple[
         return True, True
     spec = add_daemon_pod_tolerations({**spec, "tolerations": [dict(one) for one in spec.get("tolerations") or ()]})
     tolerations = spec["tolerations"]
-    if untolerated(taints, tolerations) is None:
+    if find_untolerated_taint(taints, tolerations) is None:
         return True, True
-    return False, untolerated(taints, tolerations, ("NoExecute",)) is None
+    return False, find_untolerated_taint(taints, tolerations, ("NoExecute",)) is None
 
 
 def by_creation(pod: Object) -> tuple[bool, str, str]:
@@ -536,7 +536,7 @@ class DaemonSetController(Reconciler):
         for daemon_set in self.cache.list("daemonsets.apps"):
             metadata = daemon_set["metadata"]
             run, stay = node_should_run_daemon_pod(node, daemon_set)
-            pods = self.cache.owned_by("pods", metadata["uid"])
+            pods = self.cache.dependents_of("pods", metadata["uid"])
             scheduled = any(pod["spec"].get("nodeName") == name for pod in pods)
             misplaced = (daemon_set.get("status") or {}).get("numberMisscheduled", 0)
             if (run and not scheduled) or (scheduled and (not stay or misplaced)):
@@ -636,7 +636,7 @@ class DaemonSetController(Reconciler):
             self.client.update({**daemon_set, "status": status}, subresource="status")
         min_ready = daemon_set["spec"].get("minReadySeconds", 0)
         if min_ready and counts["numberReady"] != counts["numberAvailable"]:
-            pods = self.cache.owned_by("pods", daemon_set["metadata"]["uid"])
+            pods = self.cache.dependents_of("pods", daemon_set["metadata"]["uid"])
             wait = find_min_next_pod_availability_check(pods, min_ready, self.clock.now())
             if wait is not None:
                 self.requeue_after(key, wait)

@@ -255,7 +255,7 @@ def template_patch(template: Object) -> Object:
 def list_controller_revisions(cache: Any, owner: Object, selector: LabelSelector) -> list[Object]:
     """Returns the revisions that the owner controls or may adopt and that its selector matches, sorted by number."""
     metadata = owner["metadata"]
-    found = [*cache.owned_by(RESOURCE, metadata["uid"]), *cache.orphans(RESOURCE, metadata["namespace"])]
+    found = [*cache.dependents_of(RESOURCE, metadata["uid"]), *cache.orphans(RESOURCE, metadata["namespace"])]
     return sort_controller_revisions(one for one in found if selector.matches(one["metadata"].get("labels")))
 
 

@@ -101,7 +101,7 @@ class Informer:
         """Returns the objects of that name in all namespaces."""
         return [objects[name] for objects in self._objects.values() if name in objects]
 
-    def owned_by(self, uid: str) -> Iterable[Object]:
+    def dependents_of(self, uid: str) -> Iterable[Object]:
         """Returns the objects whose controller has this uid."""
         if self._by_owner is None:
             self._by_owner = {}
@@ -111,7 +111,7 @@ class Informer:
 
     def orphans(self, namespace: str) -> Iterable[Object]:
         """Returns the objects of a namespace that have no controller."""
-        return self.owned_by(_orphan_key(namespace))
+        return self.dependents_of(_orphan_key(namespace))
 
     # ------------------------------------------------------------ changes
 
@@ -282,9 +282,9 @@ class Cache:
         """Returns the objects of that name in all namespaces."""
         return self.informer(resource).by_name(name)
 
-    def owned_by(self, resource: str, uid: str) -> Iterable[Object]:
+    def dependents_of(self, resource: str, uid: str) -> Iterable[Object]:
         """Returns the objects whose controller is the owner with this uid."""
-        return self.informer(resource).owned_by(uid)
+        return self.informer(resource).dependents_of(uid)
 
     def orphans(self, resource: str, namespace: str) -> Iterable[Object]:
         """Returns the objects of a namespace that have no controller."""

@@ -58,7 +58,7 @@ class ReplicaSetController(Reconciler):
             return
         uid = replica_set["metadata"]["uid"]
         selector = self.selector_of(replica_set)
-        owned = list(self.cache.owned_by("pods", uid))
+        owned = list(self.cache.dependents_of("pods", uid))
         active = self._claim_pods(replica_set, selector, owned)
         terminating = [pod for pod in owned if is_pod_terminating(pod) and selector.matches(pod["metadata"].get("labels"))]
         failure = None
@@ -117,7 +117,7 @@ class ReplicaSetController(Reconciler):
         if owner is None:
             return
         seen = set()
-        for sibling in self.cache.owned_by(self.resource, owner["uid"]):
+        for sibling in self.cache.dependents_of(self.resource, owner["uid"]):
             selector = self.selector_of(sibling)
             for pod in self.cache.list("pods", replica_set["metadata"]["namespace"]):
                 uid = pod["metadata"]["uid"]

@@ -119,7 +119,7 @@ class Addresses:
         for cidr, address in self._held.pop(holder, ()):
             self._ranges[cidr].used.discard(address)
 
-    def of(self, holder: str) -> list[str]:
+    def list_for(self, holder: str) -> list[str]:
         """Returns the addresses of a pod or node."""
         return [address for _, address in self._held.get(holder, ())]
 

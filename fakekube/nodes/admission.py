@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
+from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
@@ -64,7 +64,7 @@ def _rejections(pod: PodInfo, node: NodeInfo) -> Iterator[Rejection]:
         yield _predicate(NodeAffinity)
     if NodePorts(pod.host_ports).filter(node) is not None:
         yield _predicate(NodePorts)
-    if untolerated(node.taints, pod.obj["spec"].get("tolerations") or (), ("NoExecute",)):
+    if find_untolerated_taint(node.taints, pod.obj["spec"].get("tolerations") or (), ("NoExecute",)):
         yield _predicate(TaintToleration)
 
 

@@ -410,7 +410,7 @@ class Kubelet(StatusManager):
         known = [one["ip"] for one in (pod.get("status") or {}).get("podIPs") or ()]
         if known:
             return known
-        held = self._addresses.of(pod["metadata"]["uid"])
+        held = self._addresses.list_for(pod["metadata"]["uid"])
         if held:
             return held
         spec = node.get("spec") or {}

@@ -203,7 +203,7 @@ class Journal:
                 self._merge([change._replace(cause=cause) for change in self._read_history(store) if change.revision > newest])
 
     def _read_history(self, store: Store[Document]) -> list[Change]:
-        events = [(bucket.name, event) for bucket in store.buckets() for event in bucket.past()[0]]
+        events = [(bucket.name, event) for bucket in store.buckets() for event in bucket.all_events()[0]]
         noted = {revision: (after, cause) for revision, after, cause in _snapshot(self._noted)}
         found = []
         for bucket, event in events:

@@ -249,7 +249,7 @@ def _document_of(resource: Resource, obj: Object) -> Object:
         obj = schema_decode.decode(resource.type, obj)
         obj.pop("kind", None)
         obj.pop("apiVersion", None)
-    return resource.stored(versions.to_storage(resource, obj))
+    return resource.to_stored_form(versions.to_storage(resource, obj))
 
 
 def _replace_uids(value: Any, uids: dict[str, str]) -> Any:

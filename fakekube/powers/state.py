@@ -131,7 +131,7 @@ def _row(record: _Record) -> Object:
 
 def _describe_past(bucket: Bucket[Document], now: float) -> Object:
     """Returns the events of a bucket that are not compacted; an empty object if the bucket was never used."""
-    events, floor = bucket.past()
+    events, floor = bucket.all_events()
     return past_of(events, floor, now) if events or bucket.has_keys() else {}
 
 

@@ -153,7 +153,7 @@ class Bucket(Generic[V]):
         with self._timeline.lock:
             self._timeline.compact_if_due()
             self._timeline.check(revision)
-            return self._contents.versions.at(key, revision)
+            return self._contents.versions.record_at(key, revision)
 
     def page(self, prefix: str = "", *, start: str = "", limit: int = 0, revision: int | None = None) -> Page[V]:
         """Returns the records whose keys have `prefix` and are not before `start`, sorted by key.
@@ -174,7 +174,7 @@ class Bucket(Generic[V]):
             reading = self._read_whole(span)
             return Page(reading.records, False, 0, self._timeline.revision, reading.encodings)
         versions = self._contents.versions
-        records = versions.now(span, limit)
+        records = versions.current_records(span, limit)
         remaining = versions.count(span) - len(records)
         return Page(records, remaining > 0, remaining, self._timeline.revision, {})
 
@@ -182,12 +182,12 @@ class Bucket(Generic[V]):
         contents = self._contents
         reading = contents.last_reading
         if reading is None or reading.span != span:
-            reading = contents.last_reading = _Reading(span, contents.versions.now(span, 0), {})
+            reading = contents.last_reading = _Reading(span, contents.versions.current_records(span, 0), {})
         return reading
 
     def _page_then(self, span: Span, limit: int, revision: int) -> Page[V]:
         contents = self._contents
-        records = contents.versions.then(span, limit, revision)
+        records = contents.versions.records_at(span, limit, revision)
         if not limit or len(records) < limit:
             return Page(records, False, 0, revision, {})
         rest = (records[-1].key + "\0", span[1])
@@ -217,7 +217,7 @@ class Bucket(Generic[V]):
             keys = self._indexes.keys(conditions, versions, self._contents.history, revision)
             if revision is None:
                 return Selection(versions.heads_of(keys(span, limit)), self._timeline.revision)
-            return Selection(versions.then(span, limit, revision, keys), revision)
+            return Selection(versions.records_at(span, limit, revision, keys), revision)
 
     def count(self, prefix: str = "") -> int:
         """Returns the current number of keys with `prefix`."""
@@ -374,7 +374,7 @@ class Bucket(Generic[V]):
                 history.append(event, self._timeline.retention)
         self._contents = Contents(versions, history)
 
-    def past(self) -> tuple[Sequence[Event[V]], int]:
+    def all_events(self) -> tuple[Sequence[Event[V]], int]:
         """Returns all events of the history, oldest first, and the revision after which the cached window is complete."""
         with self._timeline.lock:
             history = self._contents.history

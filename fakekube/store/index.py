@@ -59,7 +59,7 @@ class Index(Generic[V]):
 
     def _build(self, versions: Versions[V]) -> None:
         keys: dict[str, list[str]] = {}
-        for record in versions.now(EVERYTHING, 0):
+        for record in versions.current_records(EVERYTHING, 0):
             text = self._attribute(record.value)
             if text is not None:
                 keys.setdefault(text, []).append(record.key)
@@ -81,9 +81,9 @@ class Index(Generic[V]):
         """Returns the number of keys with one of these strings."""
         return sum(len(self._keys[text]) for text in admitted if text in self._keys)
 
-    def first(self, admitted: Collection[str], span: Span, limit: int) -> list[str]:
+    def first_keys(self, admitted: Collection[str], span: Span, limit: int) -> list[str]:
         """Returns the first `limit` keys of a span (0: all) with one of these strings."""
-        runs = [self._keys[text].first(span, limit) for text in admitted if text in self._keys]
+        runs = [self._keys[text].first_keys(span, limit) for text in admitted if text in self._keys]
         if len(runs) == 1:
             return runs[0]
         return sorted(key for run in runs for key in run)[: limit or None]
@@ -104,11 +104,11 @@ class Indexes(Generic[V]):
         """
         index, admitted = self._rarest(conditions, versions, history)
         if revision is None:
-            return lambda span, limit: index.first(admitted, span, limit)
+            return lambda span, limit: index.first_keys(admitted, span, limit)
         then = revision
 
         def met_then(span: Span, limit: int) -> list[str]:
-            return sorted({*index.first(admitted, span, limit), *history.keys_since(span, then)})[: limit or None]
+            return sorted({*index.first_keys(admitted, span, limit), *history.keys_since(span, then)})[: limit or None]
 
         return met_then
 

@@ -110,7 +110,7 @@ class SortedKeys:
             self._offsets = [0, *accumulate(map(len, self._chunks))]
         return self._offsets[place]
 
-    def first(self, span: Span, limit: int) -> list[str]:
+    def first_keys(self, span: Span, limit: int) -> list[str]:
         """Returns the first `limit` keys of a span (0: all)."""
         keys: list[str] = []
         for run in self._runs(span):
@@ -193,7 +193,7 @@ class Versions(Generic[V]):
             if not undo and self._undo.pop(key, None) is not None and key not in self.heads:
                 self._gone.remove(key)
 
-    def at(self, key: str, revision: int) -> Record[V] | None:
+    def record_at(self, key: str, revision: int) -> Record[V] | None:
         """Returns the record of a key at a revision; None if it did not exist."""
         head = self.heads.get(key)
         return head if head is not None and head.revision <= revision else self._record_before(key, revision)
@@ -213,17 +213,17 @@ class Versions(Generic[V]):
         """Returns the current number of keys in a span."""
         return self._keys.count(span)
 
-    def now(self, span: Span, limit: int) -> list[Record[V]]:
+    def current_records(self, span: Span, limit: int) -> list[Record[V]]:
         """Returns the first `limit` current records of a span (0: all)."""
         if not self.heads:
             return []
-        return self.heads_of(self._keys.first(span, limit))
+        return self.heads_of(self._keys.first_keys(span, limit))
 
     def heads_of(self, keys: Iterable[str]) -> list[Record[V]]:
         """Returns the current records of keys that exist."""
         return list(map(self.heads.__getitem__, keys))
 
-    def then(self, span: Span, limit: int, revision: int, known: Keys | None = None) -> list[Record[V]]:
+    def records_at(self, span: Span, limit: int, revision: int, known: Keys | None = None) -> list[Record[V]]:
         """Returns the first `limit` records of a span (0: all) at a revision.
 
         `known` returns the candidate keys, by default all.
@@ -247,5 +247,5 @@ class Versions(Generic[V]):
 
     def _known_keys(self, span: Span, limit: int) -> list[str]:
         """Returns the first `limit` keys of a span (0: all) that exist, or existed at a revision that is not compacted."""
-        keys, gone = self._keys.first(span, limit), self._gone.first(span, limit)
+        keys, gone = self._keys.first_keys(span, limit), self._gone.first_keys(span, limit)
         return sorted(keys + gone)[: limit or None] if gone else keys

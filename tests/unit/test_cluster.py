@@ -162,7 +162,7 @@ def test_bootstrap_objects_are_in_storage_form() -> None:
     seen = set()
     for resource in backend.registry:
         for record in backend.store.bucket(resource.bucket).page().records:
-            final = resource.stored(record.value.object)
+            final = resource.to_stored_form(record.value.object)
             assert json.dumps(record.value.object) == json.dumps(final), record.key  # the order of members included
             seen.add((resource.bucket, record.key))
     assert len(seen) > 150

@@ -68,7 +68,7 @@ class _Node:
     uncorrelatable: str = ""
     """The path of the closest outer list whose items cannot be correlated, if there is one."""
 
-    def below(self, schema: Schema, path: str, declared: Declaration | None, uncorrelatable: str = "") -> _Node:
+    def descend(self, schema: Schema, path: str, declared: Declaration | None, uncorrelatable: str = "") -> _Node:
         most = _max_elements(self.schema)
         count = None if self.cardinality is None or most is None else min(self.cardinality * most, MAX_UINT64)
         return _Node(schema, f"{self.path}{path}", declared, count, uncorrelatable or self.uncorrelatable)
@@ -103,17 +103,17 @@ def _nodes_below(node: _Node, wanted: Set[int]) -> Iterator[_Node]:
     values, items = schema.get("additionalProperties"), schema.get("items")
     of_elements = declared.items if declared is not None else None
     if isinstance(values, dict) and id(values) in wanted:
-        yield node.below(values, ".additionalProperties", of_elements)
+        yield node.descend(values, ".additionalProperties", of_elements)
     ruled = [item for item in (schema.get("properties") or {}).items() if id(item[1]) in wanted]
     for name, part in sorted(ruled, key=itemgetter(0)):
         escaped = escape(name)
         known = declared.fields.get(escaped) if declared is not None and escaped is not None else None
         if known is None:
             known = declaration(part, bool(part.get("x-kubernetes-embedded-resource")))
-        yield node.below(part, f".properties[{name}]", known)
+        yield node.descend(part, f".properties[{name}]", known)
     if isinstance(items, dict) and id(items) in wanted:
         around = node.uncorrelatable or ("" if schema.get("x-kubernetes-list-type") == "map" else node.path)
-        yield node.below(items, ".items", of_elements, around)
+        yield node.descend(items, ".items", of_elements, around)
 
 
 def _lies_within(fault: str, path: str) -> bool:

@@ -18,7 +18,7 @@ from fakekube.apiextensions.definition.validation import preserve_errors, spec_e
 from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.instances.validation import unrecognized_formats
 from fakekube.apiextensions.schema import Schema, schemas_in
-from fakekube.apimachinery.codecs.json import untyped
+from fakekube.apimachinery.codecs.json import to_untyped
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but
@@ -174,7 +174,7 @@ def _settle(schema: dict[str, Any] | None) -> None:
     for part in schemas_in(schema):
         for name in () if _VALUES.isdisjoint(part) else _VALUES.intersection(part):
             if not isinstance(part[name], str):  # which many are
-                part[name] = untyped(in_order(part[name]))
+                part[name] = to_untyped(in_order(part[name]))
         if "items" in part and part["items"] is None:
             del part["items"]
 

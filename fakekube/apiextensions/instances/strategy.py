@@ -211,7 +211,7 @@ def projection(paths: Mapping[str, str]) -> Projection:
     """Returns the scale projection of a kind; `paths` is the scale of the definition's subresources."""
     spec_path, status_path, selector_path = paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath")
 
-    def shown(obj: Object, replicas: int) -> Object:
+    def show_scale(obj: Object, replicas: int) -> Object:
         return {
             "metadata": {name: obj["metadata"][name] for name in _SHOWN_METADATA if name in obj["metadata"]},
             "spec": {"replicas": replicas},
@@ -226,14 +226,14 @@ def projection(paths: Mapping[str, str]) -> Projection:
             replicas = integer_at(obj, spec_path)
             if replicas is None:
                 raise status.internal(f"the spec replicas field {go_quote(spec_path)} does not exist")
-            return shown(obj, replicas)
+            return show_scale(obj, replicas)
         except PathError as error:
             raise status.generic(500, "", str(error)) from None
 
     def read_leniently(obj: Object, unset: int) -> Object:
         try:
             replicas = integer_at(obj, spec_path)
-            return shown(obj, unset if replicas is None else replicas)
+            return show_scale(obj, unset if replicas is None else replicas)
         except PathError as error:
             raise status.generic(500, "", str(error)) from None
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError, Issue
 from fakekube.apimachinery.cel.interpretable import is_deep, room
-from fakekube.apimachinery.cel.libraries.strings import MISFITS, compiled, fill_template
+from fakekube.apimachinery.cel.libraries.strings import MISFITS, compile_pattern, fill_template
 from fakekube.apimachinery.cel.parser import expand_macro
 from fakekube.apimachinery.cel.syntax import (
     LOGICAL_OPERATORS,
@@ -134,7 +134,7 @@ def _content(found: Type) -> Type:
 
 #: Function → the conversion that is tried with the first argument, if it is a literal.
 _ATTEMPTS: Final[dict[str, Callable[[Any], object]]] = {
-    "matches": lambda value: compiled(str(value)),
+    "matches": lambda value: compile_pattern(str(value)),
     "duration": lambda value: call("duration", False, [value]),
     "timestamp": lambda value: call("timestamp", False, [value]),
 }
@@ -285,7 +285,7 @@ class _Checker:
         """Returns the result with all type variables substituted."""
         for node, found in self._types.items():
             if found.parameters or found.is_variable:
-                self._types[node] = self._unification.substituted(found, to_dyn=True)
+                self._types[node] = self._unification.substitute(found, to_dyn=True)
         self._checked.type = self._types[self._checked.tree]
         return self._checked
 
@@ -312,7 +312,7 @@ class _Checker:
         return self._complain(node, f"expected type '{expected}' but found '{found}'")
 
     def _resolve(self, found: Type) -> Type:
-        return self._unification.substituted(found)
+        return self._unification.substitute(found)
 
     # ------------------------------------------------------------ names and fields
 
@@ -396,7 +396,7 @@ class _Checker:
                 elif found != result:
                     result = DYN
         if result is None:
-            shown = [str(self._unification.substituted(each, to_dyn=True)) for each in given]
+            shown = [str(self._unification.substitute(each, to_dyn=True)) for each in given]
             target = f"{shown.pop(0)}." if node.target is not None else ""
             applied = f"{target}({', '.join(shown)})"
             return self._complain(node, f"found no matching overload for '{node.function}' applied to '{applied}'")
@@ -409,7 +409,7 @@ class _Checker:
         items: Type | None = None
         for number, element in enumerate(node.elements):
             items = self._join(items, self._content(element, number in node.optional))
-        return list_of(items or self._unification.fresh())
+        return list_of(items or self._unification.new_variable())
 
     def map_literal(self, node: MapLiteral) -> Type:
         keys: Type | None = None
@@ -417,7 +417,7 @@ class _Checker:
         for number, (key, value) in enumerate(node.entries):
             keys = self._join(keys, self.check(key))
             values = self._join(values, self._content(value, number in node.optional))
-        return map_of(keys or self._unification.fresh(), values or self._unification.fresh())
+        return map_of(keys or self._unification.new_variable(), values or self._unification.new_variable())
 
     def _content(self, node: Node, optional: bool) -> Type:
         """The type of an element; with a question mark it must be an optional value."""

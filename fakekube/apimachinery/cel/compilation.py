@@ -20,7 +20,7 @@ from fakekube.apimachinery.cel.declarations import Declaration
 from fakekube.apimachinery.cel.errors import CompileError, EvaluationError
 from fakekube.apimachinery.cel.evaluation import Program, program
 from fakekube.apimachinery.cel.parser import parse
-from fakekube.apimachinery.cel.syntax import called
+from fakekube.apimachinery.cel.syntax import called_functions
 from fakekube.apimachinery.cel.types import BOOL, DYN, STRING, Type, functions_too_new, list_of, optional_of, read
 
 #: The cost limit of one evaluation.
@@ -255,7 +255,7 @@ class Environment:
         """Returns the type of a new expression of the current minor. Raises ExpressionError."""
         return self.compile(source, functions_too_new(features.current().minor)).type
 
-    def checked(self, source: str, unknown: frozenset[str] = frozenset()) -> Checked:
+    def check(self, source: str, unknown: frozenset[str] = frozenset()) -> Checked:
         """Parses and type-checks an expression; `unknown` are functions that it cannot use. Raises CompileError."""
         messages = _patch_types if self.makes_patches else lambda name: None
         parsed = parse(source, extensions=self.extensions, unknown=unknown)
@@ -264,11 +264,11 @@ class Environment:
     def compile(self, source: str, unknown: frozenset[str] = frozenset()) -> Compilation:
         """Compiles an expression; `unknown` are functions that it cannot use. Raises ExpressionError."""
         try:
-            checked = self.checked(source, unknown)
+            checked = self.check(source, unknown)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:
-            return Compilation(checked.type, program(checked), called(checked.tree), frozenset(checked.uses))
+            return Compilation(checked.type, program(checked), called_functions(checked.tree), frozenset(checked.uses))
         except EvaluationError as error:
             raise ConstantError(f"program instantiation failed: {error}", checked.type) from None
 

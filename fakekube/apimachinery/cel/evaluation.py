@@ -42,7 +42,7 @@ from fakekube.apimachinery.cel.interpretable import (
     truth,
     without_overload_details,
 )
-from fakekube.apimachinery.cel.libraries.strings import compiled
+from fakekube.apimachinery.cel.libraries.strings import compile_pattern
 from fakekube.apimachinery.cel.mutation import maker_of
 from fakekube.apimachinery.cel.syntax import (
     Call,
@@ -66,11 +66,11 @@ from fakekube.apimachinery.cel.values import (
     CelType,
     Map,
     Optional,
+    format_value,
     go_name_of,
     key_of,
     kind_of,
     negate,
-    shown,
     type_of,
 )
 
@@ -203,11 +203,11 @@ class _Planner:
     def map_literal(self, node: MapLiteral) -> _Plan:
         plans = [(self.plan(key), self.plan(value), number in node.optional) for number, (key, value) in enumerate(node.entries)]
         if all(key.is_constant and value.is_constant for key, value, _ in plans):
-            return _constant(Map.of((key.constant, value.constant) for key, value, _ in plans))
+            return _constant(Map.from_pairs((key.constant, value.constant) for key, value, _ in plans))
         parts = [(key.run, value.run, optional) for key, value, optional in plans]
 
         def make(frame: Frame) -> Map:
-            made = Map.of(())
+            made = Map.from_pairs(())
             for key_part, value_part, optional in parts:
                 key, value = key_part(frame), value_part(frame)
                 content = _unwrap(value) if optional else value
@@ -249,7 +249,7 @@ class _Planner:
         if node.function in _CONVERSIONS and len(plans) == 1 and plans[0].is_constant:
             return _constant(call(node.function, False, [plans[0].constant]))
         if _has_known_pattern(node, plans):
-            compiled(plans[1].constant)
+            compile_pattern(plans[1].constant)
         if node.function == "@in" and plans[1].is_constant and kind_of(plans[1].constant) is list:
             meanings = self._checked.overloads.get(node, ())
             return _membership(plans[0], plans[1].constant) if len(meanings) == 1 else None
@@ -421,7 +421,7 @@ def _lazy(slot: int, name: str) -> Evaluator:
 
 def _unwrap(value: Any) -> Any:
     if value.__class__ is not Optional:
-        raise EvaluationError(f"cannot initialize optional list element from non-optional value {shown(value)}")
+        raise EvaluationError(f"cannot initialize optional list element from non-optional value {format_value(value)}")
     return value.content
 
 

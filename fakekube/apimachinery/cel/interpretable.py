@@ -30,11 +30,11 @@ from fakekube.apimachinery.cel.values import (
     Optional,
     Timestamp,
     UInt,
+    format_value,
     go_name_of,
     index,
     kind_of,
     optional_index,
-    shown,
 )
 from fakekube.base.depth import allowance
 
@@ -165,7 +165,7 @@ def _open(value: Optional) -> Optional:
         return Optional(content.content if content.present else None)
     if isinstance(content, Opaque) and content.go_type:
         raise EvaluationError(f"unsupported conversion to ref.Val: ({content.go_type}){content}")
-    return Optional(content.untyped()) if hasattr(content, "untyped") else value
+    return Optional(content.to_untyped()) if hasattr(content, "untyped") else value
 
 
 def _field(frame: Frame, value: Any, name: str) -> Any:
@@ -364,14 +364,14 @@ def _filter(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[
 
 
 def _transform(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
-    run, made = bodies[-1].run, Map.of(())
+    run, made = bodies[-1].run, Map.from_pairs(())
     rounds = _rounds(frame, container, slots, 0)
     _collect(frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame)))
     return made
 
 
 def _transformed_entries(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
-    run, made = bodies[-1].run, Map.of(())
+    run, made = bodies[-1].run, Map.from_pairs(())
 
     def insert(element: Any) -> None:
         entries = run(frame)
@@ -379,7 +379,7 @@ def _transformed_entries(frame: Frame, container: Any, slots: tuple[int, ...], b
             raise no_such_overload()
         for key in entries:
             if not made.add(key, entries.find(key)):
-                raise EvaluationError(f"insert failed: key {shown(key)} already exists")
+                raise EvaluationError(f"insert failed: key {format_value(key)} already exists")
 
     _collect(frame, _rounds(frame, container, slots, 0), _condition(bodies), _LOOK + _CALL, insert)
     return made

@@ -276,7 +276,7 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset(), unknown: fro
     parser = _Parser(source, issues, extensions, unknown)
     try:
         with room(is_deep(source)):
-            node = parser.whole()
+            node = parser.parse()
     except _Stop:
         node = None
     if node is not None and not issues and len(source) > _MAX_DEPTH and _is_too_deep(node):
@@ -377,7 +377,7 @@ class _Parser:
     def _complain(self, position: int, problem: str) -> None:
         self._issues.append(Issue(position, problem))
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         node = self._expression()
         if self._next.kind != "end":
             found = "extraneous" if self._second.kind == "end" else "mismatched"

@@ -349,7 +349,7 @@ def descendants(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(parts(here)))
 
 
-def called(node: Node) -> frozenset[str]:
+def called_functions(node: Node) -> frozenset[str]:
     """Returns the functions, methods, operators and macros that an expression calls."""
     found = set()
     for here in descendants(node):

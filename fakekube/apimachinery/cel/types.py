@@ -97,7 +97,7 @@ class Unification:
         self._bindings: Bindings = {}
         self._count = 0
 
-    def fresh(self) -> Type:
+    def new_variable(self) -> Type:
         """Returns a new type variable."""
         self._count += 1
         return Type(f"_var{self._count - 1}")
@@ -109,21 +109,21 @@ class Unification:
         def renew(each: Type) -> Type:
             if each.is_variable:
                 if each.name not in own:
-                    own[each.name] = self.fresh()
+                    own[each.name] = self.new_variable()
                 return own[each.name]
             return Type(each.name, tuple(map(renew, each.parameters)), each.fields) if each.is_generic else each
 
         return tuple(map(renew, types))
 
-    def substituted(self, wanted: Type, *, to_dyn: bool = False) -> Type:
+    def substitute(self, wanted: Type, *, to_dyn: bool = False) -> Type:
         """Replaces type variables by their bindings; with `to_dyn`, unbound ones by dyn."""
         if not wanted.is_generic:
             return wanted
         bound = self._bindings.get(wanted.name) if not wanted.parameters else None
         if bound is not None:
-            return self.substituted(bound, to_dyn=to_dyn)
+            return self.substitute(bound, to_dyn=to_dyn)
         if wanted.parameters:
-            parts = tuple(self.substituted(part, to_dyn=to_dyn) for part in wanted.parameters)
+            parts = tuple(self.substitute(part, to_dyn=to_dyn) for part in wanted.parameters)
             return wanted if all(map(is_, parts, wanted.parameters)) else Type(wanted.name, parts, wanted.fields)
         return DYN if to_dyn and wanted.is_variable else wanted
 

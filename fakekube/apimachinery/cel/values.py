@@ -127,11 +127,11 @@ class Mapping:
     @abstractmethod
     def __len__(self) -> int: ...
 
-    def untyped(self) -> Any:
+    def to_untyped(self) -> Any:
         """Returns the value without a schema."""
         return self
 
-    def same(self, other: Mapping) -> bool:
+    def equals(self, other: Mapping) -> bool:
         """Reports whether all entries are equal."""
         if len(self) != len(other):
             return False
@@ -156,7 +156,7 @@ class Map(Mapping):
         self._entries = entries
 
     @classmethod
-    def of(cls, pairs: Any) -> Map:
+    def from_pairs(cls, pairs: Any) -> Map:
         """Makes a map of pairs; the last of equal keys is kept."""
         made = cls({})
         for key, value in pairs:
@@ -283,7 +283,7 @@ def _same_optional(one: Optional, other: Optional) -> bool:
 
 _EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
     list: _same_list,
-    Mapping: lambda one, other: bool(one.same(other)),
+    Mapping: lambda one, other: bool(one.equals(other)),
     Optional: _same_optional,
 }
 
@@ -315,7 +315,7 @@ def compare(one: Any, other: Any) -> int:
 # Formats values as strings, for conversions and for error messages.
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Formats a value for an error message."""
     if value.__class__ is bool:
         return "true" if value else "false"
@@ -425,7 +425,7 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
         (float, float): lambda a, b: a + b,
         (str, str): lambda a, b: a + b,
         (bytes, bytes): lambda a, b: a + b,
-        (list, list): lambda a, b: a.joined(b) if hasattr(a, "joined") else [*a, *b],
+        (list, list): lambda a, b: a.concatenate(b) if hasattr(a, "joined") else [*a, *b],
         (Duration, Duration): lambda a, b: checked_duration(a.nanoseconds + b.nanoseconds),
         (Timestamp, Duration): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, a.offset),
         (Duration, Timestamp): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, b.offset),
@@ -495,7 +495,7 @@ def index(container: Any, key: Any) -> Any:
     if kind is list:
         position = _position(key)
         if not 0 <= position < len(container):
-            raise EvaluationError(f"index out of bounds: {shown(key)}")
+            raise EvaluationError(f"index out of bounds: {format_value(key)}")
         return container[position]
     if kind is Mapping:
         found = container.find(key)
@@ -510,7 +510,7 @@ def index(container: Any, key: Any) -> Any:
 def _no_key(key: Any) -> EvaluationError:
     if kind_of(key) not in QUALIFIERS:
         return EvaluationError(f"invalid qualifier type: {go_name_of(key)}")
-    return EvaluationError(f"no such key: {shown(key)}")
+    return EvaluationError(f"no such key: {format_value(key)}")
 
 
 def optional_index(container: Any, key: Any) -> Optional:
@@ -530,7 +530,7 @@ def _position(key: Any) -> int:
     if key.__class__ is float and key.is_integer():
         return int(key)
     if key.__class__ is float:
-        raise EvaluationError(f"unsupported index value {shown(key)} in list")
+        raise EvaluationError(f"unsupported index value {format_value(key)} in list")
     if kind_of(key) not in QUALIFIERS:
         raise EvaluationError(f"invalid qualifier type: {go_name_of(key)}")
     raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")

@@ -195,7 +195,7 @@ class ObjectView(values.Mapping):
         seen = self._read[key] = read(value)
         return seen
 
-    def untyped(self) -> Untyped:
+    def to_untyped(self) -> Untyped:
         return Untyped(self._value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -206,7 +206,7 @@ class ObjectView(values.Mapping):
     def __len__(self) -> int:
         return len(self._value)
 
-    def same(self, other: values.Mapping) -> bool:
+    def equals(self, other: values.Mapping) -> bool:
         """Reports equality: fields of the schema by CEL equality, and of the other fields those that both objects have."""
         if len(self) != len(other):
             return False
@@ -268,7 +268,7 @@ class Untyped(values.Mapping):
         if found.__class__ is not dict and found.__class__ is not list:
             return found
         if key not in self._seen:
-            self._seen[key] = untyped(found)
+            self._seen[key] = wrap_untyped(found)
         return self._seen[key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -278,11 +278,11 @@ class Untyped(values.Mapping):
         return len(self._value)
 
 
-def untyped(value: Any) -> Any:
+def wrap_untyped(value: Any) -> Any:
     """Wraps a JSON value without a schema."""
     if isinstance(value, dict):
         return Untyped(value)
-    return list(map(untyped, value)) if isinstance(value, list) else value
+    return list(map(wrap_untyped, value)) if isinstance(value, list) else value
 
 
 # ------------------------------------------------------------ lists
@@ -295,18 +295,18 @@ class ListView(list[Any]):
         super().__init__(items)
         self._value = value
 
-    def untyped(self) -> list[Any]:
+    def to_untyped(self) -> list[Any]:
         """Returns the list as a value without a schema."""
-        return list(map(untyped, self._value))
+        return list(map(wrap_untyped, self._value))
 
 
 class SetList(ListView):
     """A list of list-type set: equality ignores the order, and + adds only missing items."""
 
-    def same(self, other: list[Any]) -> bool:
+    def equals(self, other: list[Any]) -> bool:
         return len(self) == len(other) and {key_of(item) for item in other} <= {key_of(item) for item in self}
 
-    def joined(self, other: list[Any]) -> SetList:
+    def concatenate(self, other: list[Any]) -> SetList:
         known = {key_of(item) for item in self}
         items = [*self, *(item for item in dict.fromkeys(other) if key_of(item) not in known)]
         return SetList(items, items)
@@ -322,13 +322,13 @@ class MapList(ListView):
     def _by_key(self, items: list[Any]) -> dict[Any, Any]:
         return {tuple(key_of(item.find(key)) for key in self._keys): item for item in items}
 
-    def same(self, other: list[Any]) -> bool:
+    def equals(self, other: list[Any]) -> bool:
         if len(self) != len(other):
             return False
         mine = self._by_key(self)
         return all(key in mine and equal(mine[key], item) for key, item in self._by_key(other).items())
 
-    def joined(self, other: list[Any]) -> MapList:
+    def concatenate(self, other: list[Any]) -> MapList:
         items = list({**self._by_key(self), **self._by_key(other)}.values())
         return MapList(items, items, self._keys)
 

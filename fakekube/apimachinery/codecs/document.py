@@ -77,7 +77,7 @@ class Document:
         self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
         del self.object
 
-    def encoded(self, key: Hashable, make: Callable[[Object], V]) -> V:
+    def encoding(self, key: Hashable, make: Callable[[Object], V]) -> V:
         """Returns `make(object)`, cached by key.
 
         Concurrent threads may each call `make`; all get equal values, and one of them is cached.
@@ -136,7 +136,7 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
 
 def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
     """Returns `encoded` of each document, for encodings that are never empty."""
-    return [document._made.get(key) or document.encoded(key, make) for document in documents]
+    return [document._made.get(key) or document.encoding(key, make) for document in documents]
 
 
 def encode_all(documents: Iterable[Document], makers: Mapping[Hashable, Callable[[Object], bytes | tuple[Any, ...]]]) -> None:

@@ -95,7 +95,7 @@ class Kind:
         """The kind and apiVersion as encoded CBOR members."""
         return cbor.encode_item({"kind": self.kind, "apiVersion": self.api_version})[1:]
 
-    def whole(self, obj: Object) -> Object:
+    def add_type_meta(self, obj: Object) -> Object:
         """Returns the object with its kind and apiVersion."""
         return obj if self.custom else {"kind": self.kind, "apiVersion": self.api_version, **obj}
 
@@ -156,7 +156,7 @@ class _Written:
         return document.object
 
     def object(self, item: Object, kind: Kind) -> bytes:
-        return self.dumps(kind.whole(item))
+        return self.dumps(kind.add_type_meta(item))
 
     def dumps(self, obj: Object) -> bytes:
         raise NotImplementedError
@@ -177,7 +177,7 @@ class PrettyJSON(_Written):
         return json.dumps_pretty(obj)
 
     def event(self, event_type: str, item: Object, kind: Kind) -> bytes:
-        return json_frame(json.dumps({"type": event_type, "object": kind.whole(item)}))
+        return json_frame(json.dumps({"type": event_type, "object": kind.add_type_meta(item)}))
 
 
 class YAML(_Written):
@@ -194,20 +194,20 @@ class YAML(_Written):
         return yaml.dumps(obj)
 
     def event(self, event_type: str, item: Object, kind: Kind) -> bytes:
-        return yaml_frame(self.dumps({"type": event_type, "object": kind.whole(item)}))
+        return yaml_frame(self.dumps({"type": event_type, "object": kind.add_type_meta(item)}))
 
 
 class CBOR:
     """CBOR; a watch is a sequence of items."""
 
     def encoded_item(self, document: Document, kind: Kind) -> bytes:
-        return document.encoded(("cbor", kind.name), partial(cbor.encode_item, type_=kind.type))
+        return document.encoding(("cbor", kind.name), partial(cbor.encode_item, type_=kind.type))
 
     def items(self, documents: Iterable[Document], kind: Kind) -> Items:
         return Items(encodings_of(documents, ("cbor", kind.name), partial(cbor.encode_item, type_=kind.type)))
 
     def object(self, item: bytes, kind: Kind) -> bytes:
-        return cbor.SELF_DESCRIBED + self._whole(item, kind)
+        return cbor.SELF_DESCRIBED + self._add_type_meta(item, kind)
 
     def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Chunks:
         listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
@@ -218,8 +218,8 @@ class CBOR:
         opening = cbor.encode_item({"type": event_type, "object": None})[:-1]
         return cbor_frame(cbor.SELF_DESCRIBED + opening + self.object(item, kind))
 
-    def _whole(self, item: bytes, kind: Kind) -> bytes:
-        return item if kind.custom else cbor.joined(item, kind.cbor_members, 2)
+    def _add_type_meta(self, item: bytes, kind: Kind) -> bytes:
+        return item if kind.custom else cbor.prepend_members(item, kind.cbor_members, 2)
 
 
 class Protobuf:
@@ -228,7 +228,7 @@ class Protobuf:
     def encoded_item(self, document: Document, kind: Kind) -> bytes:
         if kind.type is None:
             raise EncodeError(f"{kind.name} has no Protobuf form")
-        return document.encoded(("protobuf", kind.name), partial(protobuf.encode_item, kind.type))
+        return document.encoding(("protobuf", kind.name), partial(protobuf.encode_item, kind.type))
 
     def items(self, documents: Iterable[Document], kind: Kind) -> Items:
         if kind.type is None:

@@ -37,7 +37,7 @@ __all__ = [
     "loads",
     "members",
     "reread",
-    "untyped",
+    "to_untyped",
     "utf8",
 ]
 
@@ -56,7 +56,7 @@ def _read(body: bytes, merge: bool, *, keep_first: bool = False) -> tuple[Any, l
 def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     """Decodes one JSON document.
 
-    Integers of any size stay integers; their conversion depends on the field (see `untyped`).
+    Integers of any size stay integers; their conversion depends on the field (see `to_untyped`).
 
     Args:
         body: the bytes; each invalid UTF-8 byte becomes U+FFFD.
@@ -174,7 +174,7 @@ def members(body: bytes) -> Iterator[str]:
             todo.extend((f"{path}[{index}]", item, False) for index, item in reversed(list(enumerate(value))))
 
 
-def untyped(value: Any) -> Any:
+def to_untyped(value: Any) -> Any:
     """Converts a decoded value to what Go decodes without a type: integers beyond int64 become floats.
 
     Changes the tree in place, and returns it.

@@ -339,7 +339,7 @@ _GROUP: Final = "fakekube.descriptions"
 
 
 @cache
-def published(version: str) -> Mapping[str, Any]:
+def published_document(version: str) -> Mapping[str, Any]:
     """The published document of a minor; empty if there is none."""
     from importlib.metadata import entry_points
 
@@ -363,6 +363,6 @@ def _of_kubernetes_validate(version: str) -> Mapping[str, Any]:
 
 def field_text(version: str, schema: str, field: str) -> str:
     """Returns the description of a field of a schema, such as `io.k8s.api.core.v1.Pod`; "" if there is none."""
-    found = published(version).get("definitions", {}).get(schema, {}).get("properties", {}).get(field, {})
+    found = published_document(version).get("definitions", {}).get(schema, {}).get("properties", {}).get(field, {})
     text: str = found.get("description", "")
     return text

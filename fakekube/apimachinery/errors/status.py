@@ -77,7 +77,7 @@ class StatusError(Exception):
         return body
 
 
-def qualified(group: str, name: str) -> str:
+def qualified_name(group: str, name: str) -> str:
     """Formats a resource or kind with its group, like GroupResource and GroupKind do."""
     return f"{name}.{group}" if group else name
 
@@ -88,24 +88,24 @@ def _details(name: str = "", group: str = "", kind: str = "", **more: Any) -> di
 
 
 def not_found(group: str, resource: str, name: str) -> StatusError:
-    message = f"{qualified(group, resource)} {go_quote(name)} not found"
+    message = f"{qualified_name(group, resource)} {go_quote(name)} not found"
     return StatusError(404, "NotFound", message, _details(name, group, resource))
 
 
 def already_exists(group: str, resource: str, name: str) -> StatusError:
-    message = f"{qualified(group, resource)} {go_quote(name)} already exists"
+    message = f"{qualified_name(group, resource)} {go_quote(name)} already exists"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource))
 
 
 def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
     """Returns the 409 for a generateName of which every generated name exists."""
-    taken = f"{qualified(group, resource)} {go_quote(name)} already exists"
+    taken = f"{qualified_name(group, resource)} {go_quote(name)} already exists"
     message = f"{taken}, the server was not able to generate a unique name for the object"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
 
 
 def conflict(group: str, resource: str, name: str, problem: str) -> StatusError:
-    message = f"Operation cannot be fulfilled on {qualified(group, resource)} {go_quote(name)}: {problem}"
+    message = f"Operation cannot be fulfilled on {qualified_name(group, resource)} {go_quote(name)}: {problem}"
     return StatusError(409, "Conflict", message, _details(name, group, resource))
 
 
@@ -120,7 +120,7 @@ def invalid_object(key: str, problem: str) -> str:
 
 
 def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError:
-    what = qualified(group, resource)
+    what = qualified_name(group, resource)
     if not what:
         message = f"forbidden: {problem}"
     elif not name:
@@ -139,7 +139,7 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> S
         from fakekube.apimachinery.errors.go_syntax import with_go_values
 
         errors = with_go_values(features.current().facts, group, kind, errors)
-    message = f"{qualified(group, kind)} {go_quote(name)} is invalid"
+    message = f"{qualified_name(group, kind)} {go_quote(name)} is invalid"
     errors = limit_text(errors)
     if errors:
         message = f"{message}: {aggregate(errors)}"
@@ -174,7 +174,7 @@ def unauthorized() -> StatusError:
 
 
 def method_not_supported(group: str, resource: str, action: str) -> StatusError:
-    message = f"{action} is not supported on resources of kind {go_quote(qualified(group, resource))}"
+    message = f"{action} is not supported on resources of kind {go_quote(qualified_name(group, resource))}"
     return StatusError(405, "MethodNotAllowed", message, _details("", group, resource))
 
 
@@ -212,7 +212,7 @@ def internal(problem: str) -> StatusError:
 
 
 def server_timeout(group: str, resource: str, action: str, retry_after: int) -> StatusError:
-    what = qualified(group, resource)
+    what = qualified_name(group, resource)
     message = f"The {action} operation against {what} could not be completed at this time, please try again."
     return StatusError(500, "ServerTimeout", message, _details(action, group, resource, retryAfterSeconds=retry_after))
 

@@ -22,7 +22,7 @@ def unprocessable() -> StatusError:
     return StatusError(422, "Invalid", GENERIC_MESSAGES[422], {})
 
 
-def uninterpreted(message: str) -> StatusError:
+def uninterpreted_error(message: str) -> StatusError:
     """Returns a 500 without a reason: an error that is not an API status in the real server."""
     return generic(500, "", message)
 

@@ -27,9 +27,9 @@ from typing import Any
 
 from fakekube.apimachinery.errors import StatusError, field
 from fakekube.apimachinery.errors.status import bad_request, invalid
-from fakekube.apimachinery.patch import type_mismatch, uninterpreted, unprocessable
+from fakekube.apimachinery.patch import type_mismatch, uninterpreted_error, unprocessable
 from fakekube.apimachinery.schema.model import Field, Shape, Type
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, plain, string_verb
@@ -161,7 +161,7 @@ def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[
     if merge_key and items:
         for position, entry in enumerate(order):
             if not isinstance(entry, dict):
-                raise uninterpreted(f"value for key {position} is not a map")
+                raise uninterpreted_error(f"value for key {position} is not a map")
     mentioned = {found_identity(entry, merge_key) for entry in order}
     wanted: list[Any] = []
     others: list[Any] = []
@@ -220,7 +220,7 @@ def identity(item: Any, merge_key: str) -> Any:
 def _key_of(item: Any, merge_key: str) -> Any:
     require_type(item, dict)
     if merge_key not in item:
-        raise uninterpreted(f"map: {plain(item)} does not contain declared merge key: {merge_key}")
+        raise uninterpreted_error(f"map: {plain(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
 
 
@@ -242,18 +242,18 @@ def element_type(*lists: list[Any]) -> type:
     """Returns the common type of all items."""
     types = {go_type(item): type(item) for items in lists for item in items}
     if not types:
-        raise uninterpreted("no elements in any of the given slices")
+        raise uninterpreted_error("no elements in any of the given slices")
     first = next(iter(types.values()))
     if first is list:
         raise unprocessable()
     if len(types) > 1:
-        raise uninterpreted(f"list element types are not identical: {plain(list(lists))}")
+        raise uninterpreted_error(f"list element types are not identical: {plain(list(lists))}")
     return first
 
 
 def require_type(value: Any, wanted: type) -> None:
     if not isinstance(value, wanted):
-        raise uninterpreted(f"expected a {go_type(wanted())}, but received a {go_type_or_nil(value)}")
+        raise uninterpreted_error(f"expected a {go_type(wanted())}, but received a {go_type_or_nil(value)}")
 
 
 _Object = dict[str, Any]
@@ -297,10 +297,10 @@ def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | No
 
 def merge(type: Type, document: _Object, patch: _Object) -> _Object:
     """Merges without decoding. The patch is not changed, the result shares parts with the document. Raises StatusError."""
-    return _merge_objects(document, copied(patch), type)
+    return _merge_objects(document, deep_copy(patch), type)
 
 
-def refused(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
+def refusal_error(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
     """Returns a 422 for a patch that Strict validation rejects for this reason; the patch is used up."""
     _merge_objects(document, patch, type)
     return _no_merge_error(patch, problem)
@@ -332,7 +332,7 @@ def _replaced_object(patch: _Object) -> _Object:
         return patch
     if directive == "delete":
         return {}
-    raise uninterpreted(_unknown_directive(directive, patch))
+    raise uninterpreted_error(_unknown_directive(directive, patch))
 
 
 def _retain_keys(merged: _Object, patch: _Object) -> None:
@@ -439,7 +439,7 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
         kept = [item for item in changes if item.get(DIRECTIVE) != "delete"]
     if not is_in_order(kept, order, merge_key):
         found = f"The order in patch list:\n{plain(changes)}\n"
-        raise uninterpreted(f"{found} doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n")
+        raise uninterpreted_error(f"{found} doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n")
 
 
 def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes: bool) -> list[Any]:
@@ -453,7 +453,7 @@ def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes:
             return [item for item in original if identity(item, "") not in unwanted]
         merged = list({identity(item, ""): item for item in [*original, *patch]}.values())
     elif not lookup.merge_key:
-        raise uninterpreted(f"cannot merge lists without merge key for {lookup.kind}")
+        raise uninterpreted_error(f"cannot merge lists without merge key for {lookup.kind}")
     else:
         original, patch = _special_items(original, patch, lookup.merge_key)
         merged, is_ordered = _merge_items(original, patch, lookup)
@@ -478,9 +478,9 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
-            raise uninterpreted("merging lists cannot yet be specified in the patch")
+            raise uninterpreted_error("merging lists cannot yet be specified in the patch")
         else:
-            raise uninterpreted(_unknown_directive(directive, item))
+            raise uninterpreted_error(_unknown_directive(directive, item))
     return (changes, []) if replaces else (original, changes)
 
 
@@ -520,7 +520,7 @@ def _list_name(key: str, directive: str, words: str) -> str:
 
 def _expect_lookup(found: Lookup | str) -> Lookup:
     if isinstance(found, str):
-        raise uninterpreted(found)
+        raise uninterpreted_error(found)
     return found
 
 

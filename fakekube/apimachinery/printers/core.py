@@ -19,10 +19,10 @@ from fakekube.apimachinery.printers.texts import (
     condition,
     containers,
     labels,
-    more,
     name,
     quantity,
     selector,
+    shorten_list,
     since,
 )
 from fakekube.base.objects import StoredObject
@@ -366,7 +366,7 @@ def _endpoints(obj: StoredObject, ages: Ages) -> list[Any]:
         addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
         ports = subset.get("ports") or ()
         found += addresses if not ports else [_join_host_port(ip, port) for port in ports for ip in addresses]
-    return [name(obj), more(found, empty=""), age(obj, ages)]
+    return [name(obj), shorten_list(found, empty=""), age(obj, ages)]
 
 
 def _join_host_port(ip: str, port: StoredObject) -> str:
@@ -377,7 +377,7 @@ def _join_host_port(ip: str, port: StoredObject) -> str:
 def _endpoint_slice(obj: StoredObject, ages: Ages) -> list[Any]:
     ports = (str(port.get("port", port.get("name", "*"))) for port in obj.get("ports") or ())
     addresses = (ip for endpoint in obj.get("endpoints") or () for ip in endpoint.get("addresses") or ())
-    return [name(obj), obj.get("addressType", ""), more(ports), more(addresses), age(obj, ages)]
+    return [name(obj), obj.get("addressType", ""), shorten_list(ports), shorten_list(addresses), age(obj, ages)]
 
 
 def _ingress(obj: StoredObject, ages: Ages) -> list[Any]:

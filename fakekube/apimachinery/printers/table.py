@@ -249,7 +249,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self._parts)
 
-    def at(self, now: datetime) -> Items:
+    def encode_at(self, now: datetime) -> Items:
         """Returns the JSON of the rows at a time."""
         parts, texts = self._parts.copy(), _Ages(now)
         for place, moment in self._ages:
@@ -272,7 +272,7 @@ def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metad
     opening = json.dumps(head)[:-1]
     if not rows and convertor.empty is None:
         return opening + b',"rows":null}\n'
-    return enclose(opening + b',"rows":[', rows.at(now), b"]}\n")
+    return enclose(opening + b',"rows":[', rows.encode_at(now), b"]}\n")
 
 
 class _Ages(dict[Any, bytes]):
@@ -357,7 +357,7 @@ def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bo
     def make(obj: Object) -> Document:
         return Document(partial_metadata(obj, api_version, resource, custom=custom))
 
-    return lambda document: document.encoded(key, make)
+    return lambda document: document.encoding(key, make)
 
 
 @cache

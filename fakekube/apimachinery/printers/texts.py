@@ -68,7 +68,7 @@ def ages_at(now: datetime) -> Ages:
     return lambda moment: human_duration((now - moment).total_seconds())
 
 
-def between(start: str, end: str) -> str:
+def duration_between(start: str, end: str) -> str:
     """Returns the duration between two times."""
     return human_duration((_moment(end) - _moment(start)).total_seconds())
 
@@ -115,7 +115,7 @@ def containers(pod_spec: StoredObject | None) -> list[str]:
     return [",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)]
 
 
-def more(items: Iterable[str], empty: str = UNSET) -> str:
+def shorten_list(items: Iterable[str], empty: str = UNSET) -> str:
     """Returns the first three of a list, and the number of the others."""
     every = list(items)
     text = ",".join(every[:3])

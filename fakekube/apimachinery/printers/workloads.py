@@ -15,9 +15,9 @@ from fakekube.apimachinery.printers.texts import (
     Ages,
     Cells,
     age,
-    between,
     condition,
     containers,
+    duration_between,
     labels,
     name,
     selector,
@@ -131,7 +131,7 @@ def _duration(status: StoredObject, ages: Ages) -> str:
     start, end = status.get("startTime"), status.get("completionTime")
     if not start:
         return ""
-    return between(start, end) if end else since(start, ages)
+    return duration_between(start, end) if end else since(start, ages)
 
 
 def _cron_job(obj: StoredObject, ages: Ages) -> list[Any]:

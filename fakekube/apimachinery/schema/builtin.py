@@ -125,7 +125,7 @@ class Builtins:
         for name, row in self.facts.type(go_name).get("fields", {}).items():
             type_name = row["t"].removeprefix("*")
             if name.startswith("+"):
-                yield from self._flat(type_name, around.within(type_name, row))
+                yield from self._flat(type_name, around.for_struct(type_name, row))
             else:
                 yield self._field(name, type_name, row, around)
 
@@ -157,7 +157,7 @@ class _Inlining:
     numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
-    def within(self, type_name: str, row: Mapping[str, Any]) -> _Inlining:
+    def for_struct(self, type_name: str, row: Mapping[str, Any]) -> _Inlining:
         """Returns the inlining of a nested struct."""
         numbers = (*self.numbers, row["n"]) if "n" in row else self.numbers
         return _Inlining(numbers, (*self.names, type_name.rpartition(".")[2]))

@@ -20,7 +20,7 @@ from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.decode import decoder
 from fakekube.apimachinery.schema.defaults import Defaulter
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import copied, text_of
+from fakekube.apimachinery.schema.trees import deep_copy, text_of
 from fakekube.base.caches import BoundedCache
 
 #: The part of objects that is large in most kinds, and alike in many objects.
@@ -97,7 +97,7 @@ def normalised_spec(type_: Type, tree: Mapping[str, Any], *, stored: bool) -> di
         _normalised.add(key, None)
         return {}
     if form is None:  # a copy, since normalised parts are those of the tree, which its owner may change
-        form = _normalised.add(key, copied(printing.normalise(type_.fields[SPEC].type, spec, stored=stored)))
+        form = _normalised.add(key, deep_copy(printing.normalise(type_.fields[SPEC].type, spec, stored=stored)))
     return {SPEC: form}
 
 

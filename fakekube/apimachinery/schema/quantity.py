@@ -103,7 +103,7 @@ class Quantity:
     def __mul__(self, factor: int) -> Quantity:
         return Quantity(self.unscaled * factor, self.scale, self.format)
 
-    def rounded_up(self, scale: int) -> Quantity:
+    def round_up(self, scale: int) -> Quantity:
         """Rounds away from zero to a multiple of ten to the `scale` (-3: milli). Returns itself if it is one."""
         if self.scale >= scale:
             return self
@@ -111,7 +111,7 @@ class Quantity:
 
     def value(self) -> int:
         """Returns the amount, rounded away from zero to an int64; a larger amount overflows, as in the real server."""
-        whole = self.rounded_up(0).unscaled * _power_of_ten(self.scale)
+        whole = self.round_up(0).unscaled * _power_of_ten(self.scale)
         if -MAX_INT64 <= whole <= MAX_INT64:
             return whole
         few = abs(self.unscaled) < 10**_FAST_DIGITS
@@ -244,7 +244,7 @@ class _Number:
             unscaled <<= self.exponent
         else:
             scale += self.exponent
-        quantity = Quantity(unscaled, scale, self.format).rounded_up(_NANO)
+        quantity = Quantity(unscaled, scale, self.format).round_up(_NANO)
         if self.format is Format.BINARY_SI:
             quantity = min(quantity, Quantity(MAX_INT64, 0, self.format))
             if 0 < quantity.amount < 1:
@@ -265,4 +265,4 @@ def canonical(text: str) -> str:
 @lru_cache(maxsize=4096)
 def round_up_to_milli(text: str) -> str:
     """Returns a printed quantity rounded up to milli, as the defaulting of resource lists does."""
-    return str(parse(text).rounded_up(_MILLI))
+    return str(parse(text).round_up(_MILLI))

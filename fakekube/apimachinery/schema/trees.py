@@ -72,7 +72,7 @@ def _are_identical(one: Any, other: Any) -> bool:
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def copied(value: Any) -> Any:
+def deep_copy(value: Any) -> Any:
     """Returns a deep copy of a tree, which the caller may change."""
     if value.__class__ is dict and _SCALARS.issuperset(map(type, value.values())):
         return dict(value)

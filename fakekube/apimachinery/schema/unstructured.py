@@ -15,7 +15,7 @@ from typing import Any, Final
 from fakekube.apimachinery.schema.decode import decode, decoder
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
 from fakekube.apimachinery.schema.printing import always_printed, zero
-from fakekube.apimachinery.schema.trees import copied, in_order
+from fakekube.apimachinery.schema.trees import deep_copy, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
 from fakekube.base.golang import base64
 from fakekube.base.golang.strconv import go_integer
@@ -45,7 +45,7 @@ def from_unstructured(
         return _read(type_, value, unknown)
     shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
     tree = _read(type_, {name: item for name, item in value.items() if name not in shared}, unknown)
-    return {**tree, **{name: copied(item) for name, item in shared.items()}}
+    return {**tree, **{name: deep_copy(item) for name, item in shared.items()}}
 
 
 def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:

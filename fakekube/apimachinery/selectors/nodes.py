@@ -139,7 +139,7 @@ def tolerates_all(tolerations: Sequence[Toleration], taint: Taint) -> bool:
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def untolerated(
+def find_untolerated_taint(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], effects: Sequence[str] = ("NoSchedule", "NoExecute")
 ) -> Taint | None:
     """Returns the first taint of these effects that no toleration tolerates, or None."""

@@ -319,12 +319,12 @@ def _iscsi(source: Part, path: str, name: str) -> list[FieldError]:
 def _with_secret(check: Callable[[Part, str], list[FieldError]]) -> Callable[[Part, str], list[FieldError]]:
     """Returns the check of a source that refers to a secret of any namespace."""
 
-    def both(source: Part, path: str) -> list[FieldError]:
+    def check_with_secret(source: Part, path: str) -> list[FieldError]:
         reference = source.get("secretRef")
         wrong = [] if reference is None else secret_reference(reference, f"{path}.secretRef")
         return check(source, path) + wrong
 
-    return both
+    return check_with_secret
 
 
 def _storage_os(source: Part, path: str) -> list[FieldError]:

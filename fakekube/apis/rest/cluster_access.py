@@ -113,7 +113,7 @@ class ClusterAccess(Protocol):
     def reserve(self, pool: str, value: str) -> bool:
         """Allocates a value of a pool (node ports); returns False if it is already allocated."""
 
-    def reserved(self, pool: str, value: str) -> bool:
+    def is_allocated(self, pool: str, value: str) -> bool:
         """Reports whether a value is allocated."""
 
     def release(self, pool: str, value: str) -> None:

@@ -135,7 +135,7 @@ class Resource:
     def storage_type(self) -> Type:
         return self.storage_type_factory() if self.storage_type_factory else self.type
 
-    def stored(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_stored_form(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns an accepted object in the stored form, in which equal objects have equal encodings.
 
         `old`: the stored object that it was made from; the result shares unchanged parts with it. A known spec is shared, too.

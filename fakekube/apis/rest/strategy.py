@@ -113,7 +113,7 @@ def spec_as_stored(context: WriteContext, obj: Object, old: Object) -> Object:
     new: Object = obj.get("spec") or {}
     if new == old.get("spec"):
         return new
-    stored: Object = context.resource.stored({"spec": new}).get("spec") or {}
+    stored: Object = context.resource.to_stored_form({"spec": new}).get("spec") or {}
     return stored
 
 

@@ -67,10 +67,6 @@ def positive(value: int, path: str) -> list[FieldError]:
     return [] if value > 0 else [invalid(path, value, POSITIVE)]
 
 
-def within(value: int, path: str, minimum: int, maximum: int) -> list[FieldError]:
-    return invalid_each(path, value, names.in_range(value, minimum, maximum))
-
-
 def too_many_error(maximum: int, what: str) -> str:
     """Returns the detail of a list or text that is too long."""
     return f"must not have more than {maximum} {what}"

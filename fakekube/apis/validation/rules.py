@@ -45,11 +45,11 @@ class Check:
     items: bool = False
     """The table is of each item."""
 
-    def compiled(self, emulation: Emulation) -> Run:
+    def compile(self, emulation: Emulation) -> Run:
         """Returns what runs in an emulation."""
         if self.table is None:
             return self.run
-        run = self.table.compiled(emulation)
+        run = self.table.compile(emulation)
         return _of_each(run) if self.items else _of_struct(run)
 
 
@@ -110,16 +110,14 @@ class Rules:
 
     def validate(self, value: Mapping[str, Any], path: str = "") -> list[FieldError]:
         """Returns the errors of a struct at a path ("" is an object), by the rules of the minor that is emulated."""
-        return self.compiled(features.current())(value, path)
+        return self.compile(features.current())(value, path)
 
-    def compiled(self, emulation: Emulation) -> Run:
+    def compile(self, emulation: Emulation) -> Run:
         """Returns what runs in an emulation."""
         return emulation.compiled(self, self._compile)
 
     def _compile(self, emulation: Emulation) -> Run:
-        rows = tuple(
-            (_getter(row.field), row.field, row.check.compiled(emulation)) for row in self.rows if _holds(row, emulation)
-        )
+        rows = tuple((_getter(row.field), row.field, row.check.compile(emulation)) for row in self.rows if _holds(row, emulation))
 
         def run(value: Any, path: str) -> list[FieldError]:
             found: list[FieldError] = []

@@ -29,7 +29,7 @@ from fakekube.apimachinery.cel.evaluation import Program
 from fakekube.apimachinery.cel.libraries.authorization import Authorizer, Decision, ResourceCheck
 from fakekube.apimachinery.cel.types import Type
 from fakekube.apimachinery.cel.values import ABSENT
-from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apiserver.admission.matching import namespace_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Activation:
         """Returns a value that all policies with the same version share."""
         views = self._versioned.views
         if name not in views:
-            views[name] = untyped(make())
+            views[name] = wrap_untyped(make())
         return views[name]
 
     def _namespace_object(self) -> Any:
@@ -132,7 +132,7 @@ class Activation:
         if namespace is None:
             return None
         meta = {name: item for name, item in namespace["metadata"].items() if name in _NAMESPACE_METADATA}
-        return untyped({**namespace, "metadata": meta})
+        return wrap_untyped({**namespace, "metadata": meta})
 
     def _authorizer_value(self) -> Any:
         return ABSENT if self._authorizer is None else self._authorizer
@@ -141,7 +141,7 @@ class Activation:
         if self._authorizer is None:
             return ABSENT
         attributes = self._versioned.attributes
-        return ResourceCheck.of(
+        return ResourceCheck.for_resource(
             self._authorizer,
             attributes.resource.group,
             attributes.resource.plural,
@@ -156,7 +156,7 @@ _MAKERS: Final[Mapping[str, Callable[[Activation], Any]]] = {
     "oldObject": Activation._old_object,
     "request": Activation._request,
     "namespaceObject": Activation._namespace_object,
-    "params": lambda activation: untyped(activation._params),
+    "params": lambda activation: wrap_untyped(activation._params),
     "variables": lambda activation: ABSENT if activation.variables is None else activation.variables,
     "authorizer": Activation._authorizer_value,
     "authorizer.requestResource": Activation._request_resource,

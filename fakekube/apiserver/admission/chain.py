@@ -117,7 +117,7 @@ class Plugin:
     """Each cluster has a plugin of its own."""
 
     @classmethod
-    def configured(cls, configuration: Any) -> Plugin:
+    def from_configuration(cls, configuration: Any) -> Plugin:
         """Returns the plugin with its part of the configuration file (None: not configured). Raises
         ConfigurationError."""
         return cls()

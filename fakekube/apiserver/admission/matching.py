@@ -177,7 +177,7 @@ class _Rule:
     """The names of the matching objects; empty matches all."""
 
     @classmethod
-    def of(cls, rule: Mapping[str, Any]) -> _Rule:
+    def parse(cls, rule: Mapping[str, Any]) -> _Rule:
         resources = (text.partition("/") for text in rule.get("resources") or ())
         return cls(
             frozenset(rule.get("operations") or ()),
@@ -215,7 +215,7 @@ def _holds(values: frozenset[str], value: str) -> bool:
 
 
 def _rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[_Rule, ...]:
-    return tuple(map(_Rule.of, rules or ()))
+    return tuple(map(_Rule.parse, rules or ()))
 
 
 # ---------------------------------------------------------------- selectors

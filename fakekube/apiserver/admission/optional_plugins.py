@@ -173,7 +173,7 @@ class EventRateLimit(Plugin):
         self._lock = threading.Lock()
 
     @classmethod
-    def configured(cls, configuration: Any) -> EventRateLimit:
+    def from_configuration(cls, configuration: Any) -> EventRateLimit:
         """Raises ConfigurationError."""
         limits = (configuration or {}).get("limits") or []
         errors = [] if limits else [invalid("limits", None, "must not be empty")]
@@ -368,7 +368,7 @@ class PodNodeSelector(Plugin):
         self._selectors = selectors or {}
 
     @classmethod
-    def configured(cls, configuration: Any) -> PodNodeSelector:
+    def from_configuration(cls, configuration: Any) -> PodNodeSelector:
         return cls((configuration or {}).get("podNodeSelectorPluginConfig"))
 
     def admit(self, attributes: Attributes) -> None:
@@ -439,7 +439,7 @@ class PodTolerationRestriction(Plugin):
         self._default, self._whitelist = default, whitelist
 
     @classmethod
-    def configured(cls, configuration: Any) -> PodTolerationRestriction:
+    def from_configuration(cls, configuration: Any) -> PodTolerationRestriction:
         said = configuration or {}
         return cls(said.get("default") or (), said.get("whitelist") or ())
 

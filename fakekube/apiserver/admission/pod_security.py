@@ -88,7 +88,7 @@ class PodSecurity(Plugin):
         self._configuration = configuration or _Configuration()
 
     @classmethod
-    def configured(cls, configuration: Any) -> PodSecurity:
+    def from_configuration(cls, configuration: Any) -> PodSecurity:
         """Raises ConfigurationError."""
         said = configuration or {}
         defaults, exempt = said.get("defaults") or {}, said.get("exemptions") or {}

@@ -231,7 +231,7 @@ def _import_plugin(name: str) -> type[Plugin]:
 
 def _configure(kind: type[Plugin], said: Any) -> Plugin:
     try:
-        return kind.configured(said)
+        return kind.from_configuration(said)
     except ConfigurationError as error:
         raise ConfigurationError(f"couldn't init admission plugin {go_quote(kind.name)}: {error}") from None
 

@@ -401,7 +401,7 @@ class _PersistentVolumeClaims(Evaluator):
         requested = amounts((spec.get("resources") or {}).get("requests")).get("storage")
         if requested is not None:
             allocated = amounts((obj.get("status") or {}).get("allocatedResources")).get("storage", NONE)
-            used["requests.storage"] = max(requested.rounded_up(0), allocated.rounded_up(0))
+            used["requests.storage"] = max(requested.round_up(0), allocated.round_up(0))
         if storage_class:
             used |= {f"{storage_class}{PER_STORAGE_CLASS}{name}": amount for name, amount in used.items()}
         return {self.count: ONE, **used}

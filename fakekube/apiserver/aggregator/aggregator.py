@@ -120,7 +120,7 @@ class Aggregator:
     def mount(self, name: str, application: Application) -> None:
         """Serves an APIService with a WSGI application instead of its Service."""
         self._locations.mounted[name] = MountedBackend(application)
-        self._controller.mounted(name)
+        self._controller.check_mounted(name)
 
     def unmount(self, name: str) -> None:
         """Serves an APIService with its Service again, or with the application of `install`."""
@@ -129,7 +129,7 @@ class Aggregator:
             self._locations.mounted[name] = installed
         else:
             self._locations.mounted.pop(name, None)
-        self._controller.mounted(name)
+        self._controller.check_mounted(name)
 
     def adopt(self, other: Aggregator) -> None:
         """Takes over the mounted applications and the known documents of the cluster from which this one was copied."""

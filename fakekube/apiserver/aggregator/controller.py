@@ -227,7 +227,7 @@ class AvailableConditionController(ControlLoop):
 
     # ---------------------------------------------------------------- the interface of the aggregator
 
-    def mounted(self, name: str) -> None:
+    def check_mounted(self, name: str) -> None:
         """Checks an APIService again because an application was mounted or unmounted."""
         with self._working:
             remote = self.remotes.get(name)

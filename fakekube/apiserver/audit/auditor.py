@@ -103,7 +103,7 @@ class AuditContext:
             with self._lock:
                 self._annotations.setdefault(key, value)
 
-    def impersonated(self, user: User, constraint: str) -> None:
+    def record_impersonation(self, user: User, constraint: str) -> None:
         """Records the impersonated user; `constraint` is the verb that allowed it, "" for the legacy verb."""
         self._fields["impersonatedUser"] = user_info(user)
         if constraint:
@@ -124,7 +124,7 @@ class AuditContext:
         if self.level >= Level.REQUEST:
             self._fields["requestObject"] = patch
 
-    def deprecated(self) -> None:
+    def record_deprecation(self) -> None:
         """Records that the API version is deprecated; the annotation is added at ResponseComplete."""
         self._deprecated = True
 
@@ -140,16 +140,16 @@ class AuditContext:
 
     # ------------------------------------------------------------ stages
 
-    def received(self) -> None:
+    def emit_request_received(self) -> None:
         """Emits RequestReceived."""
         self._stage("RequestReceived", self._received)
 
-    def started(self, code: int) -> None:
+    def emit_response_started(self, code: int) -> None:
         """Emits ResponseStarted with a status code."""
         self._set_response_code(code)
         self._stage("ResponseStarted", self._clock.now())
 
-    def completed(self, code: int | None = None) -> None:
+    def emit_response_complete(self, code: int | None = None) -> None:
         """Emits ResponseComplete. May be called twice; the second call has no effect."""
         with self._lock:
             if self._completed:
@@ -161,7 +161,7 @@ class AuditContext:
             self._set_response_code(code)
         self._stage("ResponseComplete", self._clock.now())
 
-    def panicked(self, problem: str) -> None:
+    def emit_panic(self, problem: str) -> None:
         """Emits Panic, after an unexpected error of the server."""
         self._completed = True
         self._fields["responseStatus"] = {
@@ -173,7 +173,7 @@ class AuditContext:
         }
         self._stage("Panic", self._clock.now())
 
-    def refused(self, status: Mapping[str, Any]) -> None:
+    def emit_refusal(self, status: Mapping[str, Any]) -> None:
         """Emits ResponseStarted for a request that authentication refused."""
         self.response_object(status)
         self._stage("ResponseStarted", self._clock.now())

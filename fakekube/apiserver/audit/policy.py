@@ -125,7 +125,7 @@ def read_policy(path: str) -> Policy:
     omit_stages = _stages(section, errors)
     omit_managed_fields = section.flag("omitManagedFields")
     rules = [_rule(rule, omit_stages, omit_managed_fields, errors) for rule in section.sections("rules")]
-    section.done()
+    section.require_no_other_fields()
     refuse(_FLAG, errors)
     if not rules:
         raise OptionError(f"--{_FLAG}: loading audit policy file {path}: no policy rules")
@@ -135,7 +135,7 @@ def read_policy(path: str) -> Policy:
 def _rule(rule: Section, omit_stages: frozenset[str], omit_managed_fields: bool, errors: list[FieldError]) -> PolicyRule:
     level = rule.text("level")
     if level not in LEVELS:
-        errors.append(not_supported(rule.at("level"), level, LEVELS) if level else required(rule.at("level")))
+        errors.append(not_supported(rule.path_of("level"), level, LEVELS) if level else required(rule.path_of("level")))
         level = LEVELS[0]
     omits = rule.flag("omitManagedFields") if rule.has("omitManagedFields") else omit_managed_fields
     config = RequestAuditConfig(Level(LEVELS.index(level)), omit_stages | _stages(rule, errors), omits)
@@ -149,14 +149,14 @@ def _rule(rule: Section, omit_stages: frozenset[str], omit_managed_fields: bool,
         rule.texts("nonResourceURLs"),
     )
     for index, path in enumerate(made.paths):
-        where = f"{rule.at('nonResourceURLs')}[{index}]"
+        where = f"{rule.path_of('nonResourceURLs')}[{index}]"
         if path != _ALL and not path.startswith("/"):
             errors.append(invalid(where, path, "non-resource URL rules must begin with a '/' character"))
         if _ALL in path[:-1]:
             errors.append(invalid(where, path, "non-resource URL wildcards '*' must be the final character of the rule"))
     if made.paths and (made.resources or made.namespaces):
-        errors.append(invalid(rule.at("nonResourceURLs"), list(made.paths), RESOURCES_OR_URLS))
-    rule.done()
+        errors.append(invalid(rule.path_of("nonResourceURLs"), list(made.paths), RESOURCES_OR_URLS))
+    rule.require_no_other_fields()
     return made
 
 
@@ -164,11 +164,11 @@ def _resources(section: Section, errors: list[FieldError]) -> GroupResources:
     made = GroupResources(section.text("group"), section.texts("resources"), section.texts("resourceNames"))
     if made.group not in ("", _ALL):
         problems = names.dns_subdomain(made.group, False)
-        errors += [invalid(section.at("group"), made.group, problem) for problem in problems]
+        errors += [invalid(section.path_of("group"), made.group, problem) for problem in problems]
     if made.names and not made.resources:
         text = "using resourceNames requires at least one resource"
-        errors.append(invalid(section.at("resourceNames"), list(made.names), text))
-    section.done()
+        errors.append(invalid(section.path_of("resourceNames"), list(made.names), text))
+    section.require_no_other_fields()
     return made
 
 
@@ -176,6 +176,6 @@ def _stages(section: Section, errors: list[FieldError]) -> frozenset[str]:
     stages = section.texts("omitStages")
     for index, stage in enumerate(stages):
         if stage not in STAGES:
-            where = f"{section.at('omitStages')}[{index}]"
+            where = f"{section.path_of('omitStages')}[{index}]"
             errors.append(invalid(where, stage, f"allowed stages are {','.join(STAGES)}"))
     return frozenset(stages)

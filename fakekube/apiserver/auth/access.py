@@ -240,9 +240,9 @@ class Access:
 
     # ------------------------------------------------------------ requests
 
-    def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> Impersonated | None:
+    def impersonate(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> Impersonated | None:
         """Returns the impersonated user, if any. Raises StatusError 400 or 403."""
-        return self._impersonation.impersonated(headers, attributes_of(info, user))
+        return self._impersonation.impersonate(headers, attributes_of(info, user))
 
     def require(self, info: RequestInfo, user: User, audit: Annotated | None = None) -> None:
         """Authorizes a request; adds the decision and its reason to `audit`.

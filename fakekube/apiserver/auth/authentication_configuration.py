@@ -46,10 +46,10 @@ class Section:
         if value is None:
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise OptionError(f"--{self._flag}: {self.at(name)} is not a {_NAMES[kind]}")
+            raise OptionError(f"--{self._flag}: {self.path_of(name)} is not a {_NAMES[kind]}")
         return value
 
-    def at(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Returns the path of a field."""
         return f"{self.path}.{name}" if self.path else name
 
@@ -69,7 +69,7 @@ class Section:
         """Takes a list of strings."""
         values = self._take(name, list, [])
         if not all(isinstance(value, str) for value in values):
-            raise OptionError(f"--{self._flag}: {self.at(name)} is not a list of strings")
+            raise OptionError(f"--{self._flag}: {self.path_of(name)} is not a list of strings")
         return tuple(values)
 
     def seconds(self, name: str) -> float:
@@ -78,25 +78,25 @@ class Section:
         try:
             return parse_duration(text) / 1e9 if text else 0.0
         except ValueError as error:
-            raise OptionError(f"--{self._flag}: {self.at(name)}: {error}") from None
+            raise OptionError(f"--{self._flag}: {self.path_of(name)}: {error}") from None
 
     def section(self, name: str) -> Section:
         """Takes a mapping; an empty one if it is not set."""
-        return Section(self._left.pop(name, None) or {}, self.at(name), self._flag)
+        return Section(self._left.pop(name, None) or {}, self.path_of(name), self._flag)
 
     def sections(self, name: str) -> Sequence[Section]:
         """Takes a list of mappings."""
         values = self._take(name, list, [])
-        return [Section(value, f"{self.at(name)}[{index}]", self._flag) for index, value in enumerate(values)]
+        return [Section(value, f"{self.path_of(name)}[{index}]", self._flag) for index, value in enumerate(values)]
 
     def ignore(self, name: str) -> None:
         """Takes a field that has no effect here."""
         self._left.pop(name, None)
 
-    def done(self) -> None:
+    def require_no_other_fields(self) -> None:
         """Raises OptionError if there are unknown fields."""
         if self._left:
-            unknown = ", ".join(f'unknown field "{self.at(name)}"' for name in self._left)
+            unknown = ", ".join(f'unknown field "{self.path_of(name)}"' for name in self._left)
             raise OptionError(f"--{self._flag}: strict decoding error: {unknown}")
 
 
@@ -149,10 +149,10 @@ def read_authentication_configuration(path: str, own_issuers: Sequence[str]) -> 
         made = _Reader(entry, errors, own_issuers).read()
         for name, value in (("url", made.issuer), ("discoveryURL", made.discovery_url)):
             if value and any(value == (one.issuer if name == "url" else one.discovery_url) for one in found):
-                errors.append(duplicate(f"{entry.at('issuer')}.{name}", value))
+                errors.append(duplicate(f"{entry.path_of('issuer')}.{name}", value))
         found.append(made)
     anonymous = _anonymous(section.section("anonymous"), errors) if section.has("anonymous") else None
-    section.done()
+    section.require_no_other_fields()
     refuse(_FLAG, errors)
     return found, anonymous
 
@@ -162,8 +162,8 @@ def _anonymous(section: Section, errors: list[FieldError]) -> Anonymous:
     conditions = section.sections("conditions")
     paths = [condition.text("path") for condition in conditions]
     for condition in conditions:
-        condition.done()
-    section.done()
+        condition.require_no_other_fields()
+    section.require_no_other_fields()
     if conditions and not enabled:
         text = "enabled should be set to true when conditions are defined"
         errors.append(invalid("anonymous.conditions", [{"Path": path} for path in paths], text))
@@ -192,10 +192,10 @@ class _Reader:
         if username.expression is not None and _names(username.expression.source, "email"):
             named = self._names_verified_email or _names(username.expression.source, "email_verified")
             if not named:
-                self._errors.append(invalid(mappings.at("username.expression"), username.expression.source, _EMAIL))
-        mappings.done()
+                self._errors.append(invalid(mappings.path_of("username.expression"), username.expression.source, _EMAIL))
+        mappings.require_no_other_fields()
         user_rules = self._rules(self._section.sections("userValidationRules"), token_user())
-        self._section.done()
+        self._section.require_no_other_fields()
         return JWTConfiguration(
             url, audiences, username, discovery, authorities, groups, uid, extra, required_claims, claim_rules, user_rules
         )
@@ -205,26 +205,26 @@ class _Reader:
     def _issuer(self, issuer: Section) -> tuple[str, str, tuple[str, ...], str]:
         url, discovery = issuer.text("url"), issuer.text("discoveryURL")
         if not url:
-            self._errors.append(required(issuer.at("url")))
+            self._errors.append(required(issuer.path_of("url")))
         else:
-            self._url(url, issuer.at("url"), self._own_issuers)
+            self._url(url, issuer.path_of("url"), self._own_issuers)
         if discovery:
             if url and url.rstrip("/") == discovery.rstrip("/"):
-                self._errors.append(invalid(issuer.at("discoveryURL"), discovery, "discoveryURL must be different from URL"))
-            self._url(discovery, issuer.at("discoveryURL"), ())
+                self._errors.append(invalid(issuer.path_of("discoveryURL"), discovery, "discoveryURL must be different from URL"))
+            self._url(discovery, issuer.path_of("discoveryURL"), ())
         audiences = tuple(issuer.texts("audiences"))
         self._audiences(issuer, audiences)
         authorities = issuer.text("certificateAuthority")
         if authorities and "-----BEGIN CERTIFICATE-----" not in authorities:
             text = "data does not contain any valid RSA or ECDSA certificates"
-            self._errors.append(invalid(issuer.at("certificateAuthority"), "<omitted>", text))
+            self._errors.append(invalid(issuer.path_of("certificateAuthority"), "<omitted>", text))
         selector = issuer.text("egressSelectorType")
         if selector:
             choices = ("controlplane", "cluster")
             text = "egress selector must be either controlplane or cluster"
             if selector not in choices:
-                self._errors.append(invalid(issuer.at("egressSelectorType"), selector, text))
-        issuer.done()
+                self._errors.append(invalid(issuer.path_of("egressSelectorType"), selector, text))
+        issuer.require_no_other_fields()
         return url, discovery, audiences, authorities
 
     def _url(self, url: str, path: str, disallowed: Sequence[str]) -> None:
@@ -242,7 +242,7 @@ class _Reader:
                 self._errors.append(invalid(path, url, text))
 
     def _audiences(self, issuer: Section, audiences: Sequence[str]) -> None:
-        path, policy = issuer.at("audiences"), issuer.text("audienceMatchPolicy")
+        path, policy = issuer.path_of("audiences"), issuer.text("audienceMatchPolicy")
         if not audiences:
             self._errors.append(required(path, f"at least one {path} is required"))
             return
@@ -251,7 +251,7 @@ class _Reader:
                 self._errors.append(required(f"{path}[{index}]"))
             if audience in audiences[:index]:
                 self._errors.append(duplicate(f"{path}[{index}]", audience))
-        where = issuer.at("audienceMatchPolicy")
+        where = issuer.path_of("audienceMatchPolicy")
         if len(audiences) > 1 and policy != "MatchAny":
             self._errors.append(invalid(where, policy, "audienceMatchPolicy must be MatchAny for multiple audiences"))
         if len(audiences) == 1 and policy not in ("", "MatchAny"):
@@ -272,19 +272,19 @@ class _Reader:
             elif claim:
                 if has_message:
                     text = "may not be specified when claim is set"
-                    self._errors.append(invalid(rule.at("message"), rule.text("message"), text))
+                    self._errors.append(invalid(rule.path_of("message"), rule.text("message"), text))
                 if claim in wanted:
-                    self._errors.append(duplicate(rule.at("claim"), claim))
+                    self._errors.append(duplicate(rule.path_of("claim"), claim))
                 wanted[claim] = value
             else:
                 if value:
                     text = "may not be specified when expression is set"
-                    self._errors.append(invalid(rule.at("requiredValue"), value, text))
+                    self._errors.append(invalid(rule.path_of("requiredValue"), value, text))
                 by_expression.append(rule)
                 continue
             rule.ignore("expression")
             rule.ignore("message")
-            rule.done()
+            rule.require_no_other_fields()
         rules = self._rules(by_expression, token_claims())
         self._note_verified_email(rules)
         return wanted, rules
@@ -295,8 +295,8 @@ class _Reader:
         seen: list[str] = []
         for rule in sections:
             source, message = rule.text("expression"), rule.text("message")
-            rule.done()
-            path = rule.at("expression")
+            rule.require_no_other_fields()
+            path = rule.path_of("expression")
             if not source:
                 self._errors.append(required(path))
             elif source in seen:
@@ -323,29 +323,29 @@ class _Reader:
     def _mapping(self, section: Section, *, needed: bool) -> ClaimMapping:
         claim, source, has_prefix = section.text("claim"), section.text("expression"), section.has("prefix")
         prefix = section.text("prefix")
-        section.done()
+        section.require_no_other_fields()
         if claim and source:
             self._errors.append(invalid(section.path, "", "claim and expression can't both be set"))
         elif source:
             if has_prefix:
                 text = "may not be specified when expression is set"
-                self._errors.append(invalid(section.at("prefix"), prefix, text))
-            return ClaimMapping(expression=self._compile(token_claims(), source, section.at("expression")))
+                self._errors.append(invalid(section.path_of("prefix"), prefix, text))
+            return ClaimMapping(expression=self._compile(token_claims(), source, section.path_of("expression")))
         elif claim:
             if not has_prefix:
                 text = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
-                self._errors.append(required(section.at("prefix"), text))
+                self._errors.append(required(section.path_of("prefix"), text))
         elif needed:
             self._errors.append(required(section.path, "claim or expression is required"))
         return ClaimMapping(claim, prefix)
 
     def _uid(self, section: Section) -> ClaimMapping:
         claim, source = section.text("claim"), section.text("expression")
-        section.done()
+        section.require_no_other_fields()
         if claim and source:
             self._errors.append(invalid(section.path, "", "claim and expression can't both be set"))
         if source and not claim:
-            return ClaimMapping(expression=self._compile(token_claims(), source, section.at("expression")))
+            return ClaimMapping(expression=self._compile(token_claims(), source, section.path_of("expression")))
         return ClaimMapping(claim)
 
     def _read_extra(self, mappings: Section) -> list[tuple[str, Expression]]:
@@ -353,8 +353,8 @@ class _Reader:
         keys: list[str] = []
         for mapping in mappings.sections("extra"):
             key, source = mapping.text("key"), mapping.text("valueExpression")
-            mapping.done()
-            path = mapping.at("key")
+            mapping.require_no_other_fields()
+            path = mapping.path_of("key")
             self._errors += domain_prefixed_path(key, path)
             if key != key.lower():
                 self._errors.append(invalid(path, key, "must be lowercase"))
@@ -367,9 +367,9 @@ class _Reader:
                 continue
             keys.append(key)
             if not source:
-                self._errors.append(required(mapping.at("valueExpression")))
+                self._errors.append(required(mapping.path_of("valueExpression")))
                 continue
-            made = self._compile(token_claims(), source, mapping.at("valueExpression"))
+            made = self._compile(token_claims(), source, mapping.path_of("valueExpression"))
             if made is not None:
                 found.append((key, made))
         self._note_verified_email([expression for _, expression in found])

@@ -103,7 +103,7 @@ def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> dic
 
     section = load_configuration(path, _CONFIG, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"))
     entries = section.sections("authorizers")
-    section.done()
+    section.require_no_other_fields()
     errors: list[FieldError] = []
     if not entries:
         errors.append(required("authorizers", "at least one authorization mode must be defined"))
@@ -119,7 +119,7 @@ def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> dic
             found.append(_webhook_configuration(entry.section("webhook"), name, errors))
         else:
             found.append(kind)
-        entry.done()
+        entry.require_no_other_fields()
     refuse(_CONFIG, errors)
     made = [_of_type(one, factories) if isinstance(one, str) else _webhook(one, clock) for one in found]
     return dict(zip(authorizer_names, made, strict=True))
@@ -129,22 +129,22 @@ def _entry_errors(
     entry: Section, kind: str, name: str, kinds: Sequence[str], authorizer_names: Sequence[str]
 ) -> list[FieldError]:
     if not kind:
-        return [required(entry.at("type"))]
+        return [required(entry.path_of("type"))]
     if kind not in MODES:
-        return [not_supported(entry.at("type"), kind, MODES)]
+        return [not_supported(entry.path_of("type"), kind, MODES)]
     if kind in kinds and kind != "Webhook":
-        return [duplicate(entry.at("type"), kind)]
+        return [duplicate(entry.path_of("type"), kind)]
     errors: list[FieldError] = []
     if not name:
-        errors.append(required(entry.at("name")))
+        errors.append(required(entry.path_of("name")))
     elif name in authorizer_names:
-        errors.append(duplicate(entry.at("name"), name))
+        errors.append(duplicate(entry.path_of("name"), name))
     elif problems := names.dns_subdomain(name, False):
-        errors.append(invalid(entry.at("name"), name, f"authorizer name is invalid: {', '.join(problems)}"))
+        errors.append(invalid(entry.path_of("name"), name, f"authorizer name is invalid: {', '.join(problems)}"))
     if kind == "Webhook" and not entry.has("webhook"):
-        errors.append(required(entry.at("webhook"), "required when type=Webhook"))
+        errors.append(required(entry.path_of("webhook"), "required when type=Webhook"))
     elif kind != "Webhook" and entry.has("webhook"):
-        errors.append(invalid(entry.at("webhook"), "non-null", "may only be specified when type=Webhook"))
+        errors.append(invalid(entry.path_of("webhook"), "non-null", "may only be specified when type=Webhook"))
     return errors
 
 
@@ -160,7 +160,7 @@ def _webhook_configuration(webhook: Section, name: str, errors: list[FieldError]
     if webhook.has("matchConditionSubjectAccessReviewVersion") or conditions:
         _choice(webhook, "matchConditionSubjectAccessReviewVersion", ("v1",), errors)
     path = _connection(webhook.section("connectionInfo"), errors)
-    webhook.done()
+    webhook.require_no_other_fields()
     return WebhookConfiguration(
         name, path, version, timeout, policy == "Deny", authorized * keeps[0], unauthorized * keeps[1], conditions
     )
@@ -169,19 +169,19 @@ def _webhook_configuration(webhook: Section, name: str, errors: list[FieldError]
 def _time(webhook: Section, field: str, errors: list[FieldError], longest: float = 0.0) -> float:
     seconds = webhook.seconds(field)
     if not seconds:
-        errors.append(required(webhook.at(field)))
+        errors.append(required(webhook.path_of(field)))
     elif seconds < 0 or (longest and seconds > longest):
         text = f"must be > 0s and <= {longest:g}s" if longest else "must be > 0s"
-        errors.append(invalid(webhook.at(field), f"{seconds:g}s", text))
+        errors.append(invalid(webhook.path_of(field), f"{seconds:g}s", text))
     return seconds
 
 
 def _choice(section: Section, field: str, choices: Sequence[str], errors: list[FieldError]) -> str:
     value = section.text(field)
     if not value:
-        errors.append(required(section.at(field)))
+        errors.append(required(section.path_of(field)))
     elif value not in choices:
-        errors.append(not_supported(section.at(field), value, choices))
+        errors.append(not_supported(section.path_of(field), value, choices))
     return value
 
 
@@ -191,11 +191,11 @@ def _conditions(webhook: Section, errors: list[FieldError]) -> list[str]:
     entries = webhook.sections("matchConditions")
     if len(entries) > _MAXIMUM_CONDITIONS:
         text = f"must have at most {_MAXIMUM_CONDITIONS} items"
-        errors.append(invalid(webhook.at("matchConditions"), len(entries), text))
+        errors.append(invalid(webhook.path_of("matchConditions"), len(entries), text))
     sources: list[str] = []
     for entry in entries:
-        source, path = entry.text("expression"), entry.at("expression")
-        entry.done()
+        source, path = entry.text("expression"), entry.path_of("expression")
+        entry.require_no_other_fields()
         if not source.strip():
             errors.append(required(path))
         elif source in sources:
@@ -211,16 +211,16 @@ def _conditions(webhook: Section, errors: list[FieldError]) -> list[str]:
 
 def _connection(info: Section, errors: list[FieldError]) -> str:
     kind, path = info.text("type"), info.text("kubeConfigFile")
-    info.done()
+    info.require_no_other_fields()
     if kind == "InClusterConfig":
-        errors.append(invalid(info.at("type"), kind, "there is no cluster around this one"))
+        errors.append(invalid(info.path_of("type"), kind, "there is no cluster around this one"))
     elif kind != "KubeConfigFile":
         choices = ("InClusterConfig", "KubeConfigFile")
-        errors.append(not_supported(info.at("type"), kind, choices) if kind else required(info.at("type")))
+        errors.append(not_supported(info.path_of("type"), kind, choices) if kind else required(info.path_of("type")))
     elif not path:
-        errors.append(required(info.at("kubeConfigFile")))
+        errors.append(required(info.path_of("kubeConfigFile")))
     elif not Path(path).is_absolute():
-        errors.append(invalid(info.at("kubeConfigFile"), path, ABSOLUTE_PATH))
+        errors.append(invalid(info.path_of("kubeConfigFile"), path, ABSOLUTE_PATH))
     elif not Path(path).is_file():
-        errors.append(invalid(info.at("kubeConfigFile"), path, "must be a regular file"))
+        errors.append(invalid(info.path_of("kubeConfigFile"), path, "must be a regular file"))
     return path

@@ -100,7 +100,7 @@ class Impersonation:
         self._latest: BoundedCache[str, _Mode] = BoundedCache(_REMEMBERED)
         """By which mode a user name succeeded last."""
 
-    def impersonated(self, headers: HeadersOfRequest, attributes: Attributes) -> Impersonated | None:
+    def impersonate(self, headers: HeadersOfRequest, attributes: Attributes) -> Impersonated | None:
         """Returns the impersonated user; None without impersonation headers. `attributes` are those of the request.
 
         Raises StatusError 400 for groups without a user, 403 if impersonation is forbidden.

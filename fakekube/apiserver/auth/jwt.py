@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
-from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apis.rest.cluster_access import CallError
 from fakekube.apiserver.auth import identities, jose
 from fakekube.apiserver.auth.identities import AuthenticatedToken, BadCredentialsError, common_audiences, go_list
@@ -145,7 +145,7 @@ class JWTAuthenticator:
     # ------------------------------------------------------------ the user
 
     def _user(self, claims: dict[str, Any]) -> User:
-        configuration, seen = self._configuration, {"claims": untyped(claims)}
+        configuration, seen = self._configuration, {"claims": wrap_untyped(claims)}
         user = User(self._name(claims, seen), self._uid(claims, seen), self._groups(claims, seen), self._map_extra(claims, seen))
         for name, wanted in configuration.required_claims.items():
             if name not in claims:
@@ -162,7 +162,9 @@ class JWTAuthenticator:
                 "groups": list(user.groups),
                 "extra": {key: list(values) for key, values in user.extra.items()},
             }
-            _check_rules(configuration.user_rules, {"user": untyped(info)}, "oidc: error evaluating user info validation rule")
+            _check_rules(
+                configuration.user_rules, {"user": wrap_untyped(info)}, "oidc: error evaluating user info validation rule"
+            )
         return user
 
     def _name(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ import orjson
 
 from fakekube.apimachinery.cel.compilation import ExpressionError, access_review
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
-from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apis.rest.cluster_access import CallError, Decision
 from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregate_errors
@@ -129,7 +129,7 @@ class WebhookAuthorizer:
         for source, condition in self._conditions:
             value: Any
             try:
-                value, _ = condition.evaluate({"request": untyped(_request(spec))}, _COST_LIMIT)
+                value, _ = condition.evaluate({"request": wrap_untyped(_request(spec))}, _COST_LIMIT)
             except CostLimitExceeded as error:
                 value = EvaluationError(str(error))
             if isinstance(value, EvaluationError):

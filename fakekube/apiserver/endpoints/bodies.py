@@ -27,7 +27,7 @@ from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.defaults import defaulter
 from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import copied, unchanged_parts
+from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
 from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
 from fakekube.apis.rest.resource import GVK
 from fakekube.apis.rest.strategy import Object
@@ -98,8 +98,8 @@ def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Ob
 def _as_sent(scope: Scope, obj: Object) -> Object:
     """Returns a copy of the decoded object for the audit event, in the version of the endpoint."""
     if scope.is_custom:
-        return dict(copied(obj))
-    shown = printing.normalise(scope.type, copied(obj))
+        return dict(deep_copy(obj))
+    shown = printing.normalise(scope.type, deep_copy(obj))
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **shown}
 
 
@@ -362,7 +362,7 @@ def _to_typed(
 def _known_parts(types: Builtins, kind: GVK, type_: Type, value: Object, live: Object | None) -> Object:
     """Returns new trees of the parts of a document that need no decoding, since the live object or another one has the same."""
     unchanged = {} if live is None else unchanged_parts(value, live)
-    kept: Object = copied(unchanged) if unchanged else unchanged
+    kept: Object = deep_copy(unchanged) if unchanged else unchanged
     spec = value.get(SPEC)
     if spec and spec.__class__ is dict and SPEC not in kept and SPEC in type_.fields:
         with suppress(SlowPathRequired, schema_decode.DecodeError):  # the whole document tells the first of its errors
@@ -394,8 +394,8 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
         raise Problem(f"Object 'apiVersion' is missing in '{_format_body(body or b'', is_cbor=True)}'", kind)
     try:
         if parsed.duplicates:
-            json.untyped(parsed.first)
-        value = json.untyped(value)
+            json.to_untyped(parsed.first)
+        value = json.to_untyped(value)
         known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
         obj, strict = objects.read(scope.resource.type, value, known=known)
     except (objects.MetadataError, CodecError) as error:

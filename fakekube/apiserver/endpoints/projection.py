@@ -12,7 +12,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apis.rest.strategy import Object, Projection, Subresource
 from fakekube.apiserver.admission.chain import Operation
 from fakekube.apiserver.endpoints import admission, response_writers
@@ -76,7 +76,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
         if errors:
             kind = scope.kind
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
-        written: Object = copied(projection.write(old, changed))
+        written: Object = deep_copy(projection.write(old, changed))
         meta, scale = written["metadata"], changed["metadata"]
         if scale.get("resourceVersion") or not scope.resource.custom:
             meta["resourceVersion"] = scale.get("resourceVersion", "")

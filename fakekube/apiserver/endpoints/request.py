@@ -144,7 +144,7 @@ class Audit(Protocol):
     def request_patch(self, patch: Any) -> None:
         """The patch in the body."""
 
-    def deprecated(self) -> None:
+    def record_deprecation(self) -> None:
         """Records that the requested API version is deprecated."""
 
 

@@ -66,7 +66,7 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
     assert chosen.target is not None
     api_version = chosen.target.api_version
     if chosen.target.kind == "Table":
-        made = _table(scope, chosen, lambda: _pairs(scope.resource, listing), metadata, listing.encoded)
+        made = _table(scope, chosen, lambda: _pairs(scope.resource, listing), metadata, listing.encoding)
         return _response(chosen, 200, made)
     if chosen.target.kind == "PartialObjectMetadata":
         raise _not_acceptable(scope, "the requested object is a list", "List")
@@ -80,7 +80,7 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
             documents = versions.all_shown(scope.resource, documents)
         return form.items(map(_metadata_of(scope, api_version), documents), kind)
 
-    kept = listing.encoded((form, kind, scope.resource), items)
+    kept = listing.encoding((form, kind, scope.resource), items)
     return _response(chosen, 200, form.list(kept, table.list_kind(api_version), metadata))
 
 
@@ -190,7 +190,7 @@ class _Rows:
 
     def row(self, stored: Document, shown: Document) -> Row:
         carried = self._get_row_object(stored, shown)
-        whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
+        whole = None if carried is None else self._kind.add_type_meta(carried.object) if carried is shown else carried.object
         return Row((shown if self._custom else stored).object, whole)
 
     def parts(self, convertor: TableConvertor, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
@@ -298,7 +298,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     if chosen.target is not None:
         return transform_list(scope, chosen, listing, metadata)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(resource)
-    items = listing.encoded((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
+    items = listing.encoding((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
     if resource.custom:  # an unstructured list: its members are sorted, and `continue` is always present
         metadata = dict(sorted({"continue": "", **metadata}.items()))
     return _response(chosen, 200, form.list(items, list_kind_of(resource), metadata))
@@ -349,7 +349,7 @@ class EventEncoder:
         """Equal for encoders of one bucket that encode an event as the same bytes; None if no other one does."""
 
     @with_deep_stack
-    def added(self, record: Record[Document]) -> bytes:
+    def encode_added(self, record: Record[Document]) -> bytes:
         """Encodes an object of the initial state."""
         return self._write("ADDED", *self._convert(record.value))
 

@@ -194,7 +194,7 @@ class Application:
             _log.exception("%s %s", exchange.method, exchange.path)
             response = _panic(exchange, error, cbor=self._cbor)
             if exchange.audit is not None:
-                exchange.audit.panicked("internal error")
+                exchange.audit.emit_panic("internal error")
                 exchange.audit = None
         finally:
             features.CURRENT.reset(emulated)
@@ -204,7 +204,7 @@ class Application:
             exchange.observation.note_response(response)
         body = _make_body(response, environ, compresses=self._compresses)
         if exchange.labels is not None:
-            self.metrics.answered(exchange.labels, response.status, time.perf_counter() - started)
+            self.metrics.count_response(exchange.labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
         headers = response.headers if switches else _merge_headers(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
@@ -236,7 +236,7 @@ class Application:
         if self._auditor is not None:
             exchange.audit = self._auditor.begin(info, user, auditing.facts_of(environ, exchange.headers[0][1]))
             if exchange.audit is not None:
-                exchange.audit.received()
+                exchange.audit.emit_request_received()
         if exchange.warnings:
             exchange.headers += warning_headers(exchange.warnings)
         try:
@@ -282,11 +282,11 @@ class Application:
     def _authorize_request(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
         """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
         if _IMPERSONATION in " ".join(exchange.environ):
-            found = self._access.impersonated(exchange.request_headers, info, user)
+            found = self._access.impersonate(exchange.request_headers, info, user)
             if found is not None:
                 user = found.user
                 if exchange.audit is not None:
-                    exchange.audit.impersonated(user, found.constraint)
+                    exchange.audit.record_impersonation(user, found.constraint)
         if not long_running or info.verb == "watch":
             exchange.headers += self._flows.headers(info, user)
         self._access.require(info, user, exchange.audit)
@@ -298,7 +298,7 @@ class Application:
         facts = auditing.facts_of(exchange.environ, exchange.headers[0][1])
         audit = self._auditor.begin(info, None, facts)
         if audit is not None:
-            audit.refused(error.status())
+            audit.emit_refusal(error.status())
 
     def _proxy_aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
         """Returns the response of an aggregated API server, if one serves the path."""

@@ -81,15 +81,15 @@ def write_event(audit: AuditContext, info: RequestInfo, annotations: Mapping[str
         audit.annotate(key, value, level)
     body = response.body
     if not isinstance(body, bytes | Chunks):
-        audit.started(response.status)
+        audit.emit_response_started(response.status)
         response.body = _AuditedStream(body, audit)
         return
     found = _object_of(response, bytes(body) if isinstance(body, bytes) else b"".join(body), wanted=audit.wants_answer)
     if found is not None:
         audit.response_object(found)
     if is_long_running(info):
-        audit.started(response.status)
-    audit.completed(response.status)
+        audit.emit_response_started(response.status)
+    audit.emit_response_complete(response.status)
 
 
 def _object_of(response: Response, body: bytes, *, wanted: bool) -> Any:
@@ -135,15 +135,15 @@ class _AuditedStream:
     def take(self) -> list[bytes]:
         frames = self._stream.take()
         if not frames and self._stream.ended:
-            self._audit.completed()
+            self._audit.emit_response_complete()
         return frames
 
     def close(self) -> None:
         self._stream.close()
-        self._audit.completed()
+        self._audit.emit_response_complete()
 
     def __iter__(self) -> Iterator[bytes]:
         try:
             yield from self._stream
         finally:
-            self._audit.completed()
+            self._audit.emit_response_complete()

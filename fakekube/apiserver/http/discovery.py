@@ -280,7 +280,7 @@ class Snapshot:
         here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
         return {**here, **dict.fromkeys(self.remotes)}
 
-    def aggregated(self, groups: Iterable[str]) -> DiscoveryDocument:
+    def aggregate(self, groups: Iterable[str]) -> DiscoveryDocument:
         """Returns the APIGroupDiscoveryList of these groups."""
         items = [
             {
@@ -514,7 +514,7 @@ def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) 
     key = (groups == [""], chosen)
     found = current.encodings.get(key)
     if found is None:
-        document = current.aggregated(groups)
+        document = current.aggregate(groups)
         json = responses.encode_object(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
         etag = f'"{hashlib.sha512(json).hexdigest().upper()}"'
         found = current.encodings[key] = (responses.encode_object(document, _AGGREGATED_TYPE, chosen), etag)

@@ -37,7 +37,7 @@ class _KnownOrder:
     def __init__(self) -> None:
         self._newest: tuple[tuple[StoredObject, ...], tuple[StoredObject, ...], _InOrder] = ((), (), ())
 
-    def of(self, schemas: tuple[StoredObject, ...], levels: tuple[StoredObject, ...]) -> _InOrder:
+    def sort(self, schemas: tuple[StoredObject, ...], levels: tuple[StoredObject, ...]) -> _InOrder:
         """Returns the specs of the schemas, sorted by precedence, each with the headers of the requests that it matches."""
         newest = self._newest
         if (schemas, levels) != newest[:2]:
@@ -60,7 +60,9 @@ class _Schemas:
     def __init__(self, objects: Observed, version: int) -> None:
         self.version = version
         self.known: dict[tuple[object, ...], Headers] = {}
-        self._in_order = _known_order.of(tuple(objects.list(FLOW_CONTROL, _SCHEMAS)), tuple(objects.list(FLOW_CONTROL, _LEVELS)))
+        self._in_order = _known_order.sort(
+            tuple(objects.list(FLOW_CONTROL, _SCHEMAS)), tuple(objects.list(FLOW_CONTROL, _LEVELS))
+        )
 
     def find(self, info: RequestInfo, user: User) -> Headers:
         """Returns the headers for the first FlowSchema that matches."""

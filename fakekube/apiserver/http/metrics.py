@@ -336,7 +336,7 @@ class Metrics:
         self._answered: dict[Labels, tuple[dict[int, int], list[float]]] = {}
         """By labels: the number of responses by code, and the histogram of durations with their sum at its end."""
 
-    def answered(self, labels: Labels, code: int, seconds: float) -> None:
+    def count_response(self, labels: Labels, code: int, seconds: float) -> None:
         """Counts a response with its code and duration."""
         with self._lock:
             found = self._answered.get(labels)

@@ -158,7 +158,7 @@ class StoreAccess:
                 return old
             if recorded is not None:
                 new = field_manager.record_write(self._registry, resource, old, new, recorded)
-            final = resource.stored(new, old)
+            final = resource.to_stored_form(new, old)
             if same_object(final, record.value):
                 return old
             try:
@@ -172,7 +172,7 @@ class StoreAccess:
         resource, bucket = self._find_bucket(group, plural)
         name = obj["metadata"]["name"]
         placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
-        final = resource.stored(placed)
+        final = resource.to_stored_form(placed)
         try:
             return bucket.commit(resource.key(namespace, name), 0, partial(stamp_revision, final)).value.object
         except Conflict:
@@ -192,11 +192,11 @@ class StoreAccess:
             return False
         return True
 
-    def reserved(self, pool: str, value: str) -> bool:
+    def is_allocated(self, pool: str, value: str) -> bool:
         return self._store.bucket(pool).get(value) is not None
 
     def release(self, pool: str, value: str) -> None:
-        if self.reserved(pool, value):
+        if self.is_allocated(pool, value):
             self._store.bucket(pool).commit(value, None, None)
 
     def has_any(self, group: str, plural: str) -> bool:

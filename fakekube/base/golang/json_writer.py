@@ -52,7 +52,7 @@ class RawObject(dict[str, Any]):
         """The text as json.Marshal writes it: without spaces between its tokens, with some characters escaped."""
         return b"".join(map(_escape, _TOKENS.findall(self.text)))
 
-    def indented(self, depth: int) -> bytes:
+    def indent(self, depth: int) -> bytes:
         """Returns the text indented by two spaces, within a document in which its first line has this depth."""
         parts: list[bytes] = []
         before = b""
@@ -114,7 +114,7 @@ def write_json(value: Any, scalar: Callable[[Any], bytes], *, pretty: bool = Fal
         if kind is bytes:
             parts.append(item)
         elif kind is RawObject:
-            parts.append(item.indented(depth) if pretty else item.compact)
+            parts.append(item.indent(depth) if pretty else item.compact)
         elif item and (kind is dict or kind is list):
             opening, closing = (b"{", b"}") if kind is dict else (b"[", b"]")
             line = b"\n" + b"  " * depth if pretty else b""

@@ -50,7 +50,7 @@ def parse_time(text: str) -> str | None:
     """
     if _USUAL.fullmatch(text) and _is_date(text) and not text.startswith(_ZERO):
         return text
-    return _Parser(text, _RFC3339).printed(0)
+    return _Parser(text, _RFC3339).print_in_utc(0)
 
 
 @lru_cache(maxsize=1024)
@@ -62,7 +62,7 @@ def parse_micro_time(text: str) -> str | None:
     """
     if _USUAL_MICRO.fullmatch(text) and _is_date(text) and not text.startswith(_ZERO):
         return text
-    return _Parser(text, _RFC3339_MICRO).printed(6)
+    return _Parser(text, _RFC3339_MICRO).print_in_utc(6)
 
 
 def parse_nanosecond_time(text: str) -> str:
@@ -71,7 +71,7 @@ def parse_nanosecond_time(text: str) -> str:
     Raises:
         TimeError: the text is not a valid time.
     """
-    _Parser(text, _RFC3339).printed(0)
+    _Parser(text, _RFC3339).print_in_utc(0)
     parts = _PARTS.fullmatch(text)
     assert parts is not None
     date, hour, rest, fraction, zone = parts.groups()
@@ -82,7 +82,7 @@ def parse_nanosecond_time(text: str) -> str:
 def local_time_problem(text: str) -> str:
     """Returns Go's error for parsing a text as a time without a zone; "" if there is none."""
     try:
-        _Parser(text, _LOCAL).printed(0)
+        _Parser(text, _LOCAL).print_in_utc(0)
     except TimeError as problem:
         return str(problem)
     return ""
@@ -104,7 +104,7 @@ class _Parser:
         self.rest = text
         self.layout = layout
 
-    def printed(self, digits: int) -> str | None:
+    def print_in_utc(self, digits: int) -> str | None:
         """Parses the whole text and prints the time in UTC with `digits` fractional digits."""
         year = self._number("2006", "-")
         month = self._number("01", "-", range(1, 13), "month")
@@ -115,7 +115,7 @@ class _Parser:
         nanoseconds = self._fraction()
         offset = timedelta() if self.layout == _LOCAL else self._zone()
         if self.rest:
-            raise TimeError(f"parsing time {quoted(self.text)}: extra text: {quoted(self.rest)}")
+            raise TimeError(f"parsing time {quote(self.text)}: extra text: {quote(self.rest)}")
         if not 1 <= day <= _days(year, month):
             raise self._out_of_range("day")
         # Years outside of the range of `datetime` are shifted by 400, the period of the calendar.
@@ -195,14 +195,14 @@ class _Parser:
         return -offset if zone[0] == "-" else offset
 
     def _cannot_parse(self, value: str, element: str) -> TimeError:
-        words = f"parsing time {quoted(self.text)} as {quoted(self.layout)}: "
-        return TimeError(f"{words}cannot parse {quoted(value)} as {quoted(element)}")
+        words = f"parsing time {quote(self.text)} as {quote(self.layout)}: "
+        return TimeError(f"{words}cannot parse {quote(value)} as {quote(element)}")
 
     def _out_of_range(self, what: str) -> TimeError:
-        return TimeError(f"parsing time {quoted(self.text)}: {what} out of range")
+        return TimeError(f"parsing time {quote(self.text)}: {what} out of range")
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Quotes a text like Go's time package: characters other than printable ASCII are escaped byte by byte."""
     if text.isascii() and text.isprintable():
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -265,9 +265,9 @@ def parse_duration(text: str) -> int:
         unit = _UNIT.match(rest, number.end())
         assert unit is not None
         if not unit[0]:
-            raise ValueError(f"time: missing unit in duration {quoted(text)}")
+            raise ValueError(f"time: missing unit in duration {quote(text)}")
         if unit[0] not in _NANOSECONDS:
-            raise ValueError(f"time: unknown unit {quoted(unit[0])} in duration {quoted(text)}")
+            raise ValueError(f"time: unknown unit {quote(unit[0])} in duration {quote(text)}")
         total += _nanoseconds(number[1], number[2] or "", _NANOSECONDS[unit[0]])
         if total > _LIMIT:
             raise _invalid(text)
@@ -324,4 +324,4 @@ def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
 
 
 def _invalid(text: str) -> ValueError:
-    return ValueError(f"time: invalid duration {quoted(text)}")
+    return ValueError(f"time: invalid duration {quote(text)}")

@@ -137,7 +137,7 @@ class Game:
     def _judge_objects(self, goal: ObjectGoal) -> str:
         """Returns why a goal is not met; "" if it is."""
         from fakekube.apimachinery.cel.errors import EvaluationError
-        from fakekube.apimachinery.cel.views import untyped
+        from fakekube.apimachinery.cel.views import wrap_untyped
 
         found = self._objects(goal)
         what = " ".join(filter(None, (goal.resource, goal.namespace or "", goal.name or goal.label_selector)))
@@ -150,7 +150,7 @@ class Game:
         if not found:
             return f"{what}: there is no such object"
         for obj in found:
-            value, _ = goal.program.evaluate({"object": untyped(obj)})
+            value, _ = goal.program.evaluate({"object": wrap_untyped(obj)})
             if value is not True:
                 problem = f" ({value})" if isinstance(value, EvaluationError) else ""
                 return f"{goal.resource} {obj['metadata']['name']}: {' '.join(goal.cel.split())} does not hold{problem}"

@@ -355,7 +355,7 @@ class DeploymentController(Reconciler):
             self._sync_scale(rollout)
         elif deployment["spec"]["strategy"].get("type") == "Recreate":
             uids = [one["metadata"]["uid"] for one in rollout.replica_sets]
-            rollout_recreate(rollout, {uid: list(self.cache.owned_by("pods", uid)) for uid in uids}, key)
+            rollout_recreate(rollout, {uid: list(self.cache.dependents_of("pods", uid)) for uid in uids}, key)
         else:
             rollout_rolling(rollout, key)
 

@@ -140,12 +140,12 @@ class SyncContext:
         mine = [pod for pod in self.pods if has_job_tracking_finalizer(pod) and self.has_index(pod)]
         done = [get_completion_index(pod) for pod in mine if phase_of(pod) == "Succeeded"]
         self.former_indexes = parse_indexes(self.status.get("completedIndexes", ""), completions)
-        self.succeeded_indexes = self.former_indexes.merge(OrderedIntervals.of(done))
+        self.succeeded_indexes = self.former_indexes.merge(OrderedIntervals.from_indexes(done))
         self.succeeded = self.succeeded_indexes.total()
         if self.limits_indexes:
             former = parse_indexes(self.status.get("failedIndexes") or "", completions)
             lost = [get_completion_index(pod) for pod in mine if is_index_failed(self.job, pod)]
-            self.failed_indexes = former.merge(OrderedIntervals.of(lost))
+            self.failed_indexes = former.merge(OrderedIntervals.from_indexes(lost))
 
     def find_delayed(self) -> None:
         """Sets `delayed`: for each index that is to be retried the last failed pod."""
@@ -168,7 +168,7 @@ class SyncContext:
             only_replace_failed: terminating pods keep their index until they have failed.
         """
         busy = [*self.active, *(filter(is_pod_terminating, self.pods) if only_replace_failed else ())]
-        indexes = OrderedIntervals.of({index for pod in busy if (index := get_completion_index(pod)) >= 0})
+        indexes = OrderedIntervals.from_indexes({index for pod in busy if (index := get_completion_index(pod)) >= 0})
         return self.succeeded_indexes.merge(indexes).merge(self.failed_indexes or OrderedIntervals())
 
 
@@ -281,7 +281,7 @@ class StatusTracker:
     def _update_indexes(self, new: list[int]) -> bool:
         """Sets the indexes in the status. Returns whether they have changed."""
         state, status = self._state, self._state.status
-        state.succeeded_indexes = state.succeeded_indexes.merge(OrderedIntervals.of(new))
+        state.succeeded_indexes = state.succeeded_indexes.merge(OrderedIntervals.from_indexes(new))
         fields: Object = {"succeeded": state.succeeded_indexes.total(), "completedIndexes": str(state.succeeded_indexes)}
         changed = bool(new) or fields["completedIndexes"] != status.get("completedIndexes", "")
         if state.failed_indexes is not None:

@@ -85,7 +85,7 @@ class OrderedIntervals:
     """The first and the last index of each interval."""
 
     @classmethod
-    def of(cls, indexes: Iterable[int]) -> OrderedIntervals:
+    def from_indexes(cls, indexes: Iterable[int]) -> OrderedIntervals:
         """Returns the set of these indexes, which may have any order."""
         return cls().merge(cls(tuple((index, index) for index in sorted(indexes))))
 

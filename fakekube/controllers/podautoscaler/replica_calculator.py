@@ -182,7 +182,7 @@ class Tolerances:
     down: float = 0.1
     up: float = 0.1
 
-    def within(self, ratio: float) -> bool:
+    def is_within(self, ratio: float) -> bool:
         """Reports whether the ratio is close enough to 1."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
@@ -300,7 +300,7 @@ class ReplicaCalculator:
         ratio, values = ratio_of(metrics)
         scale_up_with_unready = bool(groups.unready) and ratio > 1.0
         if not scale_up_with_unready and not groups.missing:
-            return (self.current if self.tolerances.within(ratio) else ceil(ratio * groups.ready)), values
+            return (self.current if self.tolerances.is_within(ratio) else ceil(ratio * groups.ready)), values
         blank = next(iter(metrics.values()))
         for name in groups.missing if ratio != 1.0 else ():
             metrics[name] = PodMetric(full(name) if ratio < 1.0 else 0, blank.time, blank.window)
@@ -310,7 +310,7 @@ class ReplicaCalculator:
         direction_changed = (ratio < 1.0 < new_ratio) or (new_ratio < 1.0 < ratio)
         replicas = ceil(new_ratio * len(metrics))
         against = (new_ratio < 1.0 and replicas > self.current) or (new_ratio > 1.0 and replicas < self.current)
-        return (self.current if self.tolerances.within(new_ratio) or direction_changed or against else replicas), values
+        return (self.current if self.tolerances.is_within(new_ratio) or direction_changed or against else replicas), values
 
 
 def get_usage_ratio_replicas(ratio: float, current: int, pods: list[Object], tolerances: Tolerances) -> int:
@@ -320,7 +320,7 @@ def get_usage_ratio_replicas(ratio: float, current: int, pods: list[Object], tol
     """
     if not current:
         return ceil(ratio)
-    if tolerances.within(ratio):
+    if tolerances.is_within(ratio):
         return current
     if not pods:
         text = "no pods returned by selector while calculating replica count"
@@ -534,7 +534,7 @@ class MetricSources:
     def _per_pod_replicas(self, usage: int, target: int) -> tuple[int, int]:
         """Returns the replica count, and the average usage, for a metric with a target per pod."""
         present = max(self.reported, 1)
-        within = self.reported and self.tolerances.within(usage / (target * self.reported))
+        within = self.reported and self.tolerances.is_within(usage / (target * self.reported))
         return (self.reported if within else ceil(usage / target)), ceil(usage / present)
 
 

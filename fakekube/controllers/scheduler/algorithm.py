@@ -197,7 +197,7 @@ def preempt(filters: Filters, diagnosis: Diagnosis, budgets: Sequence[StoredObje
     statuses: dict[str, Status] = {}
     candidates = []
     for node in nodes.values():
-        refusal = diagnosis.of(node.name)
+        refusal = diagnosis.status_of(node.name)
         if refusal is None or refusal.code is not Code.UNSCHEDULABLE:
             continue
         found = _select_victims_on_node(filters.clone(), node.clone(), budgets, nominated)
@@ -216,7 +216,7 @@ def _check_eligible(pod: PodInfo, nodes: Mapping[str, NodeInfo], diagnosis: Diag
     name = (pod.obj.get("status") or {}).get("nominatedNodeName")
     if not name or name not in nodes:
         return
-    refusal = diagnosis.of(name)
+    refusal = diagnosis.status_of(name)
     if refusal is not None and refusal.code is Code.UNRESOLVABLE:
         return
     if any(other.priority < pod.priority and _is_preempted(other) for other in nodes[name].pods.values()):

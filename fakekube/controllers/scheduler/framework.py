@@ -519,7 +519,7 @@ class Diagnosis:
     plugins: set[str] = field(default_factory=set)
     """The names of the plugins that rejected a node."""
 
-    def of(self, name: str) -> Status | None:
+    def status_of(self, name: str) -> Status | None:
         """Returns the rejection of a node."""
         return self.nodes.get(name, self.absent)
 

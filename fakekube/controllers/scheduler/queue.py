@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
+from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.framework import AffinityTerm, PodInfo, allocatable
 from fakekube.controllers.scheduler.plugins.node import insufficient_resources
@@ -81,7 +81,7 @@ def _taint_toleration(pod: PodInfo, event: ClusterEvent) -> bool:
     tolerations = pod.obj["spec"].get("tolerations") or ()
 
     def is_untolerated(node: StoredObject) -> bool:
-        return untolerated((node.get("spec") or {}).get("taints") or (), tolerations) is not None
+        return find_untolerated_taint((node.get("spec") or {}).get("taints") or (), tolerations) is not None
 
     return not is_untolerated(event.obj) and (event.old is None or is_untolerated(event.old))
 

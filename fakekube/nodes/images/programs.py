@@ -8,7 +8,7 @@ from typing import Final
 
 from fakekube.nodes.images.servers import Answer, Request, listen_http
 from fakekube.nodes.runtime.program import Program, Usage
-from fakekube.nodes.runtime.scheduling import until
+from fakekube.nodes.runtime.scheduling import wait_until
 
 #: The token of the pod's service account.
 SERVICE_ACCOUNT_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -84,7 +84,7 @@ _PI = re.compile(r"bpi\((\d+)\)")
 
 async def wait(program: Program) -> int:
     """Waits until it is killed."""
-    code: int = await until(lambda: None)
+    code: int = await wait_until(lambda: None)
     return code
 
 

@@ -28,7 +28,7 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.ports import serve
-from fakekube.nodes.runtime.scheduling import SIGTERM, Killed, sleep, until
+from fakekube.nodes.runtime.scheduling import SIGTERM, Killed, sleep, wait_until
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.program import Program
@@ -88,7 +88,7 @@ class Exit:
 
     async def wait(self) -> int:
         """Waits for the end of the program. Returns its exit code."""
-        return await until(lambda: self._code, self._notifier)
+        return await wait_until(lambda: self._code, self._notifier)
 
 
 async def serve_until_end(program: Program, end: Exit, delay: float, begin_to_stop: Callable[[], None] = lambda: None) -> int:

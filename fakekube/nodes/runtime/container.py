@@ -45,7 +45,7 @@ from fakekube.nodes.runtime.scheduling import (
     code_of_failure,
     running,
     sleep,
-    until,
+    wait_until,
 )
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.state import ProgramNotFound, find_program, shebang
@@ -412,7 +412,7 @@ def _script(path: str, interpreter: list[str] | None) -> Command:
             words = words[1].split()
         if words[0].rpartition("/")[2] in ("sh", "ash", "bash", "dash"):
             source = program.files.read(path, program.cwd).decode("utf-8", "surrogateescape")
-            shell = Shell.of(program, path, program.args)
+            shell = Shell.for_program(program, path, program.args)
             return await shell.run_text(source)
         return await program.run_other([*words, path, *program.args], program)
 
@@ -471,7 +471,7 @@ class Attachment:
             while rest:
                 rest = rest[pipe.write(rest) :]
                 if rest:
-                    await until(lambda: (pipe.free > 0 or pipe.abandoned or pipe.closed) or None, pipe)
+                    await wait_until(lambda: (pipe.free > 0 or pipe.abandoned or pipe.closed) or None, pipe)
         except BrokenPipeError:
             self.gone = True
 
@@ -653,7 +653,7 @@ ENTRYPOINTS: Final = frozenset({"nginx", "postgres", "mysql", "redis", "httpd", 
 
 async def _forever() -> int:
     """Waits until the program is killed."""
-    return await until(lambda: None)
+    return await wait_until(lambda: None)
 
 
 async def _log(plan: LogPlan, output: Descriptor) -> None:

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.filesystem import Device, File, FileSystem, Node
-from fakekube.nodes.runtime.scheduling import SIGINT, SIGPIPE, Killed, Task, breathe, check_memory, until
+from fakekube.nodes.runtime.scheduling import SIGINT, SIGPIPE, Killed, Task, breathe, check_memory, wait_until
 
 CHUNK = 65536
 
@@ -144,7 +144,7 @@ class PipeReader(Descriptor):
 
     async def read(self, size: int = CHUNK) -> bytes:
         await breathe()
-        return await until(lambda: self.pipe.read(size), self.pipe)
+        return await wait_until(lambda: self.pipe.read(size), self.pipe)
 
     def release(self) -> None:
         self.pipe.abandon()
@@ -166,7 +166,7 @@ class PipeWriter(Descriptor):
                 raise Killed(SIGPIPE) from None
             rest = rest[written:]
             if rest:
-                await until(lambda: (self.pipe.free > 0 or self.pipe.abandoned) or None, self.pipe)
+                await wait_until(lambda: (self.pipe.free > 0 or self.pipe.abandoned) or None, self.pipe)
 
     def release(self) -> None:
         self.pipe.close()
@@ -299,7 +299,7 @@ class Terminal(Descriptor):
         def line_or_end() -> bytes | None:
             return self._lines.popleft() if self._lines else b"" if self._ended else None
 
-        return await until(line_or_end, self._typed)
+        return await wait_until(line_or_end, self._typed)
 
     async def read(self, size: int = CHUNK) -> bytes:
         line = await self.readline()
@@ -314,7 +314,7 @@ class Terminal(Descriptor):
         """Processes the input of the client until it ends."""
         assert self._stdin is not None
         stdin = self._stdin
-        while data := await until(stdin.read, stdin):
+        while data := await wait_until(stdin.read, stdin):
             for byte in data:
                 await self._type(bytes((byte,)))
         self._ended = True

@@ -24,7 +24,7 @@ from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.behaviour import Context, Handler, call
 from fakekube.nodes.runtime.descriptors import Descriptor
 from fakekube.nodes.runtime.program import Command, Program
-from fakekube.nodes.runtime.scheduling import Task, until
+from fakekube.nodes.runtime.scheduling import Task, wait_until
 
 
 def handler_command(handler: Handler) -> Command:
@@ -44,7 +44,7 @@ def handler_command(handler: Handler) -> Command:
         carriers = _carriers(program, parent, stdin, ((stdout, program.stdout), (stderr, program.stderr)))
         WORKERS.run(work)
         try:
-            code = await until(lambda: results[0].code if results else None, ended)
+            code = await wait_until(lambda: results[0].code if results else None, ended)
             for one in carriers[1:]:
                 await one.join()
             return code
@@ -65,13 +65,13 @@ def _carriers(program: Program, parent: Task, stdin: Pipe, outputs: Sequence[tup
                 while rest:
                     rest = rest[stdin.write(rest) :]
                     if rest:
-                        await until(lambda: (stdin.free > 0 or stdin.abandoned) or None, stdin)
+                        await wait_until(lambda: (stdin.free > 0 or stdin.abandoned) or None, stdin)
         finally:
             stdin.close()
         return 0
 
     async def carry_out(pipe: Pipe, target: Descriptor) -> int:
-        while data := await until(pipe.read, pipe):
+        while data := await wait_until(pipe.read, pipe):
             await target.write(data)
         return 0
 

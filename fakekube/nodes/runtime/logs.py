@@ -143,7 +143,7 @@ class _Reading:
             place -= 1
         return self._log.dropped + place
 
-    def more(self) -> bytes:
+    def read_new_lines(self) -> bytes:
         """Returns the text of new lines."""
         timestamps = self._options.timestamps
         if self._since is None and self._stream is None:
@@ -169,7 +169,7 @@ class _Reading:
 
 def read_log(log: ContainerLog, options: LogOptions, now: datetime) -> bytes:
     """Returns the present content of a log."""
-    return _Reading(log, options, now).more()
+    return _Reading(log, options, now).read_new_lines()
 
 
 class LogStream:
@@ -197,7 +197,7 @@ class LogStream:
 
     def take(self) -> list[bytes]:
         """See `streams.Stream`."""
-        text = self._reading.more()
+        text = self._reading.read_new_lines()
         return [text] if text else []
 
     def close(self) -> None:

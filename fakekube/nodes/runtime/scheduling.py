@@ -100,7 +100,7 @@ def check_memory(size: int) -> None:
         raise Killed(SIGKILL)
 
 
-async def until(condition: Callable[[], T | None], *sources: Source) -> T:
+async def wait_until(condition: Callable[[], T | None], *sources: Source) -> T:
     """Waits until `condition` returns a value other than None, and returns it. It is called again after each notification of
     the sources."""
     value = condition()
@@ -185,7 +185,7 @@ class Task:
 
     async def join(self) -> int:
         """Waits for the end of the task and returns its exit code."""
-        return await until(lambda: self.exit_code, self)
+        return await wait_until(lambda: self.exit_code, self)
 
     def step(self) -> object:
         """Runs the task until it waits. Returns the kind of the wait; None at its end."""

@@ -16,7 +16,7 @@ from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, Streams
 from fakekube.nodes.runtime.behaviour import Context, Handler, call
 from fakekube.nodes.runtime.container import Attachment, Container
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter, Terminal
-from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Scheduler, until
+from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Scheduler, wait_until
 from fakekube.nodes.runtime.shell.state import ProgramNotFound
 
 
@@ -187,7 +187,7 @@ def attach(container: Container, streams: Streams) -> Execution:
 async def _carry(source: Pipe, target: Pipe, *, close: bool) -> int:
     """Transfers the data of a pipe to another one."""
     writer = PipeWriter(target)
-    while data := await until(source.read, source):
+    while data := await wait_until(source.read, source):
         await writer.write(data)
     if close:
         target.close()

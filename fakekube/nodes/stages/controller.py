@@ -201,14 +201,14 @@ class StageController(Reconciler):
             node = self.cache.get("nodes", "", name)
             addresses = ((node or {}).get("status") or {}).get("addresses") or ()
             known = [one["address"] for one in addresses if one["type"] == "InternalIP"]
-            held = self._addresses.of(f"node/{name}")
+            held = self._addresses.list_for(f"node/{name}")
             address: str = known[0] if known else held[0] if held else self._addresses.node(name)
             return address
 
         def pod_ip(node: str, host_network: bool, uid: str, *names: str) -> str:
             if host_network:
                 return node_ip(node)
-            return (self._addresses.of(uid) or self._addresses.pod(uid, ()))[0]
+            return (self._addresses.list_for(uid) or self._addresses.pod(uid, ()))[0]
 
         uid, name = obj["metadata"].get("uid", ""), obj["metadata"]["name"]
         node_name = (obj.get("spec") or {}).get("nodeName", "") if obj["kind"] == "Pod" else name

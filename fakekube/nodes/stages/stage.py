@@ -21,7 +21,7 @@ import yaml
 from fakekube.apimachinery.cel.compilation import Environment, ExpressionError
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.types import DYN
-from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apimachinery.patch import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.plans import PlanError, seconds
@@ -295,7 +295,7 @@ def _cel(text: str) -> Read:
         raise StageError(f"cel: {error}") from None
 
     def read(obj: StoredObject) -> Any:
-        value, _ = program.evaluate({"self": untyped(obj)})
+        value, _ = program.evaluate({"self": wrap_untyped(obj)})
         return None if isinstance(value, EvaluationError) else value
 
     return read

@@ -19,8 +19,8 @@ def numbers(intervals: OrderedIntervals) -> set[int]:
     ("indexes", "text"), [((), ""), ((3,), "3"), ((1, 2), "1,2"), ((1, 2, 3), "1-3"), ((0, 2, 3, 4, 7), "0,2-4,7")]
 )
 def test_print_and_parse(indexes: tuple[int, ...], text: str) -> None:
-    assert str(OrderedIntervals.of(indexes)) == text
-    assert parse_indexes(text, 10) == OrderedIntervals.of(indexes)
+    assert str(OrderedIntervals.from_indexes(indexes)) == text
+    assert parse_indexes(text, 10) == OrderedIntervals.from_indexes(indexes)
 
 
 @pytest.mark.parametrize(("text", "found"), [("0,x,2", {0, 2}), ("1-9", {1, 2, 3}), ("1,2,4", {1, 2}), ("0,1-2", {0, 1, 2})])
@@ -30,7 +30,7 @@ def test_invalid_indexes_and_those_beyond_the_limit_are_dropped(text: str, found
 
 @given(INDEXES, INDEXES)
 def test_merge_total_overlap_and_membership(one: set[int], other: set[int]) -> None:
-    left, right = OrderedIntervals.of(one), OrderedIntervals.of(other)
+    left, right = OrderedIntervals.from_indexes(one), OrderedIntervals.from_indexes(other)
     assert numbers(left.merge(right)) == one | other
     assert left.total() == len(one)
     assert left.overlap(right) == len(one & other)
@@ -41,4 +41,4 @@ def test_merge_total_overlap_and_membership(one: set[int], other: set[int]) -> N
 @given(INDEXES, st.integers(0, 8), st.integers(0, 31))
 def test_the_lowest_free_indexes_are_pending(taken: set[int], count: int, completions: int) -> None:
     free = [index for index in range(completions) if index not in taken]
-    assert first_pending_indexes(OrderedIntervals.of(taken), count, completions) == free[:count]
+    assert first_pending_indexes(OrderedIntervals.from_indexes(taken), count, completions) == free[:count]

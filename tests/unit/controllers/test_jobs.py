@@ -238,4 +238,4 @@ def test_rules_of_pod_failure_policies(rule: dict[str, Any], found: FailurePolic
 )
 def test_rules_of_success_policies(rule: dict[str, Any], succeeded: list[int], met: bool) -> None:
     policy = {"spec": {"completions": 10, "successPolicy": {"rules": [rule]}}}
-    assert match_success_policy(policy, OrderedIntervals.of(succeeded)) == ("Matched rules at index 0" if met else None)
+    assert match_success_policy(policy, OrderedIntervals.from_indexes(succeeded)) == ("Matched rules at index 0" if met else None)

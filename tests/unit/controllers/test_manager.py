@@ -145,7 +145,7 @@ def test_dependents_are_indexed_by_their_owner(cluster: Cluster) -> None:
     cache = Probe.made[0].cache
 
     def owned() -> list[str]:
-        return [obj["metadata"]["name"] for obj in cache.owned_by("configmaps", "u-1")]
+        return [obj["metadata"]["name"] for obj in cache.dependents_of("configmaps", "u-1")]
 
     assert owned() == ["a"]
     cluster.patch("configmaps", "b", {"metadata": {"ownerReferences": [owner]}})

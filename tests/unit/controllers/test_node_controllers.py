@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity, selects_node, tolerates, untolerated
+from fakekube.apimachinery.selectors.nodes import (
+    find_untolerated_taint,
+    preferred_weight,
+    required_node_affinity,
+    selects_node,
+    tolerates,
+)
 from fakekube.controllers.node_lifecycle import (
     ZoneState,
     condition_taints,
@@ -76,7 +82,7 @@ FIRE = {"key": "fire", "value": "hot", "effect": "NoExecute"}
 )
 def test_tolerations(toleration: Object, tolerated: bool) -> None:
     assert tolerates(toleration, FIRE) is tolerated
-    assert (untolerated([FIRE], [toleration]) is None) is tolerated
+    assert (find_untolerated_taint([FIRE], [toleration]) is None) is tolerated
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ def test_pods_and_nodes_get_distinct_addresses() -> None:
     assert addresses.node("a") == "172.18.0.2"
     assert addresses.pod("p", ()) == ["10.244.0.2"]
     assert addresses.pod("q", ("10.9.0.0/24",)) == ["10.9.0.2"]
-    assert addresses.of("q") == ["10.9.0.2"]
+    assert addresses.list_for("q") == ["10.9.0.2"]
 
 
 def test_a_dual_stack_node_allocates_two_addresses() -> None:

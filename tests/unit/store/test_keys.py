@@ -38,8 +38,8 @@ def made_of(changes: list[str]) -> tuple[SortedKeys, list[str]]:
 def test_key_ranges_equal_those_of_a_sorted_list(changes: list[str], first: str, end: str | None, limit: int) -> None:
     made, plain = made_of(changes)
     expected = [name for name in plain if first <= name and (end is None or name < end)]
-    assert made.first((first, end), 0) == expected
-    assert made.first((first, end), limit) == (expected[:limit] if limit else expected)
+    assert made.first_keys((first, end), 0) == expected
+    assert made.first_keys((first, end), limit) == (expected[:limit] if limit else expected)
     assert made.count((first, end)) == len(expected)
     assert made.count(("", None)) == len(plain)
 
@@ -56,6 +56,6 @@ def test_copy_is_independent_of_the_original(changes: list[str], more: list[str]
         else:
             twin.add(name)
         there ^= {name}
-    assert made.first(("", None), 0) == plain
-    assert twin.first(("", None), 0) == sorted(there)
+    assert made.first_keys(("", None), 0) == plain
+    assert twin.first_keys(("", None), 0) == sorted(there)
     assert (made.count(("", None)), twin.count(("", None))) == (len(plain), len(there))

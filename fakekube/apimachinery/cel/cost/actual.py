@@ -114,7 +114,7 @@ def _set_relation(factor: int) -> Rule:
 # ------------------------------------------------------------ addresses, formats, authorisation
 
 
-def _within(base: Callable[[int], int]) -> dict[str, Rule]:
+def _containment(base: Callable[[int], int]) -> dict[str, Rule]:
     """Returns the cost by the type of the address, which is parsed first if it is a string."""
 
     def of_text(arguments: Sequence[Any]) -> int:
@@ -123,8 +123,8 @@ def _within(base: Callable[[int], int]) -> dict[str, Rule]:
     return {"string": of_text, "": lambda arguments: base(size_of(arguments[0]))}
 
 
-_ADDRESS: Final = _within(lambda size: _scale(size + size))
-_NETWORK: Final = _within(lambda size: _scale(size + size) + _scale(size) + 1)
+_ADDRESS: Final = _containment(lambda size: _scale(size + size))
+_NETWORK: Final = _containment(lambda size: _scale(size + size) + _scale(size) + 1)
 
 
 def _validate(arguments: Sequence[Any]) -> int:

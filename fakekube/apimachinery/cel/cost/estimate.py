@@ -26,7 +26,7 @@ from fakekube.apimachinery.cel.cost.estimated_calls import (
     Operand,
     Range,
     estimate_call,
-    fixed,
+    fixed_range,
 )
 from fakekube.apimachinery.cel.declarations import Declaration
 from fakekube.apimachinery.cel.interpretable import room
@@ -62,8 +62,8 @@ class _Entries(NamedTuple):
     keys: Range
     values: Range
 
-    def joined(self, other: _Entries) -> _Entries:
-        return _Entries(self.container, self.keys.joined(other.keys), self.values.joined(other.values))
+    def union(self, other: _Entries) -> _Entries:
+        return _Entries(self.container, self.keys.union(other.keys), self.values.union(other.values))
 
 
 class _Local(NamedTuple):
@@ -117,11 +117,11 @@ class _Estimator:
             return known
         match node:
             case Literal():
-                return fixed(_literal_size(node.value))
+                return fixed_range(_literal_size(node.value))
             case ListLiteral():
-                return fixed(len(node.elements))
+                return fixed_range(len(node.elements))
             case MapLiteral():
-                return fixed(len(node.entries))
+                return fixed_range(len(node.entries))
             case Loop():
                 return self._size(self._checked.expansions[node])
         declared = self.declared_size(self._path(node))
@@ -180,24 +180,24 @@ class _Estimator:
         return cost.plus(ONE) if operand.name == "map" or operand.is_struct else cost
 
     def list_literal(self, node: ListLiteral) -> Range:
-        cost, sizes = fixed(LIST_COST), NOTHING if node.elements else FREE
+        cost, sizes = fixed_range(LIST_COST), NOTHING if node.elements else FREE
         for element in node.elements:
             cost = cost.plus(self.cost(element))
-            sizes = sizes.joined(self._size_or_unknown(element))
+            sizes = sizes.union(self._size_or_unknown(element))
         self._entries[node] = _Entries("list", ONE, sizes)
         return cost
 
     def map_literal(self, node: MapLiteral) -> Range:
-        cost = fixed(MAP_COST)
+        cost = fixed_range(MAP_COST)
         keys = values = NOTHING if node.entries else FREE
         for key, value in node.entries:
             cost = cost.plus(self.cost(key)).plus(self.cost(value))
-            keys, values = keys.joined(self._size_or_unknown(key)), values.joined(self._size_or_unknown(value))
+            keys, values = keys.union(self._size_or_unknown(key)), values.union(self._size_or_unknown(value))
         self._entries[node] = _Entries("map", keys, values)
         return cost
 
     def message_literal(self, node: MessageLiteral) -> Range:
-        cost = fixed(STRUCT_COST)
+        cost = fixed_range(STRUCT_COST)
         for _, _, value in node.fields:
             cost = cost.plus(self.cost(value))
         return cost
@@ -222,9 +222,9 @@ class _Estimator:
         size: Range | None = None
         for overload in overloads:
             made = self._overload(node, overload, target, arguments, costs)
-            result = result.joined(made.cost)
+            result = result.union(made.cost)
             if made.size is not None:
-                size = made.size if size is None else size.joined(made.size)
+                size = made.size if size is None else size.union(made.size)
             size = self._index(node, overload, size)
             if size is None:
                 size = self._size(node)
@@ -258,8 +258,8 @@ class _Estimator:
         """Returns the union of two results."""
         _, yes, no = node.arguments
         self._join_entries(node, yes, no)
-        size = self._size_or_unknown(yes).joined(self._size_or_unknown(no))
-        return CallEstimate(costs[0].plus(costs[1].joined(costs[2])), size)
+        size = self._size_or_unknown(yes).union(self._size_or_unknown(no))
+        return CallEstimate(costs[0].plus(costs[1].union(costs[2])), size)
 
     def concatenation(self, node: Call, arguments: list[Operand], costs: list[Range]) -> CallEstimate:
         """Returns the estimate of the concatenation of lists; its cost does not depend on their sizes."""
@@ -271,7 +271,7 @@ class _Estimator:
     def _join_entries(self, node: Call, one: Node, other: Node) -> None:
         entries, others = self._entries_of(one), self._entries_of(other)
         if entries is not None and others is not None:
-            self._entries[node] = entries.joined(others)
+            self._entries[node] = entries.union(others)
 
     def _copy_sizes(self, node: Node, source: Node) -> None:
         size, entries = self._size(source), self._entries_of(source)

@@ -35,7 +35,7 @@ def _cap(number: int) -> int:
     return min(number, MAX_UINT64)
 
 
-def scaled(number: int, factor: float) -> int:
+def scale(number: int, factor: float) -> int:
     """Multiplies by a factor and rounds up."""
     product = math.ceil(float(number) * factor)
     return product if product < 1 << 64 else MAX_UINT64
@@ -54,16 +54,16 @@ class Range(NamedTuple):
     def times(self, other: Range) -> Range:
         return Range(_cap(self.low * other.low), _cap(self.high * other.high))
 
-    def scaled(self, factor: float) -> Range:
+    def scale(self, factor: float) -> Range:
         """Returns the range multiplied by a factor, rounded up."""
-        return Range(scaled(self.low, factor), scaled(self.high, factor))
+        return Range(scale(self.low, factor), scale(self.high, factor))
 
-    def joined(self, other: Range) -> Range:
+    def union(self, other: Range) -> Range:
         """Returns the smallest range that contains both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
-def fixed(number: int) -> Range:
+def fixed_range(number: int) -> Range:
     """Returns the range of a known number."""
     return Range(number, number)
 
@@ -71,8 +71,8 @@ def fixed(number: int) -> Range:
 UNKNOWN: Final = Range(0, MAX_UINT64)
 #: Joined with anything, it is that.
 NOTHING: Final = Range(MAX_UINT64, 0)
-FREE: Final = fixed(0)
-ONE: Final = fixed(1)
+FREE: Final = fixed_range(0)
+ONE: Final = fixed_range(1)
 
 
 class CallEstimate(NamedTuple):
@@ -122,18 +122,18 @@ def estimate_call(call: EstimatedCall) -> CallEstimate:
 
 
 def _constant(cost: int) -> Rule:
-    made = CallEstimate(fixed(cost))
+    made = CallEstimate(fixed_range(cost))
     return lambda call: made
 
 
 def _traversal(times: int = 1) -> Rule:
     """The text is read so many times."""
-    return lambda call: CallEstimate(call.subject.size.scaled(times * TRAVERSAL_FACTOR))
+    return lambda call: CallEstimate(call.subject.size.scale(times * TRAVERSAL_FACTOR))
 
 
 def _same_size(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), size)
+    return CallEstimate(size.scale(TRAVERSAL_FACTOR), size)
 
 
 # ------------------------------------------------------------ texts
@@ -141,34 +141,34 @@ def _same_size(call: EstimatedCall) -> CallEstimate:
 
 def _to_bytes(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low, size.high * 4 & MAX_UINT64))
+    return CallEstimate(size.scale(TRAVERSAL_FACTOR), Range(size.low, size.high * 4 & MAX_UINT64))
 
 
 def _to_text(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low // 4, size.high))
+    return CallEstimate(size.scale(TRAVERSAL_FACTOR), Range(size.low // 4, size.high))
 
 
 def _quote(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), Range(size.low + 2, (size.high * 2 + 2) & MAX_UINT64))
+    return CallEstimate(size.scale(TRAVERSAL_FACTOR), Range(size.low + 2, (size.high * 2 + 2) & MAX_UINT64))
 
 
 def _format(call: EstimatedCall) -> CallEstimate:
-    return CallEstimate(call.subject.size.scaled(TRAVERSAL_FACTOR))
+    return CallEstimate(call.subject.size.scale(TRAVERSAL_FACTOR))
 
 
 def _affix(call: EstimatedCall) -> CallEstimate:
-    return CallEstimate(call.arguments[0].size.scaled(TRAVERSAL_FACTOR))
+    return CallEstimate(call.arguments[0].size.scale(TRAVERSAL_FACTOR))
 
 
 def _contains(call: EstimatedCall) -> CallEstimate:
-    part = call.arguments[0].size.scaled(TRAVERSAL_FACTOR)
-    return CallEstimate(call.subject.size.scaled(TRAVERSAL_FACTOR).times(part))
+    part = call.arguments[0].size.scale(TRAVERSAL_FACTOR)
+    return CallEstimate(call.subject.size.scale(TRAVERSAL_FACTOR).times(part))
 
 
 def _pattern_cost(text: Range, pattern: Range) -> Range:
-    return text.plus(ONE).scaled(TRAVERSAL_FACTOR).times(pattern.scaled(PATTERN_FACTOR))
+    return text.plus(ONE).scale(TRAVERSAL_FACTOR).times(pattern.scale(PATTERN_FACTOR))
 
 
 def _matches(call: EstimatedCall) -> CallEstimate:
@@ -184,12 +184,12 @@ def _found(call: EstimatedCall) -> CallEstimate:
 
 def _concatenation(call: EstimatedCall) -> CallEstimate:
     size = call.arguments[0].size.plus(call.arguments[1].size)
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), size)
+    return CallEstimate(size.scale(TRAVERSAL_FACTOR), size)
 
 
 def _comparison(call: EstimatedCall) -> CallEstimate:
     smaller = min(operand.size.high for operand in call.arguments)
-    return CallEstimate(Range(1 if smaller else 0, smaller).scaled(TRAVERSAL_FACTOR))
+    return CallEstimate(Range(1 if smaller else 0, smaller).scale(TRAVERSAL_FACTOR))
 
 
 def _replace(call: EstimatedCall) -> CallEstimate:
@@ -207,14 +207,14 @@ def _replace(call: EstimatedCall) -> CallEstimate:
     else:
         least, kept_least = math.ceil(float(size.low) / float(old.high)), 0
     made = Range(least, min(most, MAX_UINT64)).times(new).plus(Range(kept_least, kept_most))
-    return CallEstimate(size.scaled(2 * TRAVERSAL_FACTOR), made)
+    return CallEstimate(size.scale(2 * TRAVERSAL_FACTOR), made)
 
 
 def _parts(call: EstimatedCall) -> CallEstimate:
     size = call.subject.size
     limit = call.arguments[1].literal if len(call.arguments) > 1 else None
     most = limit & MAX_UINT64 if limit.__class__ is int else size.high
-    return CallEstimate(size.scaled(2 * TRAVERSAL_FACTOR), Range(0, most))
+    return CallEstimate(size.scale(2 * TRAVERSAL_FACTOR), Range(0, most))
 
 
 def _join(call: EstimatedCall) -> CallEstimate:
@@ -222,7 +222,7 @@ def _join(call: EstimatedCall) -> CallEstimate:
     size = items.times(_item_size(call) or UNKNOWN) if call.subject.type.parameters else FREE
     if call.arguments:
         size = size.plus(call.arguments[0].size.times(Range(max(items.low - 1, 0), max(items.high - 1, 0))))
-    return CallEstimate(size.scaled(TRAVERSAL_FACTOR), size)
+    return CallEstimate(size.scale(TRAVERSAL_FACTOR), size)
 
 
 def _item_size(call: EstimatedCall) -> Range | None:
@@ -238,15 +238,15 @@ def _list_walk(call: EstimatedCall) -> CallEstimate:
     """Returns the cost of one traversal of all items or characters."""
     subject = call.subject
     if not subject.type.parameters:
-        return CallEstimate(subject.size.scaled(TRAVERSAL_FACTOR))
+        return CallEstimate(subject.size.scale(TRAVERSAL_FACTOR))
     each = ONE
     if subject.type.parameters[0].name in ("string", "bytes"):
-        each = each.plus((_item_size(call) or UNKNOWN).scaled(TRAVERSAL_FACTOR))
+        each = each.plus((_item_size(call) or UNKNOWN).scale(TRAVERSAL_FACTOR))
     return CallEstimate(subject.size.times(each))
 
 
 def _new_list(size: Range, factor: float = 1) -> CallEstimate:
-    return CallEstimate(size.scaled(factor).plus(ONE).plus(fixed(LIST_COST)), size)
+    return CallEstimate(size.scale(factor).plus(ONE).plus(fixed_range(LIST_COST)), size)
 
 
 def _literal_or(operand: Operand, default: int) -> int:
@@ -256,7 +256,7 @@ def _literal_or(operand: Operand, default: int) -> int:
 
 def _slice(call: EstimatedCall) -> CallEstimate:
     start, end = _literal_or(call.arguments[0], 0), _literal_or(call.arguments[1], call.subject.size.high)
-    return _new_list(fixed((end - start) & MAX_UINT64))
+    return _new_list(fixed_range((end - start) & MAX_UINT64))
 
 
 def _flatten(call: EstimatedCall) -> CallEstimate:
@@ -281,7 +281,7 @@ def _sort(item: str, operand: Callable[[EstimatedCall], Operand]) -> Rule:
 def _set_relation(factor: int) -> Rule:
     def rule(call: EstimatedCall) -> CallEstimate:
         one, other = call.arguments
-        return CallEstimate(one.size.times(other.size).scaled(factor).plus(ONE))
+        return CallEstimate(one.size.times(other.size).scale(factor).plus(ONE))
 
     return rule
 
@@ -290,17 +290,17 @@ def _set_relation(factor: int) -> Rule:
 
 #: Bytes of an address.
 _ADDRESS: Final = Range(4, 16)
-_ADDRESSES_COMPARED: Final = _ADDRESS.plus(_ADDRESS).scaled(TRAVERSAL_FACTOR)
-_NETWORKS_COMPARED: Final = _ADDRESSES_COMPARED.plus(_ADDRESS.scaled(TRAVERSAL_FACTOR)).plus(ONE)
+_ADDRESSES_COMPARED: Final = _ADDRESS.plus(_ADDRESS).scale(TRAVERSAL_FACTOR)
+_NETWORKS_COMPARED: Final = _ADDRESSES_COMPARED.plus(_ADDRESS.scale(TRAVERSAL_FACTOR)).plus(ONE)
 
 
-def _within(base: Range) -> Rule:
+def _containment(base: Range) -> Rule:
     """Estimates `containsIP` and `containsCIDR`, including the parsing of strings."""
 
     def rule(call: EstimatedCall) -> CallEstimate:
         if call.overload.arguments[1].name != "string":
             return CallEstimate(base)
-        return CallEstimate(base.plus(call.arguments[0].size.scaled(TRAVERSAL_FACTOR)))
+        return CallEstimate(base.plus(call.arguments[0].size.scale(TRAVERSAL_FACTOR)))
 
     return rule
 
@@ -311,7 +311,7 @@ _LONGEST_FORMAT: Final = 64
 
 
 def _validate(call: EstimatedCall) -> CallEstimate:
-    return CallEstimate(call.arguments[0].size.scaled(TRAVERSAL_FACTOR).scaled(_LONGEST_PATTERN * PATTERN_FACTOR))
+    return CallEstimate(call.arguments[0].size.scale(TRAVERSAL_FACTOR).scale(_LONGEST_PATTERN * PATTERN_FACTOR))
 
 
 #: Types whose values are compared in one step.
@@ -332,17 +332,17 @@ def _equal(call: EstimatedCall) -> CallEstimate:
         if one.type.name in _SIMPLE:
             return CallEstimate(ONE)
         if one.type.name == "kubernetes.NamedFormat":
-            return CallEstimate(Range(1, _LONGEST_FORMAT).scaled(TRAVERSAL_FACTOR))
+            return CallEstimate(Range(1, _LONGEST_FORMAT).scale(TRAVERSAL_FACTOR))
         if one.type.name == "kubernetes.URL":
             size = other.known_size or ONE
-            return CallEstimate(Range(1, size.high).scaled(TRAVERSAL_FACTOR))
+            return CallEstimate(Range(1, size.high).scale(TRAVERSAL_FACTOR))
     return _comparison(call)
 
 
 def _selector(call: EstimatedCall) -> CallEstimate:
     size = call.arguments[0].size
-    requirements = size.scaled(0.5).scaled(LIST_COST + STRUCT_COST)
-    return CallEstimate(fixed(LIST_COST).plus(size.scaled(TRAVERSAL_FACTOR)).plus(requirements))
+    requirements = size.scale(0.5).scale(LIST_COST + STRUCT_COST)
+    return CallEstimate(fixed_range(LIST_COST).plus(size.scale(TRAVERSAL_FACTOR)).plus(requirements))
 
 
 _CHECK: Final = 350_000
@@ -357,8 +357,8 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "findAll": _found,
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _traversal()),
     "ip.isCanonical": _traversal(2),
-    "containsIP": _within(_ADDRESSES_COMPARED),
-    "containsCIDR": _within(_NETWORKS_COMPARED),
+    "containsIP": _containment(_ADDRESSES_COMPARED),
+    "containsCIDR": _containment(_NETWORKS_COMPARED),
     "matches": _matches,
     "validate": _validate,
     "strings.quote": _quote,
@@ -373,7 +373,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "sets.equivalent": _set_relation(2),
     "slice": _slice,
     "flatten": _flatten,
-    "lists.range": lambda call: _new_list(fixed(_literal_or(call.arguments[0], MAX_UINT64))),
+    "lists.range": lambda call: _new_list(fixed_range(_literal_or(call.arguments[0], MAX_UINT64))),
     "reverse": lambda call: _new_list(call.subject.size),
     "distinct": _compared_all(2, lambda call: call.subject),
     "check": _constant(_CHECK),
@@ -390,7 +390,7 @@ _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
     ("string", "bytes"): _to_text,
     **{("sort", f"list({item})"): _sort(item, lambda call: call.subject) for item in _ITEMS},
     **{("@sortByAssociatedKeys", f"list(A) list({item})"): _sort(item, lambda call: call.arguments[0]) for item in _ITEMS},
-    ("@in", "A list(A)"): lambda call: CallEstimate(call.arguments[1].size.scaled(1)),
+    ("@in", "A list(A)"): lambda call: CallEstimate(call.arguments[1].size.scale(1)),
     **{(name, f"{kind} {kind}"): _comparison for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")},
     **{("_+_", f"{kind} {kind}"): _concatenation for kind in ("string", "bytes")},
 }

@@ -82,7 +82,7 @@ class ResourceCheck(Opaque):
     target: _Target
 
     @classmethod
-    def of(
+    def for_resource(
         cls, authorizer: Authorizer, group: str, resource: str, *, subresource: str, namespace: str, name: str
     ) -> ResourceCheck:
         """The check of a request's own resource."""

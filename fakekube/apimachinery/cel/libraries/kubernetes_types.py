@@ -212,7 +212,7 @@ URL_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("getHostname", True, Url): lambda url: url.parts.hostname,
     ("getPort", True, Url): lambda url: url.parts.port,
     ("getEscapedPath", True, Url): lambda url: url.parts.escaped_path,
-    ("getQuery", True, Url): lambda url: Map.of(urls.query_values(url.parts.query).items()),
+    ("getQuery", True, Url): lambda url: Map.from_pairs(urls.query_values(url.parts.query).items()),
 }
 
 

@@ -345,7 +345,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
 # Specified by: cel-go/common/stdlib (matches), k8s.io/apiserver/pkg/cel/library/regex.go.
 
 
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Compiles a pattern. Raises EvaluationError with Go's error message."""
     try:
         return regexp.compile_pattern(pattern)
@@ -355,13 +355,13 @@ def compiled(pattern: str) -> Any:
 
 def _legal(pattern: str) -> Any:
     try:
-        return compiled(pattern)
+        return compile_pattern(pattern)
     except EvaluationError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
 
 
 def _matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(text) is not None
+    return compile_pattern(pattern).search(text) is not None
 
 
 def _find(text: str, pattern: str) -> str:
@@ -468,7 +468,7 @@ def _validate(named: Format, text: str) -> Optional:
     return Optional(problems) if problems else Optional()
 
 
-def _named(name: str) -> Optional:
+def _find_format(name: str) -> Optional:
     return Optional(_FORMATS[name]) if name in _FORMATS else Optional()
 
 
@@ -478,6 +478,6 @@ def _constant(named: Format) -> Callable[[], Format]:
 
 FORMAT_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     **{(f"format.{name}", False): _constant(named) for name, named in _FORMATS.items()},
-    ("format.named", False, str): _named,
+    ("format.named", False, str): _find_format,
     ("validate", True, Format, str): _validate,
 }

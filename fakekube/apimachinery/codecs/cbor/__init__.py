@@ -22,10 +22,10 @@ __all__ = [
     "encode_item",
     "head",
     "holds_bytes",
-    "joined",
     "load_map",
     "loads",
     "loads_lenient",
+    "prepend_members",
     "read",
     "type_errors",
 ]
@@ -49,7 +49,7 @@ def encode_item(value: Any, type_: Type | None = None) -> bytes:
     return encode(value if type_ is None else with_bytes(type_, value))
 
 
-def joined(container: bytes, members: bytes, count: int) -> bytes:
+def prepend_members(container: bytes, members: bytes, count: int) -> bytes:
     """Prepends `count` encoded members to an encoded map."""
     low = container[0] & 31
     size = SIZES.get(low, 0)

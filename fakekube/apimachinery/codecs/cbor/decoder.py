@@ -248,7 +248,7 @@ class Reader:
             except CBORError as found:
                 items.append(None)
                 problem = problem or found
-        return self._unless(problem, items)
+        return self._raise_or_return(problem, items)
 
     def _map(self) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -274,9 +274,9 @@ class Reader:
                 self.skip_members(indexes)
                 raise DuplicateError(key, index)
             members.setdefault(key, value)
-        return self._unless(problem, members)
+        return self._raise_or_return(problem, members)
 
-    def _unless(self, problem: CBORError | None, value: V) -> V:
+    def _raise_or_return(self, problem: CBORError | None, value: V) -> V:
         if problem is not None and not self._leniently:
             raise problem
         return value

@@ -231,9 +231,9 @@ class _Walk(Reader):
             raise CBORError(str(problem)) from None
 
     def _integer(self, type_: Type) -> None:
-        self._whole(type_.go, _LIMITS.get(type_.format, INT64_MAXIMUM + 1))
+        self._check_integer(type_.go, _LIMITS.get(type_.format, INT64_MAXIMUM + 1))
 
-    def _whole(self, go_type: str, limit: int) -> None:
+    def _check_integer(self, go_type: str, limit: int) -> None:
         major, begin = self.major, self.at
         if major > 1:
             self.refuse(go_type)
@@ -251,7 +251,7 @@ class _Walk(Reader):
         elif self.major == 0:
             self.argument()
         else:
-            self._whole(type_.go, INT64_MAXIMUM + 1)
+            self._check_integer(type_.go, INT64_MAXIMUM + 1)
 
     def _boolean(self, type_: Type) -> None:
         if self.first in (0xF4, 0xF5):
@@ -276,7 +276,7 @@ class _Walk(Reader):
             self.text()
         except CBORError:
             self.at = begin
-            self._whole("int32", _LIMITS["int32"])
+            self._check_integer("int32", _LIMITS["int32"])
 
     def _raw(self, type_: Type) -> None:
         """Go decodes it after all other fields."""

@@ -49,13 +49,13 @@ _guarded: dict[Type, Write] = {}
 
 
 def _guard(write: Write) -> Write:
-    def guarded(value: Any) -> bytes:
+    def write_guarded(value: Any) -> bytes:
         try:
             return write(value)
         except (AttributeError, TypeError, ValueError, KeyError, struct.error) as error:
             raise EncodeError(f"proto: {error}") from None
 
-    return guarded
+    return write_guarded
 
 
 class _Kept(dict[Any, bytes]):

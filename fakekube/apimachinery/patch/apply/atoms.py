@@ -258,27 +258,27 @@ class Choice(Atom):
         self.list: Atom
         self.map: Atom
 
-    def _of(self, value: Any) -> Atom:
+    def _alternative_for(self, value: Any) -> Atom:
         """Returns the alternative for a value; that of null is the map."""
         if value is None or isinstance(value, dict | GoValue):
             return self.map
         return self.list if isinstance(value, list) else self.scalar
 
     def check(self, value: Any, place: Place, typing: Typing) -> None:
-        self._of(value).check(value, place, typing)
+        self._alternative_for(value).check(value, place, typing)
 
     def field_set(self, value: Any) -> Tree | None:
-        return self._of(value).field_set(value)
+        return self._alternative_for(value).field_set(value)
 
     def read_fields(self, value: Any) -> Tree | None:
-        return self._of(value).read_fields(value)
+        return self._alternative_for(value).read_fields(value)
 
     def presence(self, value: Any) -> Tree:
-        return self._of(value).presence(value)
+        return self._alternative_for(value).presence(value)
 
     def compare(self, old: Any, new: Any) -> Difference:
         """Compares values; those of different alternatives as a removal in one and an addition in the other."""
-        before, after = self._of(old), self._of(new)
+        before, after = self._alternative_for(old), self._alternative_for(new)
         found = after.compare(old, new)
         if before is after:
             return found
@@ -286,16 +286,16 @@ class Choice(Atom):
         return Difference(*map(_join, found, other))
 
     def merge(self, live: Any, applied: Any) -> Any:
-        return self._of(applied).merge(live, applied)
+        return self._alternative_for(applied).merge(live, applied)
 
     def remove(self, value: Any, items: Tree) -> Any:
-        return self._of(value).remove(value, items)
+        return self._alternative_for(value).remove(value, items)
 
     def extract(self, value: Any, items: Tree) -> Any:
-        return self._of(value).extract(value, items)
+        return self._alternative_for(value).extract(value, items)
 
     def atomics(self, value: Any, path: str) -> Iterator[str]:
-        return self._of(value).atomics(value, path)
+        return self._alternative_for(value).atomics(value, path)
 
     def with_named_fields(self, tree: Tree) -> Tree:
         return self.map.with_named_fields(tree)

@@ -44,7 +44,7 @@ class Manager(NamedTuple):
     subresource: str = ""
 
     @classmethod
-    def of(cls, name: str, operation: str, api_version: str, subresource: str) -> Manager:
+    def for_write(cls, name: str, operation: str, api_version: str, subresource: str) -> Manager:
         """Returns the manager of a write; an empty name becomes "unknown"."""
         return cls(name or "unknown", operation, "" if operation == APPLY else api_version, subresource)
 
@@ -85,7 +85,7 @@ class Managed:
     owners: dict[Manager, Owned] = field(default_factory=dict)
     times: dict[Manager, str] = field(default_factory=dict)
 
-    def capped(self) -> Managed:
+    def cap_update_managers(self) -> Managed:
         """Returns a copy with at most ten update managers; the oldest ones of each version are merged (capManagersManager)."""
         if len(self.owners) <= MAX_UPDATE_MANAGERS:
             return self
@@ -229,7 +229,7 @@ def are_same(entries: list[Any], others: list[Any]) -> bool:
     return all(a is b or json_text(a) == json_text(b) for a, b in pairs)
 
 
-def shared(fields: FieldSet) -> FieldSet:
+def intern(fields: FieldSet) -> FieldSet:
     """Returns the shared instance of equal sets."""
     return _share(fields.tree, fields).fields
 

@@ -220,7 +220,7 @@ class FieldSet:
         self.tree = tree
 
     @classmethod
-    def of(cls, *paths: Path) -> FieldSet:
+    def from_paths(cls, *paths: Path) -> FieldSet:
         """Makes a set of paths. The empty path (the whole object) is never a member."""
         tree: Tree = {}
         for path in paths:
@@ -247,20 +247,20 @@ class FieldSet:
     def __sub__(self, other: FieldSet) -> FieldSet:
         if not self.tree or not other.tree:
             return self
-        return self._with(difference(self.tree, other.tree))
+        return self._replace_tree(difference(self.tree, other.tree))
 
-    def without(self, other: FieldSet) -> FieldSet:
+    def recursive_difference(self, other: FieldSet) -> FieldSet:
         """Returns the recursive difference: without the members of `other` and all paths below them."""
-        return self._with(recursive_difference(self.tree, other.tree))
+        return self._replace_tree(recursive_difference(self.tree, other.tree))
 
-    def _with(self, tree: Tree) -> FieldSet:
+    def _replace_tree(self, tree: Tree) -> FieldSet:
         return self if tree is self.tree else FieldSet(tree)
 
     def leaves(self) -> FieldSet:
         """Returns the members without children."""
         return FieldSet(_leaves(self.tree))
 
-    def below(self, element: str) -> FieldSet:
+    def with_prefix(self, element: str) -> FieldSet:
         """Returns the paths that begin with `element`, relative to it."""
         return FieldSet(children(self.tree.get(element, LEAF)))
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import bad_request, not_convertible
-from fakekube.apimachinery.patch import uninterpreted
+from fakekube.apimachinery.patch import uninterpreted_error
 from fakekube.apimachinery.patch.apply import entries, updater
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
 from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
@@ -41,7 +41,7 @@ there; None if
 there is no such version. Objects have kind and apiVersion or not, as at rest."""
 
 #: The fields that no manager ever owns.
-_NEVER_OWNED: Final = FieldSet.of(
+_NEVER_OWNED: Final = FieldSet.from_paths(
     (field("apiVersion"),),
     (field("kind"),),
     (field("metadata"),),
@@ -73,8 +73,8 @@ _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 def excluding(paths: Iterable[tuple[str, ...]]) -> Filter:
     """Returns a filter that removes fields (paths of names) and everything below them."""
-    excluded = FieldSet.of(*(tuple(map(field, path)) for path in paths))
-    return lambda fields: fields.without(excluded)
+    excluded = FieldSet.from_paths(*(tuple(map(field, path)) for path in paths))
+    return lambda fields: fields.recursive_difference(excluded)
 
 
 def including(paths: Iterable[tuple[str | None, ...]]) -> Filter:
@@ -184,7 +184,7 @@ class FieldManager:
         """Returns the managers after a change. Objects without managedFields since their creation stay without them."""
         if not managed.owners and _has_uid(live):
             return managed
-        return self._attribute(live, new, managed, manager, now).capped()
+        return self._attribute(live, new, managed, manager, now).cap_update_managers()
 
     def _attribute(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
         """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
@@ -215,12 +215,12 @@ class FieldManager:
         """Gives the fields of the current operation to the manager."""
         current = owners.pop(_CURRENT, None)
         fields = current.fields - _NEVER_OWNED if current is not None else FieldSet()
-        maker = Manager.of(manager, UPDATE, self._api_version, self._subresource) if fields else None
+        maker = Manager.for_write(manager, UPDATE, self._api_version, self._subresource) if fields else None
         if maker is not None:
             if maker in owners:
                 fields |= owners[maker].fields
             owners[maker] = Owned(fields, self._api_version)
-        return Change({owner: owned.with_fields(entries.shared(owned.fields)) for owner, owned in owners.items()}, maker)
+        return Change({owner: owned.with_fields(entries.intern(owned.fields)) for owner, owned in owners.items()}, maker)
 
     # ------------------------------------------------------------ apply
 
@@ -246,7 +246,7 @@ class FieldManager:
         try:
             managed = entries.decode(before)
         except EntryError as error:
-            raise uninterpreted(f"failed to decode managed fields: {error}") from None
+            raise uninterpreted_error(f"failed to decode managed fields: {error}") from None
         base = live if live is not None else self._empty
         if live is not None and not managed.owners:
             managed = self._before_first_apply(live, managed, now)
@@ -264,8 +264,8 @@ class FieldManager:
             self._as_typed(live).check(duplicates=True)
         except TypingError as error:
             what = f"failed to convert new object ({self._describe(live)}) to smd typed"
-            raise uninterpreted(f"{problem}: {what}: {error}") from None
-        return self._attribute(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
+            raise uninterpreted_error(f"{problem}: {what}: {error}") from None
+        return self._attribute(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).cap_update_managers()
 
     def _apply(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
@@ -275,12 +275,12 @@ class FieldManager:
         old = self._as_typed(live)
         if self._custom:
             self._check_live(old)
-        who = Manager.of(manager, APPLY, self._api_version, self._subresource)
+        who = Manager.for_write(manager, APPLY, self._api_version, self._subresource)
         try:
             new, owners = self._merge(old, configuration, managed, who, fields=fields, force=force)
         except TypingError as error:
             self._check_live(old)
-            raise uninterpreted(str(error)) from None
+            raise uninterpreted_error(str(error)) from None
         times = dict(managed.times)
         if who in owners:
             fields = owners[who].fields - _NEVER_OWNED
@@ -309,17 +309,17 @@ class FieldManager:
             return configuration, known
         try:
             fields = configuration.read_fields()
-            return configuration, fields if text is None else self._applied.add(text, entries.shared(fields))
+            return configuration, fields if text is None else self._applied.add(text, entries.intern(fields))
         except TypingError as error:
             what = self._describe(applied)
-            raise uninterpreted(f"failed to create typed patch object ({what}): {error}") from None
+            raise uninterpreted_error(f"failed to create typed patch object ({what}): {error}") from None
 
     def _check_live(self, live: Typed) -> None:
         try:
             live.check(duplicates=True)
         except TypingError as error:
             what = self._describe(live.value)
-            raise uninterpreted(f"failed to create typed live object ({what}): {error}") from None
+            raise uninterpreted_error(f"failed to create typed live object ({what}): {error}") from None
 
     def _merge(
         self, live: Typed, applied: Typed, managed: Managed, who: Manager, *, fields: FieldSet, force: bool
@@ -331,7 +331,7 @@ class FieldManager:
             allowed = None
             if who.name == updater.KUBECTL:
                 allowed = updater.fields_taken_over(live, self._kind)
-            left = conflicts if allowed is None else conflicts.without(allowed)
+            left = conflicts if allowed is None else conflicts.drop_allowed(allowed)
             if left.paths:
                 raise conflict_error(left) from None
         return self._updater.apply(live, applied, managed.owners, who, fields=fields, force=True)
@@ -345,7 +345,7 @@ class FieldManager:
         try:
             decoded: Object = from_unstructured(self._type, new, decoded=None if live is self._empty else live)
         except DecodeError as error:
-            raise uninterpreted(
+            raise uninterpreted_error(
                 f"failed to convert new object ({self._describe(applied)}) to proper version: "
                 f"unable to convert unstructured object to {self._gvk}: {error}"
             ) from None
@@ -353,7 +353,7 @@ class FieldManager:
 
     def _not_convertible(self, problem: str) -> StatusError:
         reason = f"request to convert CR to an invalid group/version: {self._api_version}"
-        return uninterpreted(f"{problem} to proper version: {reason}")
+        return uninterpreted_error(f"{problem} to proper version: {reason}")
 
     # ------------------------------------------------------------ helpers
 

@@ -87,7 +87,7 @@ _builtin_atom: Callable[[Type], Atom]
 def _make(type: Type) -> Atom:
     special = _SPECIAL.get(type.shape)
     if special is not None:
-        return _formatted(type, special)
+        return _atom_of_format(type, special)
     if type.shape is Shape.LIST:
         return _list(type, type.list_type, type.list_map_keys)
     atomic = type.map_type is MapType.ATOMIC
@@ -103,7 +103,7 @@ def _make(type: Type) -> Atom:
 _builtin_atom = cache(_make)
 
 
-def _formatted(type: Type, atom: Atom) -> Atom:
+def _atom_of_format(type: Type, atom: Atom) -> Atom:
     """Returns the atom of a string with a format: any scalar."""
     if atom is _STRING and not type.name and type.format not in ("", "byte"):
         return _UNTYPED

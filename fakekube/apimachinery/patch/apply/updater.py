@@ -42,7 +42,7 @@ class ConfigurationError(Exception):
     """A configuration cannot be applied; the message is the real server's."""
 
 
-def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> Object:
+def merge(type: Type, live: Object, configuration: Object, *, custom: bool) -> Object:
     """Merges the configuration into the object; the result shares parts with both.
 
     Args:
@@ -108,7 +108,7 @@ class Conflicts(Exception):
     def __iter__(self) -> Iterator[tuple[Manager, Path]]:
         return ((manager, path) for manager, fields in self.paths.items() for path in fields)
 
-    def without(self, allowed: FieldSet) -> Conflicts:
+    def drop_allowed(self, allowed: FieldSet) -> Conflicts:
         """Returns the conflicts without those about these fields."""
         left = {manager: fields - allowed for manager, fields in self.paths.items()}
         return Conflicts({manager: fields for manager, fields in left.items() if fields})
@@ -145,20 +145,20 @@ class Typed(NamedTuple):
         return FieldSet(self.atom.with_named_fields(fields.tree))
 
     def merge(self, applied: Typed) -> Typed:
-        return self._with(self.atom.merge(self.value, applied.value))
+        return self._replace_value(self.atom.merge(self.value, applied.value))
 
     def remove(self, fields: FieldSet) -> Typed:
-        return self._with(self.atom.remove(self.value, fields.tree)) if fields else self
+        return self._replace_value(self.atom.remove(self.value, fields.tree)) if fields else self
 
     def extract(self, fields: FieldSet) -> Typed:
-        return self._with(self.atom.extract(self.value, fields.tree))
+        return self._replace_value(self.atom.extract(self.value, fields.tree))
 
     def compare(self, new: Typed) -> Comparison:
         removed, modified, added = self.atom.compare(self.value, new.value)
         changed = union(modified, added) if modified and added else modified or added
         return Comparison(FieldSet(removed) if removed else EMPTY, FieldSet(changed) if changed else EMPTY)
 
-    def _with(self, value: Any) -> Typed:
+    def _replace_value(self, value: Any) -> Typed:
         return self if value is self.value else Typed(value, self.api_version, self.atom)
 
 
@@ -172,7 +172,7 @@ class Comparison(NamedTuple):
     removed: FieldSet
     changed: FieldSet
 
-    def filtered(self, keep: Filter | None) -> Comparison:
+    def filter(self, keep: Filter | None) -> Comparison:
         return self if keep is None else Comparison(keep(self.removed), keep(self.changed))
 
 
@@ -202,7 +202,7 @@ class Updater:
         """Returns the owners after `manager` changed the object from `live` to `new`; `comparison` is theirs, if known."""
         owners = self._reconcile(live, owners)
         if comparison is None:
-            comparison = self.compared(live, new)
+            comparison = self.compare(live, new)
         result = self._transfer(live, new, owners, manager, comparison, force=True)
         fields = comparison.changed
         known = result.pop(manager, None)
@@ -235,7 +235,7 @@ class Updater:
             new = live  # though its texts may differ (RawObject)
         if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}
-        return new, self._transfer(live, new, owners, manager, self.compared(live, new), force=force)
+        return new, self._transfer(live, new, owners, manager, self.compare(live, new), force=force)
 
     def _transfer(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
@@ -267,13 +267,13 @@ class Updater:
         keep = self._filters.get(version)
         return fields if keep is None else keep(fields)
 
-    def compared(self, live: Typed, new: Typed) -> Comparison:
+    def compare(self, live: Typed, new: Typed) -> Comparison:
         """Compares two objects of one version, without the reset fields."""
         return self.without_reset_fields(live.compare(new), new.api_version)
 
     def without_reset_fields(self, comparison: Comparison, version: str) -> Comparison:
         """Returns a comparison of two objects of a version without the fields that no manager may own."""
-        return comparison.filtered(self._filters.get(version))
+        return comparison.filter(self._filters.get(version))
 
     def _compare_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
         """Compares the objects in another version; None if there is no such version."""
@@ -282,14 +282,14 @@ class Updater:
             after = self._convert_or_explain(new, version, "failed to convert new object")
         except UnknownVersion:
             return None
-        return self.compared(before, after)
+        return self.compare(before, after)
 
-    def _at(self, version: str, typed: Typed) -> Typed:
+    def _convert_to(self, version: str, typed: Typed) -> Typed:
         return typed if typed.api_version == version else self._convert(typed, version)
 
     def _convert_or_explain(self, typed: Typed, version: str, problem: str) -> Typed:
         try:
-            return self._at(version, typed)
+            return self._convert_to(version, typed)
         except TypingError as error:
             raise TypingError(f"{problem}: {error}") from None
 
@@ -298,7 +298,7 @@ class Updater:
         result: dict[Manager, Owned] = {}
         for manager, owned in owners.items():
             try:
-                typed = self._at(owned.api_version, live)
+                typed = self._convert_to(owned.api_version, live)
             except UnknownVersion:
                 continue
             result[manager] = owned.with_fields(self._reconciled_fields(owned.fields, typed))
@@ -336,7 +336,7 @@ class Updater:
             removed = self._with_dangling_items(before, removed, last)
         except TypingError as error:
             raise TypingError(f"failed add back dangling items: {error}") from None
-        return self._at(owners[manager].api_version, removed)
+        return self._convert_to(owners[manager].api_version, removed)
 
     def _with_owned_items(self, merged: Typed, pruned: Typed, first: str, owners: Owners) -> Typed:
         """Adds the owned items back to the pruned object, first those owned in its version."""
@@ -530,7 +530,7 @@ class ScaleMapping:
         for manager, owned in parent.owners.items():
             path = self._path(owned.api_version)
             if path is not None and path in owned.fields:
-                scale.owners[manager] = Owned(FieldSet.of(_REPLICAS), _SCALE)
+                scale.owners[manager] = Owned(FieldSet.from_paths(_REPLICAS), _SCALE)
                 if manager in parent.times:
                     scale.times[manager] = parent.times[manager]
         return entries.encode(scale)
@@ -547,14 +547,14 @@ class ScaleMapping:
             kept = owned
             if path is not None and path in owned.fields:
                 if manager not in taken:
-                    kept = owned.with_fields(owned.fields - FieldSet.of(path))
+                    kept = owned.with_fields(owned.fields - FieldSet.from_paths(path))
                 taken.pop(manager, None)
             if kept.fields or kept is owned:
                 result.owners[manager] = kept
         own_path = self._path(self.api_version)
         for manager, owned in taken.items():
             if _REPLICAS in owned.fields and own_path is not None:
-                result.owners[manager] = Owned(FieldSet.of(own_path), self.api_version)
+                result.owners[manager] = Owned(FieldSet.from_paths(own_path), self.api_version)
         result.times = {manager: time for manager, time in parent.times.items() if manager in result.owners}
         # The real server sorts these path elements as strings; the next write restores the canonical order.
         return entries.encode(result, sorted_keys=self.custom, sorted_fields=True)

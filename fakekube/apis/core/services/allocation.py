@@ -311,7 +311,7 @@ class Allocation:
     def _hold_port(self, number: int) -> None:
         services, value = self._context.services, str(number)
         if self._context.dry_run:
-            if services.reserved(PORT_POOL, value) or number in self._allocated_ports:
+            if services.is_allocated(PORT_POOL, value) or number in self._allocated_ports:
                 raise NotAllocatedError(TAKEN_PORT)
         elif number not in self._ranges.node_ports:
             raise NotAllocatedError(OTHER_PORTS.format(self._ranges.node_ports[0], self._ranges.node_ports[-1]))

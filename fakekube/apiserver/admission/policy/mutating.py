@@ -23,10 +23,10 @@ from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, ObjectVa
 from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.patch import json_patch
-from fakekube.apimachinery.patch.apply.updater import ConfigurationError, merged
+from fakekube.apimachinery.patch.apply.updater import ConfigurationError, merge
 from fakekube.apimachinery.schema import defaults, printing
 from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apiserver.admission.cel import (
     BUDGET,
@@ -77,9 +77,9 @@ def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
     own = {"apiVersion": kind.api_version, "kind": kind.kind}
     try:
         if custom:
-            found = merged(type_, live, {**configuration, **own}, custom=True)
-            return _finish(versioned, copied(found))
-        found = merged(type_, _without_kind(live), _without_kind(configuration), custom=False)
+            found = merge(type_, live, {**configuration, **own}, custom=True)
+            return _finish(versioned, deep_copy(found))
+        found = merge(type_, _without_kind(live), _without_kind(configuration), custom=False)
     except ConfigurationError as error:
         raise MutationError(f"error applying patch: {error}") from None
     shared = {name: item for name, item in found.items() if type(item) is dict and item is live.get(name)}
@@ -139,7 +139,7 @@ def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
             'Kind string "json:\\"kind,omitempty\\"" }'
         )
     if _is_custom(versioned):
-        own: Object = copied(patched)
+        own: Object = deep_copy(patched)
         return own
     type_, claimed = _type(versioned), _claimed_type(versioned, patched)
     strict = Strict()
@@ -395,7 +395,7 @@ class _Dispatch:
                 again.should_reinvoke = True
                 last.write_back()
         finally:
-            state.output = copied(attributes.object)
+            state.output = deep_copy(attributes.object)
 
     def _should_invoke(self, invocation: _Invocation, asked: Activation, state: _Reinvocation) -> bool:
         """Reports whether the match conditions hold and, in the second run, the policy is to be reinvoked."""

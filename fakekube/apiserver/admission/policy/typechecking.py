@@ -61,7 +61,7 @@ def _format_kind(resource: Resource) -> str:
 def _expression_errors(kind: str, environment: Environment, source: str) -> str:
     """Returns the errors of an expression for objects of a kind."""
     try:
-        environment.checked(source)
+        environment.check(source)
     except CompileError as error:
         return f"{kind}: {error}\n"
     return ""
@@ -113,7 +113,7 @@ def _environment(spec: Object, resource: Resource, served: Iterable[Resource]) -
     environment = replace(known, variables=variables)
     for variable in spec.get("variables") or ():
         try:
-            found = environment.checked(variable.get("expression", "")).type
+            found = environment.check(variable.get("expression", "")).type
         except CompileError:
             found = None
         environment = environment.with_variable(variable.get("name", ""), found)

@@ -59,7 +59,7 @@ def _dispatch(request: Request, backend: Backend, resource: Resource) -> Respons
     if resource.deprecation:
         request.warnings.append(resource.deprecation)
         if request.audit is not None:
-            request.audit.deprecated()
+            request.audit.record_deprecation()
     if resource.converts_by_call:
         versions.start_conversions(backend, resource)
     subresource = resource.subresources[info.subresource] if info.subresource else None

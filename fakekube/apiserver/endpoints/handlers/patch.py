@@ -191,7 +191,7 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
         obj = strategic.apply(scope.type, original, patch(), unknown)
         findings = [*_messages(duplicates), *unknown] if strict else []
         if findings and options.field_validation == "Strict":
-            raise strategic.refused(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
+            raise strategic.refusal_error(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
         return _finish(scope, live, _without_kind(obj), options)
 
@@ -208,7 +208,7 @@ def _read_apply_yaml(scope: Scope, body: _Body, options: WriteOptions) -> Change
     try:
         value, duplicates = yaml.loads(body.raw)
         if _LARGE_NUMBER(body.raw):
-            value = json.untyped(value)
+            value = json.to_untyped(value)
     except DecodeError as error:
         raise status.bad_request(f"error decoding {_name_of_patch(scope)}: error converting YAML to JSON: {error}") from None
     return _apply(scope, value, duplicates, options)
@@ -262,7 +262,7 @@ def _parse(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, li
     try:
         value, doubled = body.take_document()
         if untyped:
-            value = json.untyped(value)
+            value = json.to_untyped(value)
         return value, doubled
     except DecodeError as error:
         raise status.bad_request(problem.format(error)) from None

@@ -6,7 +6,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 from __future__ import annotations
 
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import CREATE, UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
@@ -33,7 +33,10 @@ def update(scope: Scope) -> Response:
     uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(
-            scope, representation, lambda shown: field_manager.update(scope, shown, copied(body), chosen.field_manager), uid=uid
+            scope,
+            representation,
+            lambda shown: field_manager.update(scope, shown, deep_copy(body), chosen.field_manager),
+            uid=uid,
         )
 
     attempts: list[Object] = [body]

@@ -234,7 +234,7 @@ class WatchStream:
         end = time.monotonic() + MAX_SECONDS_PER_TAKE
         for number, record in enumerate(self._initial, 1):
             if self._shows(record.key, record.value):
-                frames.append(self._encoder.added(record))
+                frames.append(self._encoder.encode_added(record))
                 size += len(frames[-1])
                 if self.delivered is not None:
                     self.delivered.append(record.revision)

@@ -455,7 +455,7 @@ class AggregatedDocuments:
         shown = (filter_paths(document, f"/{name}/") for document, name in others)
         return self._cache_document("v2", own, lambda: serialize(merge_specs(orjson.loads(own.json), shown)))
 
-    def converted(self, name: str) -> Encoded | None:
+    def converted_document(self, name: str) -> Encoded | None:
         """Returns the v3 document of a server that only publishes v2; None if there is none of that name."""
         for remote in self._remotes():
             document = download_documents(remote).v2 if download_documents(remote).index is None else None
@@ -474,7 +474,7 @@ class AggregatedDocuments:
         for remote in self._remotes():
             listed = download_documents(remote).index
             if listed is None:
-                document = self.converted(_name(remote))
+                document = self.converted_document(_name(remote))
                 listed = {}
                 if document is not None:
                     listed[_name(remote)] = {"serverRelativeURL": f"{OPENAPI_V3_ROOT}{quote(_name(remote))}?hash={document.hash}"}

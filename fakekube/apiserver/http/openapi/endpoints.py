@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from fakekube.apimachinery.data import published
+from fakekube.apimachinery.data import published_document
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT
@@ -145,7 +145,7 @@ class OpenAPIEndpoints:
         if self._has_mentioned or not request.headers.get("kubectl-command", "").startswith("kubectl explain"):
             return
         self._has_mentioned = True
-        if not published(self._emulation.version):
+        if not published_document(self._emulation.version):
             _log.warning("kubectl explain shows no texts without descriptions: pip install 'fakekube[descriptions]'")
 
     def _group_version(self, request: Request) -> Response:
@@ -154,7 +154,7 @@ class OpenAPIEndpoints:
         current = self._documents.current()
         document = current.document(name)
         if document is None and self._aggregator.remotes:
-            document = self._aggregated.converted(name)
+            document = self._aggregated.converted_document(name)
         if document is None:
             return Response(404, [], b"")
         accept = request.headers.get("accept", "")

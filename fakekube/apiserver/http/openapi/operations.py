@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from fakekube.apimachinery.data import META_V1, published
+from fakekube.apimachinery.data import META_V1, published_document
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.aggregator.documents import OPENAPI_METHODS
@@ -31,7 +31,7 @@ def describe(version: str, name: str, schema: Schema) -> Schema:
         name: the name of the schema, such as `io.k8s.api.core.v1.Pod`.
         schema: the schema in the form of v3; not changed.
     """
-    found = published(version).get("definitions", {}).get(name)
+    found = published_document(version).get("definitions", {}).get(name)
     if found is None:
         return schema
     made = _add_text(found, schema)
@@ -53,7 +53,7 @@ def _add_text(published: Mapping[str, Any], schema: Schema) -> Schema:
 
 def operations_described(version: str, paths: Paths) -> Paths:
     """Returns the operations of built-in paths with the published descriptions of them and their parameters."""
-    document = published(version)
+    document = published_document(version)
     items = document.get("paths", {})
     if not items:
         return paths

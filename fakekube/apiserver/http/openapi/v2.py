@@ -91,7 +91,7 @@ def _path(operations: Sequence[Operation], parameters: _Parameters) -> Json:
     return path_item(
         operations,
         lambda operation, own: _operation(operation, own, parameters),
-        lambda parameter: parameters.shown(_parameter(parameter)),
+        lambda parameter: parameters.show(_parameter(parameter)),
     )
 
 
@@ -109,7 +109,7 @@ def _operation(operation: Operation, own: Iterable[Parameter], parameters: _Para
     if operation.body:
         listed.insert(0, _body(operation))
     if listed:
-        shown["parameters"] = [parameters.shown(parameter, operation.method) for parameter in listed]
+        shown["parameters"] = [parameters.show(parameter, operation.method) for parameter in listed]
     shown["responses"] = {
         **{
             str(code): {"description": HTTPStatus(code).phrase, "schema": _reference(answer)}
@@ -161,7 +161,7 @@ class _Parameters:
         self._below = "/".join([step for step in path.split("/") if step and "{" not in step][-2:])
         self._shared = shared
 
-    def shown(self, parameter: Json, member: str = "parameters") -> Json:
+    def show(self, parameter: Json, member: str = "parameters") -> Json:
         """Returns a reference to a parameter, or the parameter itself if it is never shared.
 
         `member`: the member of the path item that has the parameter.

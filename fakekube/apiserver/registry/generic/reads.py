@@ -210,7 +210,7 @@ class Listing:
     def documents(self) -> list[Document]:
         return [record.value for record in self.records]
 
-    def encoded(self, key: Hashable, make: Callable[[], V]) -> V:
+    def encoding(self, key: Hashable, make: Callable[[], V]) -> V:
         """Returns `make(records)`, computed once per key."""
         try:
             return self.encodings[key]  # type: ignore[no-any-return]

@@ -217,9 +217,9 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
     if scope.dry_run:
         if scope.bucket.get(key) is not None:
             raise _make_already_exists(scope, key, name, obj)
-        return Written(Document(scope.resource.strategy.read_back(scope.resource.stored(prepared))), created=True)
+        return Written(Document(scope.resource.strategy.read_back(scope.resource.to_stored_form(prepared))), created=True)
     _refuse_revision(scope, prepared)
-    final = scope.resource.strategy.read_back(scope.resource.stored(_with_placeholder(prepared)))
+    final = scope.resource.strategy.read_back(scope.resource.to_stored_form(_with_placeholder(prepared)))
     try:
         record = scope.bucket.commit(key, 0, partial(stamp_revision, final))
     except Conflict:
@@ -391,7 +391,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
-    final = _keep_times(scope.resource.stored(obj, stored), document)
+    final = _keep_times(scope.resource.to_stored_form(obj, stored), document)
     if scope.resource.custom:  # of which admission sees the version of the request
         check(obj, old)
     else:
@@ -405,7 +405,7 @@ def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
         return False
     if json.dumps(obj) == document.json:  # of equal text, so that it is in the stored form already
         return True
-    return same_object(scope.resource.stored(obj, document.object), document)
+    return same_object(scope.resource.to_stored_form(obj, document.object), document)
 
 
 def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> list[fields.FieldError]:
@@ -427,7 +427,7 @@ def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
         return False
     if any(printing.surely_differ(obj.get(name), old.get(name)) for name in names):
         return True
-    stored = scope.resource.stored(obj)
+    stored = scope.resource.to_stored_form(obj)
     return any(stored.get(name) != old.get(name) for name in names)
 
 

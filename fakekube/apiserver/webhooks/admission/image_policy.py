@@ -57,7 +57,7 @@ class ImagePolicyWebhook(Plugin):
         self._cache: BoundedCache[bytes, tuple[float, Object]] = BoundedCache(_MAXIMUM_CACHED)
 
     @classmethod
-    def configured(cls, configuration: Any) -> ImagePolicyWebhook:
+    def from_configuration(cls, configuration: Any) -> ImagePolicyWebhook:
         """Creates the plugin from its configuration. Raises ConfigurationError."""
         from fakekube.apiserver.webhooks.transport import KubeconfigError, endpoint_of
 

@@ -26,7 +26,7 @@ from fakekube.apimachinery.patch.json_patch import PatchRejected
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import defaults, printing
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.rest.strategy import Object
@@ -100,7 +100,7 @@ def _decode_unstructured(versioned: VersionedAttributes, patched: Any) -> Object
         wanted = versioned.attributes.resource.api_version
         raise status.generic(500, "", status.not_convertible(f"{api_version}, Kind={kind}", wanted))
     metadata = patched.get("metadata")
-    found: Object = copied({**patched, "metadata": readable_metadata(metadata) if isinstance(metadata, dict) else {}})
+    found: Object = deep_copy({**patched, "metadata": readable_metadata(metadata) if isinstance(metadata, dict) else {}})
     return found
 
 
@@ -200,7 +200,7 @@ class MutatingAdmissionWebhook(Plugin):
                 context.should_reinvoke = True
             if webhook.reinvocable:
                 state.invoked.add(webhook.uid)
-        state.output = copied(attributes.object)
+        state.output = deep_copy(attributes.object)
 
     def _call_hook(self, webhook: Webhook, match: Match, attributes: Attributes, place: str) -> bool:
         """Calls a webhook and applies its patch. Returns whether it changed the object. Raises StatusError."""

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from fakekube.apimachinery.selectors.nodes import preferred_weight, required_node_affinity, tolerates_all, untolerated
+from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, preferred_weight, required_node_affinity, tolerates_all
 from fakekube.controllers.scheduler.framework import (
     MAX_NODE_SCORE,
     Amounts,
@@ -194,7 +194,7 @@ class TaintToleration(FilterPlugin):
 
     def filter(self, node: NodeInfo) -> Status | None:
         taints = node.taints
-        return self.refusal if taints and untolerated(taints, self._tolerations) else None
+        return self.refusal if taints and find_untolerated_taint(taints, self._tolerations) else None
 
 
 class TaintTolerationScore(ScorePlugin):

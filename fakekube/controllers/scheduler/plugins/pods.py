@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
-from fakekube.apimachinery.selectors.nodes import required_node_affinity, untolerated
+from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.well_known import LABEL_HOSTNAME, LABEL_TOPOLOGY_ZONE
 from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.scheduler.framework import (
@@ -244,7 +244,7 @@ class _NodeInclusion:
     def includes(self, constraint: Constraint, node: NodeInfo) -> bool:
         if constraint.honor_affinity and self._affinity is not None and not self._affinity(node.obj):
             return False
-        return not (constraint.honor_taints and untolerated(node.taints, self._tolerations))
+        return not (constraint.honor_taints and find_untolerated_taint(node.taints, self._tolerations))
 
 
 def _has_all_keys(node: NodeInfo, wanted: Sequence[Constraint]) -> bool:

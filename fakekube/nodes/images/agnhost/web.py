@@ -21,7 +21,7 @@ from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
 from fakekube.nodes.runtime.filesystem import Directory, File
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.program import Command, Program
-from fakekube.nodes.runtime.scheduling import sleep, until
+from fakekube.nodes.runtime.scheduling import sleep, wait_until
 
 
 async def _test_webserver(program: Program) -> int:
@@ -128,7 +128,7 @@ async def _port_forward_tester(program: Program) -> int:
         return found[-1]
 
     with program.host.network.listeners.tcp(int(env["BIND_PORT"]), accept):
-        connection = await until(lambda: found[0] if found else None, changed)
+        connection = await wait_until(lambda: found[0] if found else None, changed)
     await program.write("Accepted client connection\n")
     reader, writer = PipeReader(connection.from_client), PipeWriter(connection.to_client)
     expected = env.get("EXPECTED_CLIENT_DATA", "").encode()

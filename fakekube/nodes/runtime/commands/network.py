@@ -24,7 +24,7 @@ from fakekube.nodes.runtime.dns import Record, resolver_of, reverse_name
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
-from fakekube.nodes.runtime.scheduling import sleep, until
+from fakekube.nodes.runtime.scheduling import sleep, wait_until
 
 _PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -243,7 +243,7 @@ class _Listener:
     async def accept(self) -> Connection:
         with self._listeners.tcp(self._port, self._accept_connection, shared=True):
             try:
-                return await until(lambda: self._found, self._notifier)
+                return await wait_until(lambda: self._found, self._notifier)
             finally:
                 self._found = None
 

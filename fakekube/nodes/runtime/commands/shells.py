@@ -39,7 +39,7 @@ async def _sh(program: Program) -> int:
             source = args.pop(0)
             break
     name = program.argv0
-    shell = Shell.of(program, args[0] if args and source is not None else name, args[1:])
+    shell = Shell.for_program(program, args[0] if args and source is not None else name, args[1:])
     shell.options = options & {"e", "u", "x", "pipefail"}
     if source is None and args and "s" not in options:
         shell.name = args[0]

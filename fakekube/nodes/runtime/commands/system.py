@@ -12,7 +12,7 @@ from typing import Final
 
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
 from fakekube.nodes.runtime.resources import ROOT
-from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, until
+from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, wait_until
 
 _KERNEL: Final = "6.8.0"
 _SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "PIPE": 13, "TERM": 15, "0": 0}
@@ -182,7 +182,7 @@ async def _timeout(program: Program) -> int:
         return 0
 
     child, alarm = start(program.run(args[1:]), args[1]), start(wait(), "timeout")
-    await until(lambda: True if child.exit_code is not None or alarm.exit_code is not None else None, child, alarm)
+    await wait_until(lambda: True if child.exit_code is not None or alarm.exit_code is not None else None, child, alarm)
     if child.exit_code is not None:
         alarm.kill()
         return child.exit_code

@@ -82,7 +82,7 @@ class ShellState(ABC):
     """The number of enclosing commands whose status is tested; in them, `set -e` does not end the shell."""
 
     @classmethod
-    def of(cls, program: Program, name: str = "sh", arguments: Sequence[str] = ()) -> Self:
+    def for_program(cls, program: Program, name: str = "sh", arguments: Sequence[str] = ()) -> Self:
         """Returns a shell with the environment and the descriptors of a program."""
         made = cls(program, name, list(arguments), dict(program.env), set(program.env), descriptors=dict(program.descriptors))
         made.cwd = program.cwd

@@ -23,7 +23,7 @@ def evaluated(source: str, decision: Decision = NO) -> tuple[Any, list[Mapping[s
         return decision
 
     authorizer = Authorizer({"user": "alice", "groups": ["team-a"]}, ask)
-    own = ResourceCheck.of(authorizer, "apps", "deployments", subresource="scale", namespace="n", name="web")
+    own = ResourceCheck.for_resource(authorizer, "apps", "deployments", subresource="scale", namespace="n", name="web")
     values = {"authorizer": authorizer, "authorizer.requestResource": own}
     return admission().compile(source).program.evaluate(values)[0], asked
 

@@ -151,7 +151,7 @@ def _value(message: Message) -> Any:
         case "list_value":
             return [_value(each) for each in content.get("values", ())]
         case "map_value":
-            return Map.of((_value(each["key"][0]), _value(each["value"][0])) for each in content.get("entries", ()))
+            return Map.from_pairs((_value(each["key"][0]), _value(each["value"][0])) for each in content.get("entries", ()))
         case "type_value":
             return CelType(content.decode())
     return _object(content)

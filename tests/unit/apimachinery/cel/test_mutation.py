@@ -9,13 +9,13 @@ import pytest
 from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.errors import EvaluationError
 from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, json_value, native, type_mismatches
-from fakekube.apimachinery.cel.views import untyped
+from fakekube.apimachinery.cel.views import wrap_untyped
 
 OBJECT = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "a", "ports": [1, 2]}]}}
 
 
 def evaluated(source: str) -> Any:
-    return admission(patches=True).compile(source).program.evaluate({"object": untyped(OBJECT)})[0]
+    return admission(patches=True).compile(source).program.evaluate({"object": wrap_untyped(OBJECT)})[0]
 
 
 @pytest.mark.parametrize(

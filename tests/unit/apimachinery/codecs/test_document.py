@@ -19,13 +19,13 @@ def test_encoding_is_cached() -> None:
         return b"x"
 
     document = Document({"a": 1})
-    assert [document.encoded("x", make), document.encoded("x", make)] == [b"x", b"x"]
+    assert [document.encoding("x", make), document.encoding("x", make)] == [b"x", b"x"]
     assert calls == [{"a": 1}]
 
 
 def test_encodings_are_cached_separately() -> None:
     document = Document({"a": 1.0})
-    assert document.encoded("x", len) == 1
+    assert document.encoding("x", len) == 1
     assert document.json == b'{"a":1}'
 
 
@@ -96,7 +96,7 @@ def test_readers_of_many_documents_leave_them_packed(value: Any) -> None:
     assert document.tree == obj
     assert document.tree is not document.tree
     assert document.json == other.json
-    assert document.encoded("x", lambda tree: repr(tree).encode()) == repr(obj).encode()
+    assert document.encoding("x", lambda tree: repr(tree).encode()) == repr(obj).encode()
     assert _is_packed(document)
     assert other.tree is other.object
 
@@ -113,8 +113,8 @@ def test_a_packed_document_keeps_only_encodings_without_parts_of_the_tree() -> N
         return made
 
     for _ in range(2):
-        document.encoded("part", make(dict))
-        document.encoded("row", make(tuple))
+        document.encoding("part", make(dict))
+        document.encoding("row", make(tuple))
     assert calls == ["dict", "tuple", "dict"]
 
 
@@ -130,5 +130,5 @@ def test_several_encodings_of_a_packed_document_are_made_from_one_tree() -> None
     encode_all([document], {"a": make, "b": make})
     assert len(trees) == 2
     assert len(set(trees)) == 1
-    assert document.encoded("a", make) == b"x"
+    assert document.encoding("a", make) == b"x"
     assert len(trees) == 2

@@ -186,11 +186,11 @@ def test_overflowing_numbers_keep_their_literal() -> None:
     assert value["a"].literal == "1e999"
     assert value["b"][0].literal == "-1E400"
     with pytest.raises(DecodeError, match="json: cannot unmarshal number 1e999 into Go value of type float64"):
-        json.untyped(value)
+        json.to_untyped(value)
 
 
 def test_untyped_large_integers_become_floats() -> None:
-    value = json.untyped({"a": [2**63, 2**63 - 1, -(2**63) - 1], "b": {"c": 10**30}})
+    value = json.to_untyped({"a": [2**63, 2**63 - 1, -(2**63) - 1], "b": {"c": 10**30}})
     assert value == {"a": [float(2**63), 2**63 - 1, -float(2**63)], "b": {"c": 1e30}}
     assert [type(item) for item in value["a"]] == [float, int, float]
 

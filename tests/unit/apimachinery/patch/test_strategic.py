@@ -12,7 +12,7 @@ from fakekube.apimachinery.patch import json_patch, strategic
 from fakekube.apimachinery.patch.strategic import Lookup, in_order, partition
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.model import Field
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 from tests.unit.apimachinery.patch.shapes import (
     BOOLEAN,
     INT32,
@@ -86,7 +86,7 @@ POD_SPEC = type_of("k8s.io/api/core/v1.PodSpec")
 def patched(patch: Any) -> Any:
     """What the merge gives, whose result fits its type."""
     decoded = strategic.decode(patch)
-    strategic.apply(POD, DOCUMENT, copied(decoded))
+    strategic.apply(POD, DOCUMENT, deep_copy(decoded))
     return strategic.merge(POD, DOCUMENT, decoded)
 
 
@@ -282,7 +282,7 @@ def test_type_errors_show_the_remaining_patch(patch: Any, problem: str) -> None:
 
 
 def test_refused_error_shows_the_remaining_patch() -> None:
-    error = strategic.refused(POD, DOCUMENT, spec(cpu="x"), "strict decoding error: …")
+    error = strategic.refusal_error(POD, DOCUMENT, spec(cpu="x"), "strict decoding error: …")
     assert error.message == ' "" is invalid: patch: Invalid value: "map[spec:map[cpu:x]]": strict decoding error: …'
 
 

@@ -33,7 +33,7 @@ def test_ages_and_intervals() -> None:
     assert texts.since(None, AGES) == "<unknown>"
     assert texts.since(ago(hours=2), AGES) == "120m"
     assert texts.since("2026-01-10T11:59:00.500000Z", AGES) == "59s"
-    assert texts.between(ago(hours=3), ago(hours=1)) == "120m"
+    assert texts.duration_between(ago(hours=3), ago(hours=1)) == "120m"
     assert texts.age({"metadata": {}}, AGES) == "<unknown>"
 
 
@@ -61,10 +61,10 @@ def test_selectors(selector: Any, expected: str) -> None:
 
 
 def test_truncated_lists() -> None:
-    assert texts.more([]) == "<unset>"
-    assert texts.more([], empty="") == ""
-    assert texts.more(["a", "b", "c"]) == "a,b,c"
-    assert texts.more(["a", "b", "c", "d", "e"]) == "a,b,c + 2 more..."
+    assert texts.shorten_list([]) == "<unset>"
+    assert texts.shorten_list([], empty="") == ""
+    assert texts.shorten_list(["a", "b", "c"]) == "a,b,c"
+    assert texts.shorten_list(["a", "b", "c", "d", "e"]) == "a,b,c + 2 more..."
 
 
 def test_labels() -> None:

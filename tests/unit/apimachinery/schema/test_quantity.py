@@ -91,7 +91,7 @@ def test_comparison_and_arithmetic_match_fractions(one: str, other: str) -> None
 @given(texts, st.integers(-12, 12))
 def test_rounding_is_away_from_zero(text: str, scale: int) -> None:
     quantity = parse(text)
-    rounded = quantity.rounded_up(scale)
+    rounded = quantity.round_up(scale)
     unit = Fraction(10) ** scale
     assert abs(rounded.amount) >= abs(quantity.amount)
     assert abs(rounded.amount) - abs(quantity.amount) < unit

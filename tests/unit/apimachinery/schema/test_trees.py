@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.schema.trees import copied
+from fakekube.apimachinery.schema.trees import deep_copy
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | st.just("\udc80"),
@@ -21,6 +21,6 @@ def parts(value: Any) -> list[Any]:
 
 @given(VALUES)
 def test_copied_is_a_deep_copy(value: Any) -> None:
-    copy = copied(value)
+    copy = deep_copy(value)
     assert repr(copy) == repr(value)
     assert not {id(part) for part in parts(copy)} & {id(part) for part in parts(value)}

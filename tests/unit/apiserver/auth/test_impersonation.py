@@ -39,7 +39,7 @@ def _headers(**headers: str) -> Headers:
 
 
 def _as(rules: _Rules, caller: User = CALLER, **headers: str) -> User:
-    found = Impersonation(rules).impersonated(_headers(**headers), attributes_of(INFO, caller))
+    found = Impersonation(rules).impersonate(_headers(**headers), attributes_of(INFO, caller))
     return caller if found is None else found.user
 
 
@@ -175,7 +175,7 @@ def test_many_groups_are_authorized_by_a_wildcard() -> None:
 @pytest.mark.parametrize(("written", "name"), [("A%ZZ", "a%zz"), ("A%FF", "a\udcff")], ids=["no escape", "no utf-8"])
 def test_percent_encoded_extra_keys(written: str, name: str) -> None:
     environment: dict[str, Any] = {"HTTP_IMPERSONATE_USER": "bob", f"HTTP_IMPERSONATE_EXTRA_{written}": "1"}
-    found = Impersonation(_Rules(everything=True)).impersonated(Headers(environment), attributes_of(INFO, CALLER))
+    found = Impersonation(_Rules(everything=True)).impersonate(Headers(environment), attributes_of(INFO, CALLER))
     assert found is not None
     user = found.user
     assert list(user.extra) == [name]

@@ -15,13 +15,15 @@ from fakekube.apiserver.options import ServerOptions
 
 
 def test_server_options_from_flag_names(tmp_path: Path) -> None:
-    options = ServerOptions.of({"client_ca_file": tmp_path, "authorization_mode": "Node,RBAC", "api_audiences": ["a", "b"]})
+    options = ServerOptions.from_flags(
+        {"client_ca_file": tmp_path, "authorization_mode": "Node,RBAC", "api_audiences": ["a", "b"]}
+    )
     assert options.authentication.client_ca_file == str(tmp_path)
     assert options.authentication.api_audiences == ("a", "b")
     assert options.authorization.authorization_mode == ("Node", "RBAC")
     assert options.needs_tls
     with pytest.raises(TypeError, match="nonsense"):
-        ServerOptions.of({"nonsense": 1})
+        ServerOptions.from_flags({"nonsense": 1})
 
 
 def test_token_auth_file(tmp_path: Path) -> None:

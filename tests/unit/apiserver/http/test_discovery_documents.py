@@ -126,14 +126,14 @@ def test_verbs_of_custom_resources_are_in_fixed_order(documents: Documents, regi
 def test_aggregated_discovery(documents: Documents, registry: Registry) -> None:
     registry.replace((), [resource("example.com", "v1", "things", custom=True)])
     current = documents.current()
-    items = current.aggregated(current.group_names)["items"]
+    items = current.aggregate(current.group_names)["items"]
     assert [item["metadata"]["name"] for item in items] == ["apps", "example.com"]
     builtin, custom = (item["versions"][0]["resources"][0] for item in items)
     assert builtin["responseKind"] == {"group": "", "version": "", "kind": "Deployment"}
     assert builtin["subresources"][0]["responseKind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     assert builtin["subresources"][1]["responseKind"] == {"group": "", "version": "", "kind": "Deployment"}
     assert custom["responseKind"] == {"group": "example.com", "version": "v1", "kind": "Thing"}
-    assert current.aggregated([""])["items"][0]["metadata"] == {}
+    assert current.aggregate([""])["items"][0]["metadata"] == {}
 
 
 def test_unserved_groups_have_no_document(documents: Documents) -> None:
@@ -160,10 +160,10 @@ def test_versions_of_extension_servers_are_ordered_by_priority(documents: Docume
     there = {"version": "v9", "freshness": "Stale"}
     registrations.add("apps", "v9", 20000, 1, served=there)
     current = documents.current()
-    assert current.aggregated(["apps"])["items"][0]["versions"][1] == there
+    assert current.aggregate(["apps"])["items"][0]["versions"][1] == there
     registrations.registered[0] = GroupVersionPriority("apps", "v9", 20000, 100)
     registrations.state = (9, None)
-    assert documents.current().aggregated(["apps"])["items"][0]["versions"][0] == there
+    assert documents.current().aggregate(["apps"])["items"][0]["versions"][0] == there
 
 
 def test_irrelevant_apiservice_change_keeps_the_documents(documents: Documents, registrations: _Registrations) -> None:

@@ -16,9 +16,9 @@ def _text(metrics: Metrics) -> str:
 
 def test_requests_are_counted_by_labels() -> None:
     metrics = Metrics()
-    metrics.answered(PODS, 200, 0.01)
-    metrics.answered(PODS, 200, 70)
-    metrics.answered(PODS, 404, 0.01)
+    metrics.count_response(PODS, 200, 0.01)
+    metrics.count_response(PODS, 200, 70)
+    metrics.count_response(PODS, 404, 0.01)
     text = _text(metrics)
     labels = 'component="apiserver",dry_run="",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"'
     assert f'apiserver_request_total{{code="200",{labels}}} 2\n' in text
@@ -33,7 +33,7 @@ def test_requests_are_counted_by_labels() -> None:
 
 def test_every_metric_has_help_and_type_once() -> None:
     metrics = Metrics(lambda: [("", "pods", 3), ("apps", "deployments", 0)])
-    metrics.answered(PODS, 200, 0.01)
+    metrics.count_response(PODS, 200, 0.01)
     lines = _text(metrics).splitlines()
     helped = [line.split()[2] for line in lines if line.startswith("# HELP")]
     assert len(helped) == len(set(helped))
@@ -48,14 +48,14 @@ def test_every_metric_has_help_and_type_once() -> None:
 
 def test_label_values_are_escaped() -> None:
     metrics = Metrics()
-    metrics.answered(labels_of(request_info("GET", '/a"b\\\n', Query()), dry_run=False), 404, 0)
+    metrics.count_response(labels_of(request_info("GET", '/a"b\\\n', Query()), dry_run=False), 404, 0)
     assert 'subresource="/a\\"b\\\\\\n"' in _text(metrics)
 
 
 def test_number_of_label_sets_is_limited() -> None:
     metrics = Metrics()
     for number in range(3000):
-        metrics.answered(labels_of(request_info("GET", f"/{number}", Query()), dry_run=False), 404, 0)
+        metrics.count_response(labels_of(request_info("GET", f"/{number}", Query()), dry_run=False), 404, 0)
     text = _text(metrics)
     assert text.count("apiserver_request_total{") < 2500
     assert 'verb="other"' in text
@@ -63,7 +63,7 @@ def test_number_of_label_sets_is_limited() -> None:
 
 def test_reset_clears_the_counters() -> None:
     metrics = Metrics()
-    metrics.answered(PODS, 200, 0.01)
+    metrics.count_response(PODS, 200, 0.01)
     metrics.reset()
     assert "apiserver_request_total" not in _text(metrics)
 

@@ -46,9 +46,9 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(
         "importlib.metadata.entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else []
     )
-    data.published.cache_clear()
+    data.published_document.cache_clear()
     yield
-    data.published.cache_clear()
+    data.published_document.cache_clear()
 
 
 def test_kinds_and_fields_have_descriptions() -> None:
@@ -96,6 +96,6 @@ def test_kubernetes_validate_package_is_the_fallback(monkeypatch: pytest.MonkeyP
     package = ModuleSpec("kubernetes_validate", None, origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: [])
     monkeypatch.setattr(data, "find_spec", lambda _: package)
-    data.published.cache_clear()
+    data.published_document.cache_clear()
     assert data.field_text("1.36", POD, "spec") == "A field."
     assert data.field_text("1.36", POD, "status") == data.field_text("1.35", POD, "spec") == ""

@@ -23,7 +23,7 @@ _objects = st.dictionaries(_texts, _values, max_size=4)
 def test_raw_object_is_printed_compact_or_indented(value: dict[str, Any], indent: int | None) -> None:
     raw = RawObject(value, json.dumps(value, ensure_ascii=False, indent=indent).encode())
     assert raw.compact.decode() == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    assert raw.indented(0).decode() == json.dumps(value, ensure_ascii=False, indent=2)
+    assert raw.indent(0).decode() == json.dumps(value, ensure_ascii=False, indent=2)
 
 
 @pytest.mark.parametrize(

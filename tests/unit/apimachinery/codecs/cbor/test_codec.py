@@ -187,7 +187,7 @@ def test_fast_and_general_decoder_agree() -> None:
     """An unusual item at the end makes the general decoder read the document."""
     obj = {"a": [1, -1, 2**40, True, False, None, "x" * 300, {"b": 1.5}], "key" * 20: {}}
     assert cbor.loads(cbor.dumps(obj)) == obj
-    unusual = cbor.joined(cbor.encode_item(obj), b"\x41z\xd8\x64\x01", 1)
+    unusual = cbor.prepend_members(cbor.encode_item(obj), b"\x41z\xd8\x64\x01", 1)
     assert cbor.loads(unusual) == {**obj, "z": 1}
 
 
@@ -237,7 +237,7 @@ def test_integral_values_of_float_fields_are_encoded_as_floats() -> None:
 def test_joined_puts_members_first(obj: dict[str, Any], more: dict[str, Any]) -> None:
     members = cbor.encode_item(more)[len(cbor.head(5, len(more))) :]
     own = {f"own.{key}": member for key, member in obj.items()}
-    assert cbor.loads(cbor.joined(cbor.encode_item(own), members, len(more))) == {**more, **own}
+    assert cbor.loads(cbor.prepend_members(cbor.encode_item(own), members, len(more))) == {**more, **own}
 
 
 # ---------------------------------------------------------------- error messages

@@ -17,7 +17,7 @@ from fakekube.apimachinery.patch.apply.updater import Change, Changes, Compariso
 from fakekube.apimachinery.schema import builtin
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-A, B = (FieldSet.of((field(name),)) for name in "ab")
+A, B = (FieldSet.from_paths((field(name),)) for name in "ab")
 ME = Manager("me", UPDATE, "v1")
 
 

@@ -73,8 +73,8 @@ def test_appliers_are_identified_without_their_version_updaters_with_it() -> Non
 
 
 def test_equal_field_sets_share_their_encoding() -> None:
-    first = entries.encode(Managed({Manager("a", UPDATE, "v1"): Owned(FieldSet.of(("f:x", "f:y")), "v1")}))
-    second = entries.encode(Managed({Manager("b", UPDATE, "v1"): Owned(FieldSet.of(("f:x", "f:y")), "v1")}))
+    first = entries.encode(Managed({Manager("a", UPDATE, "v1"): Owned(FieldSet.from_paths(("f:x", "f:y")), "v1")}))
+    second = entries.encode(Managed({Manager("b", UPDATE, "v1"): Owned(FieldSet.from_paths(("f:x", "f:y")), "v1")}))
     assert first[0]["fieldsV1"] is second[0]["fieldsV1"]
 
 
@@ -118,13 +118,17 @@ def test_is_reset_detects_reset_requests(requested: Any, reset: bool) -> None:
 @pytest.mark.parametrize(
     ("manager", "identifier", "printed"),
     [
-        (Manager.of("m", APPLY, "v1", ""), '{"manager":"m","operation":"Apply"}', '"m"'),
+        (Manager.for_write("m", APPLY, "v1", ""), '{"manager":"m","operation":"Apply"}', '"m"'),
         (
-            Manager.of("m", UPDATE, "apps/v1", "status"),
+            Manager.for_write("m", UPDATE, "apps/v1", "status"),
             '{"manager":"m","operation":"Update","apiVersion":"apps/v1","subresource":"status"}',
             '"m" with subresource "status" using apps/v1',
         ),
-        (Manager.of("", UPDATE, "v1", ""), '{"manager":"unknown","operation":"Update","apiVersion":"v1"}', '"unknown" using v1'),
+        (
+            Manager.for_write("", UPDATE, "v1", ""),
+            '{"manager":"unknown","operation":"Update","apiVersion":"v1"}',
+            '"unknown" using v1',
+        ),
     ],
 )
 def test_manager_identifier_and_printed_name(manager: Manager, identifier: str, printed: str) -> None:
@@ -138,7 +142,7 @@ def updaters(*days: int, api_version: str = "v1") -> Managed:
     managed = Managed()
     for number, day in enumerate(days):
         manager = Manager(f"m{number:02}", UPDATE, api_version)
-        managed.owners[manager] = Owned(FieldSet.of((f"f:{number}",)), api_version)
+        managed.owners[manager] = Owned(FieldSet.from_paths((f"f:{number}",)), api_version)
         managed.times[manager] = f"2026-01-{day:02}T00:00:00Z"
     return managed
 
@@ -149,12 +153,12 @@ def names(managed: Managed) -> list[str]:
 
 def test_ten_update_entries_are_not_capped() -> None:
     managed = updaters(*range(1, 11))
-    managed.owners[Manager("applier", APPLY)] = Owned(FieldSet.of(("f:x",)), "v1")
-    assert managed.capped() is managed
+    managed.owners[Manager("applier", APPLY)] = Owned(FieldSet.from_paths(("f:x",)), "v1")
+    assert managed.cap_update_managers() is managed
 
 
 def test_oldest_update_entries_are_merged_into_ancient_changes() -> None:
-    capped = updaters(*range(1, 13)).capped()
+    capped = updaters(*range(1, 13)).cap_update_managers()
     assert names(capped) == ["ancient-changes", *(f"m{number:02}" for number in range(3, 12))]
     ancient = entries.encode(capped)[0]
     assert ancient["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}}
@@ -162,11 +166,11 @@ def test_oldest_update_entries_are_merged_into_ancient_changes() -> None:
 
 
 def test_further_entries_are_merged_into_ancient_changes() -> None:
-    managed = updaters(*range(1, 13)).capped()
+    managed = updaters(*range(1, 13)).cap_update_managers()
     newest = Manager("newest", UPDATE, "v1")
-    managed.owners[newest] = Owned(FieldSet.of(("f:new",)), "v1")
+    managed.owners[newest] = Owned(FieldSet.from_paths(("f:new",)), "v1")
     managed.times[newest] = "2026-02-01T00:00:00Z"
-    capped = managed.capped()
+    capped = managed.cap_update_managers()
     assert names(capped)[:2] == ["ancient-changes", "m04"]
     assert entries.encode(capped)[0]["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}, "f:3": {}}
 
@@ -176,7 +180,7 @@ def test_ancient_changes_are_kept_per_version() -> None:
     other = updaters(*range(1, 7), api_version="v2")
     managed.owners |= other.owners
     managed.times |= other.times
-    capped = managed.capped()
+    capped = managed.cap_update_managers()
     assert sorted((item["manager"], item["apiVersion"]) for item in entries.encode(capped))[:2] == [
         ("ancient-changes", "v1"),
         ("ancient-changes", "v2"),

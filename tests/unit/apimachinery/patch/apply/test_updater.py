@@ -267,14 +267,14 @@ def test_applier_can_change_its_api_version() -> None:
 def test_owners_of_removed_versions_are_dropped() -> None:
     world = World()
     world.apply("me", {"number": 1})
-    world.owners[Manager("gone", APPLY)] = Owned(FieldSet.of(("f:number",)), "v9")
+    world.owners[Manager("gone", APPLY)] = Owned(FieldSet.from_paths(("f:number",)), "v9")
     world.apply("me", {"number": 2})
     assert world.owned() == {"me": {"number"}}
 
 
 def test_apply_fails_if_the_object_does_not_convert() -> None:
     world = World()
-    world.owners[Manager("old", APPLY)] = Owned(FieldSet.of(("f:number",)), "v3")
+    world.owners[Manager("old", APPLY)] = Owned(FieldSet.from_paths(("f:number",)), "v3")
     world.value = {"text": "a", "number": 1}
     with pytest.raises(TypingError, match=r"^\.text: field not declared in schema$"):
         world.apply("me", {"number": 2})
@@ -282,7 +282,7 @@ def test_apply_fails_if_the_object_does_not_convert() -> None:
 
 def test_prune_error_names_the_failing_conversion() -> None:
     world = World()
-    world.owners[Manager("me", APPLY)] = Owned(FieldSet.of(("f:number",)), "v3")
+    world.owners[Manager("me", APPLY)] = Owned(FieldSet.from_paths(("f:number",)), "v3")
     world.value = {"number": 1}
     with pytest.raises(TypingError) as caught:
         world.apply("me", {"text": "a"})
@@ -292,8 +292,8 @@ def test_prune_error_names_the_failing_conversion() -> None:
 
 
 def test_filters_remove_fields_from_ownership() -> None:
-    hidden = FieldSet.of(("f:text",))
-    updater = Updater(convert, {"v1": lambda fields: fields.without(hidden)})
+    hidden = FieldSet.from_paths(("f:text",))
+    updater = Updater(convert, {"v1": lambda fields: fields.recursive_difference(hidden)})
     live, new = Typed({}, "v1", ATOM), Typed({"text": "a", "number": 1}, "v1", ATOM)
     owners = updater.update(live, new, {}, Manager("me", UPDATE, "v1"))
     assert [list(owned.fields) for owned in owners.values()] == [[("f:number",)]]
@@ -303,7 +303,7 @@ def test_filters_remove_fields_from_ownership() -> None:
 
 def test_members_of_a_now_atomic_map_are_owned_as_a_whole() -> None:
     world = World({"selector": {"a": "1"}})
-    world.owners[Manager("me", APPLY)] = Owned(FieldSet.of(("f:selector", "f:a")), "v1")
+    world.owners[Manager("me", APPLY)] = Owned(FieldSet.from_paths(("f:selector", "f:a")), "v1")
     world.apply("you", {"number": 1})
     assert world.owned() == {"me": {"selector"}, "you": {"number"}}
 
