@@ -290,8 +290,10 @@ class Delivery:
             self.progress = _ENDED if self.finishing else _WAITING
         elif not self._flush():
             self.progress = _BLOCKED
+        elif self.finishing:
+            self.progress = _ENDED
         else:
-            self.progress = _ENDED if self.finishing else _MORE
+            self.progress = _WAITING if getattr(self.stream, "is_drained", False) else _MORE
         return self.progress
 
     def conclude(self) -> None:

@@ -78,6 +78,9 @@ class Stream(Protocol):
     A stream of binary frames has the attribute `binary` with the value true, which sets the type of WebSocket
     messages. A stream whose connection a fault may silence has a method `when_silent(call)`, for servers whose
     connections serve several streams: `call` is called when nothing more may be sent on the connection.
+
+    While an attribute `is_drained` is true, the latest `take` has left nothing until the source changes or the deadline passes;
+    `take` of a stream without it is called until it returns nothing.
     """
 
     @property

@@ -98,14 +98,18 @@ def _accept_any_certificate(context: ssl.SSLContext) -> bool:
 
 
 class TLSTransport(Transport):
-    """A connection with TLS. The handshake is performed in the thread of the connection."""
+    """A connection with TLS. The handshake is performed in the thread of the connection.
 
-    __slots__ = ("_aborted", "_context", "_tls")
+    The socket stays non-blocking after `receive_now`, since changing that costs a system call; the others wait nevertheless.
+    """
+
+    __slots__ = ("_aborted", "_context", "_is_blocking", "_tls")
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext) -> None:
         super().__init__(connected)
         self._context = context
         self._aborted = False
+        self._is_blocking = True
         self._tls: ssl.SSLSocket | None = None
 
     def handshake(self, may_wait: bool = True) -> dict[str, str] | None:
@@ -117,9 +121,8 @@ class TLSTransport(Transport):
                 self._socket = self._tls = tls
             if self._aborted:
                 raise Disconnected("aborted before the handshake")
-            self._tls.setblocking(may_wait)
+            self.set_blocking(may_wait)
             self._tls.do_handshake()
-            self._tls.setblocking(True)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         except OSError as error:
@@ -148,12 +151,27 @@ class TLSTransport(Transport):
             raise Disconnected(*error.args) from error
         return data
 
+    def set_blocking(self, blocking: bool) -> None:
+        if blocking is not self._is_blocking:
+            self._is_blocking = blocking
+            super().set_blocking(blocking)
+
+    def receive(self) -> bytes:
+        self.set_blocking(True)
+        return super().receive()
+
+    def send(self, data: bytes | memoryview) -> None:
+        if not self._is_blocking:
+            sent = self.send_ready(data)
+            if sent == len(data):
+                return
+            self.set_blocking(True)
+            data = memoryview(data)[sent:]  # if OpenSSL has begun to send it, it goes on with the same data
+        super().send(data)
+
     def receive_now(self) -> bytes | None:
         self.set_blocking(False)
-        try:
-            return self.receive_ready()
-        finally:
-            self.set_blocking(True)
+        return self.receive_ready()
 
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         try:

@@ -143,6 +143,9 @@ class Exchange:
         """
         self.number = number
         self.path = path
+        self.method: str = environ["REQUEST_METHOD"]
+        self.raw_query: str = environ.get("QUERY_STRING", "")
+        """The query as it was sent."""
         self.began = time.monotonic()
         self._reading = clock.reading
         self._environ = environ
@@ -156,10 +159,6 @@ class Exchange:
     def arrived(self) -> float:
         """The time at which the request arrived, in seconds of the cluster's monotonic clock."""
         return monotonic_of(self._reading, self.began)
-
-    @property
-    def method(self) -> str:
-        return str(self._environ["REQUEST_METHOD"])
 
     @property
     def own(self) -> bool:
@@ -239,11 +238,6 @@ class Exchange:
         return self._environ.get("CONTENT_TYPE") or ""
 
     @property
-    def raw_query(self) -> str:
-        """The query as it was sent."""
-        return str(self._environ.get("QUERY_STRING", ""))
-
-    @property
     def query(self) -> dict[str, str]:
         """The first value of each query parameter."""
         query = parse_qs(self.raw_query, keep_blank_values=True)
@@ -287,8 +281,7 @@ class Exchange:
 
     def __str__(self) -> str:
         state = "in flight" if self.status is None else str(self.status)
-        query = self._environ.get("QUERY_STRING")
-        asked = f"?{query}" if query else ""
+        asked = f"?{self.raw_query}" if self.raw_query else ""
         fault = f", fault {self.fault}" if self.fault else ""
         return f"#{self.number} {self.verb} {self.path}{asked} by {self.user or 'nobody'} ({self.agent}): {state}{fault}"
 
@@ -298,41 +291,49 @@ KEPT_DELIVERIES: Final = 10_000
 
 
 class Deliveries:
-    """The versions that a watch has delivered: 16 bytes each.
+    """The versions that a watch has delivered, in the batches in which it did; watches share the batches.
 
-    Invariant: the latest `KEPT_DELIVERIES` are kept, and at most twice as many.
+    Invariant: the latest `KEPT_DELIVERIES` are kept, and at most twice as many and one batch.
     """
 
-    __slots__ = ("_base", "_revisions", "_times")
+    __slots__ = ("_columns", "_count")
 
     def __init__(self) -> None:
-        self._base = 0
-        """What is subtracted from revisions, which may have more than 64 bits."""
-        self._revisions = array("q")
-        self._times = array("d")
+        self._columns: tuple[list[int | Sequence[int]], array[float]] = ([], array("d"))
+        """The revisions of each batch, of most batches one, and the times; replaced together."""
+        self._count = 0
 
     def add(self, revisions: Sequence[int], time: float) -> None:
         """Adds versions that were delivered at one time, in seconds of the cluster's monotonic clock."""
-        if not self._revisions:
-            self._base = revisions[0]
-        base = self._base
-        self._revisions.extend([revision - base for revision in revisions])
-        self._times.extend([time] * len(revisions))
-        excess = len(self._revisions) - KEPT_DELIVERIES
-        if excess > KEPT_DELIVERIES:
-            del self._revisions[:excess], self._times[:excess]
+        count = len(revisions)
+        batches, times = self._columns
+        times.append(time)
+        batches.append(revisions[0] if count == 1 else revisions)
+        self._count += count
+        if self._count > 2 * KEPT_DELIVERIES:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        batches, times = self._columns
+        dropped = 0
+        while self._count - (size := len(_revisions_of(batches[dropped]))) >= KEPT_DELIVERIES:
+            self._count -= size
+            dropped += 1
+        self._columns = batches[dropped:], times[dropped:]
 
     def list_deliveries(self) -> list[tuple[int, float]]:
         """Returns revisions and times, the oldest first."""
-        pairs = zip(self._revisions[-KEPT_DELIVERIES:], self._times[-KEPT_DELIVERIES:], strict=False)
-        return [(self._base + revision, time) for revision, time in pairs]
+        pairs = zip(*self._columns, strict=False)  # the newest may be added meanwhile
+        return [(revision, time) for batch, time in pairs for revision in _revisions_of(batch)][-KEPT_DELIVERIES:]
 
     def find_time(self, revision: int) -> float | None:
         """Returns the time at which a revision was delivered; None if it was not, or is not kept."""
-        try:
-            return self._times[self._revisions.index(revision - self._base)]
-        except (IndexError, OverflowError, ValueError):
-            return None
+        pairs = zip(*self._columns, strict=False)
+        return next((time for batch, time in pairs if revision in _revisions_of(batch)), None)
+
+
+def _revisions_of(batch: int | Sequence[int]) -> Sequence[int]:
+    return (batch,) if isinstance(batch, int) else batch
 
 
 def _revision_of(value: Any) -> int | None:

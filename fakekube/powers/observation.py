@@ -253,8 +253,7 @@ class Observation(Exchange):
         self._leave()
 
     def _leave(self) -> None:
-        environ = self._environ = dict(self._environ)  # a copy without the input, whose buffer is larger than all the rest
-        environ.pop("wsgi.input", None)
+        self._environ = self.observer.recorder.share_environ(self._environ)
         self.observer.recorder.note_bodies(len(self.raw_body) + len(self.raw_answer or b""))
         CURRENT.reset(self.reset)
         self.within = None

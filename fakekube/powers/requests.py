@@ -12,10 +12,10 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, overload
+from typing import Any, Final, overload
 
 from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
@@ -23,6 +23,10 @@ from fakekube.powers.fault import Criteria, ResourceName, verbs_of
 
 #: The bodies of all exchanges together, in bytes: those of the oldest are dropped.
 KEPT_BODIES: Final = 64 << 20
+#: The variables of a WSGI environment that differ from request to request; exchanges have them, but for the input.
+_OF_ONE_REQUEST: Final = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "REQUEST_URI", "RAW_URI", "wsgi.input")
+#: The number of environments that new exchanges may share.
+_SHARED_ENVIRONS: Final = 64
 #: After so many bytes of new bodies the others are counted.
 _ROUND: Final = 8 << 20
 
@@ -54,6 +58,7 @@ class Recorder:
         """Counts responses and opened watches while there are threads in `waiting`."""
         self._fresh_bytes = 0
         """The bytes of bodies since those of old exchanges were dropped."""
+        self._environs: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def notify(self) -> None:
         """Wakes waiting threads: a request has got its response, or a watch is open."""
@@ -82,6 +87,20 @@ class Recorder:
                 return list(self.ring)
             except RuntimeError:  # another thread has added one
                 continue
+
+    def share_environ(self, environ: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what an exchange keeps of the environment of its request: the same for equal requests of one connection."""
+        kept = dict(environ)
+        for name in _OF_ONE_REQUEST:
+            kept.pop(name, None)
+        known, key = self._environs, (kept.get("REMOTE_PORT"), kept.get("CONTENT_TYPE"), kept.get("CONTENT_LENGTH"))
+        found = known.get(key)
+        if found == kept:
+            return found
+        if len(known) >= _SHARED_ENVIRONS:
+            self._environs = known = {}
+        known[key] = kept
+        return kept
 
     def note_bodies(self, size: int) -> None:
         """Counts the bodies of an exchange; from time to time those of old ones are dropped, beyond `KEPT_BODIES`."""

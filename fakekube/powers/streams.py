@@ -6,7 +6,7 @@ Invariant: without faults the frames pass unchanged and in the same portions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import StatusError, status
@@ -31,6 +31,8 @@ class ObservedStream:
         self._wake = source.wake
         self.binary = bool(getattr(stream, "binary", False))
         self._ended = False
+        self._is_altered = False
+        """Whether a fault changes what is sent."""
         self._halves = False
         self._begun = False
         """Whether `take` was called: the header of the response has been sent."""
@@ -47,10 +49,9 @@ class ObservedStream:
         self._silences_connection = False
         self._when_silent: Callable[[], None] | None = None
         exchange.events = 0
-        self._delivered: list[int] | None = None
-        """The revisions in the first frames that are still to be counted; None for watches of the cluster itself."""
+        self._delivered: list[int] = []
+        """The revisions in the first frames that were taken, but are not counted yet because a fault holds them back."""
         if not exchange.own and hasattr(stream, "delivered"):
-            stream.delivered = self._delivered = []
             exchange.deliveries = Deliveries()
 
     # ------------------------------------------------------------ for faults
@@ -61,10 +62,12 @@ class ObservedStream:
 
     def end_after(self, events: int) -> None:
         """Ends the stream cleanly after this number of further events."""
+        self._is_altered = True
         self._end_after = _sooner(self._end_after, events + (self.exchange.events or 0))
 
     def silence_after(self, events: int, *, connection: bool = False) -> None:
         """Sends nothing after this number of further events; if `connection` is set, nor does an HTTP/2 connection."""
+        self._is_altered = True
         self._silences_connection |= connection
         self._silent_after = _sooner(self._silent_after, events + (self.exchange.events or 0))
 
@@ -74,22 +77,27 @@ class ObservedStream:
 
     def cut_after_events(self, events: int) -> None:
         """Breaks the connection after this number of further events."""
+        self._is_altered = True
         self._cut_after_events = _sooner(self._cut_after_events, events + (self.exchange.events or 0))
 
     def cut_after_bytes(self, size: int) -> None:
         """Breaks the connection after this number of further bytes."""
+        self._is_altered = True
         self._cut_after_bytes = _sooner(self._cut_after_bytes, size + self._sent_bytes)
 
     def slice(self, size: int) -> None:
         """Sends at most this number of bytes at once."""
+        self._is_altered = True
         self._size = size if self._size is None else min(self._size, size)
 
     def join(self) -> None:
         """Sends all frames that are available at once as one."""
+        self._is_altered = True
         self._joins = True
 
     def halve(self) -> None:
         """Sends half of the next event, and ends the stream."""
+        self._is_altered = True
         self._halves = True
 
     def expire(self) -> None:
@@ -112,11 +120,17 @@ class ObservedStream:
     # ------------------------------------------------------------ streams.Stream
 
     @property
+    def is_drained(self) -> bool:
+        return not self._is_altered and getattr(self._stream, "is_drained", False)
+
+    @property
     def ended(self) -> bool:
         return self._ended or (self._stream.ended and not self._pieces)
 
     @property
     def deadline(self) -> float | None:
+        if not (self._is_altered or self._ended):
+            return self._stream.deadline
         if self._ended or self._is_past(self._silent_after):
             return None
         return self._clock.monotonic() if self._is_due_to_break() else self._stream.deadline
@@ -124,6 +138,18 @@ class ObservedStream:
     def take(self) -> list[bytes]:
         if self._ended:
             return []
+        if self._is_altered:
+            return self._take_altered()
+        self._begun = True
+        stream = self._stream
+        frames = stream.take()
+        if frames:
+            self._count(frames, getattr(stream, "delivered", ()))
+        if stream.ended:
+            self.exchange.record_end("ended by the server")
+        return frames
+
+    def _take_altered(self) -> list[bytes]:
         if self._pieces:
             return [self._next_piece()]
         if self._is_due_to_break():
@@ -139,7 +165,7 @@ class ObservedStream:
             if self._silences_connection and self._when_silent is not None:
                 self._when_silent()
             return []
-        frames = self._within_limits(self._available_frames() if self._joins else self._stream.take())
+        frames = self._within_limits(self._available_frames() if self._joins else self._next_frames())
         if self._stream.ended:
             self.exchange.record_end("ended by the server")
         if not frames:
@@ -148,7 +174,7 @@ class ObservedStream:
             self._finish("malformed by a fault")
             return [frames[0][: len(frames[0]) // 2]]
         if self._size is None and self._cut_after_bytes is None:
-            self._count(frames)
+            self._count_held(frames)
             return [b"".join(frames)] if self._joins else frames
         self._pieces = list(frames)
         return [self._next_piece()]
@@ -156,24 +182,35 @@ class ObservedStream:
     def _available_frames(self) -> list[bytes]:
         """Returns all frames that are available now."""
         frames: list[bytes] = []
-        while more := self._stream.take():
+        while more := self._next_frames():
             frames += more
+        return frames
+
+    def _next_frames(self) -> list[bytes]:
+        frames = self._stream.take()
+        self._delivered += getattr(self._stream, "delivered", ())
         return frames
 
     def _within_limits(self, frames: list[bytes]) -> list[bytes]:
         limits = [limit for limit in (self._end_after, self._silent_after, self._cut_after_events) if limit is not None]
         return frames[: max(min(limits) - (self.exchange.events or 0), 0)] if limits else frames
 
-    def _count(self, frames: list[bytes]) -> None:
-        self.exchange.events = (self.exchange.events or 0) + len(frames)
-        self.exchange.last_frame = frames[-1]
-        if self._delivered:
-            assert self.exchange.deliveries is not None
-            self.exchange.deliveries.add(self._delivered[: len(frames)], self._clock.monotonic())
-            del self._delivered[: len(frames)]
-        if self.exchange.frames is not None:
-            self.exchange.frames.extend(frames)
-            self.exchange.frame_times = [*(self.exchange.frame_times or ()), *[time.monotonic()] * len(frames)]
+    def _count_held(self, frames: list[bytes]) -> None:
+        """Counts frames that a fault has held back."""
+        count = len(frames)
+        self._count(frames, self._delivered[:count])
+        del self._delivered[:count]
+
+    def _count(self, frames: list[bytes], revisions: Sequence[int]) -> None:
+        """Counts delivered frames; `revisions` are those of the objects in the first of them."""
+        exchange = self.exchange
+        exchange.events = (exchange.events or 0) + len(frames)
+        exchange.last_frame = frames[-1]
+        if revisions and exchange.deliveries is not None:
+            exchange.deliveries.add(revisions, self._clock.monotonic())
+        if exchange.frames is not None:
+            exchange.frames.extend(frames)
+            exchange.frame_times = [*(exchange.frame_times or ()), *[time.monotonic()] * len(frames)]
 
     def _next_piece(self) -> bytes:
         """Returns the next piece of the pending frames."""
@@ -189,7 +226,7 @@ class ObservedStream:
         if piece.ends:
             del self._pieces[0]
             self._piece_start = 0
-            self._count([frame])
+            self._count_held([frame])
         return piece
 
     def _is_past(self, limit: int | None) -> bool:

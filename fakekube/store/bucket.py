@@ -52,6 +52,22 @@ class Cursor(Generic[V]):
         self._position = max(self._position, position)
         return events
 
+    def peek(self) -> Event[V] | None:
+        """Returns the first event that `take` would return, without taking it. Raises Compacted."""
+        while True:
+            events, sequence, position = self._bucket.events(self._sequence, 1, cached=self._cached)
+            if not events:
+                self._position = max(self._position, position)
+                return None
+            if events[0].revision > self._position:
+                return events[0]
+            self._sequence = sequence  # the cursor started at a revision in the future
+
+    def skip(self, count: int, revision: int) -> None:
+        """Counts the next events as taken; the last one has this revision."""
+        self._sequence += count
+        self._position = max(self._position, revision)
+
     @property
     def pending(self) -> bool:
         """Whether `take` would return events or raise Compacted."""

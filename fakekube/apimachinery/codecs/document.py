@@ -26,8 +26,9 @@ from fakekube.base.objects import Object
 
 V = TypeVar("V")
 
-#: The number of documents whose objects are held as trees; as many pods take the collector some 80 ms.
-_MAX_RECENT: Final = 6000
+#: The number of documents whose objects are held as trees, each some 4 KB and a dozen objects for the collector. A rolling update
+#: of 500 pods reads few older ones.
+_MAX_RECENT: Final = 1500
 _recent: deque[weakref.ref[Document]] = deque()
 
 

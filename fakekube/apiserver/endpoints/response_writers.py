@@ -330,6 +330,12 @@ class UnencodableError(Exception):
     """An event cannot be encoded in the negotiated representation; the real server ends the watch."""
 
 
+@lru_cache(maxsize=4096)
+def encoding_key(*_parts: Hashable) -> object:
+    """Returns one object for equal arguments, as a key for `Event.encodings` that is cheap to look up."""
+    return object()
+
+
 class EventEncoder:
     """Encodes the events of a watch in one representation; each event is encoded once for all watchers."""
 
@@ -345,8 +351,8 @@ class EventEncoder:
         self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
         self._encodes = chosen.target is None or self._transform is not None
         shares = self._transform is None or self._transform.shares
-        self.key = (scope.resource.api_version, chosen) if shares else None
-        """Equal for encoders of one bucket that encode an event as the same bytes; None if no other one does."""
+        self.key = encoding_key(scope.resource.api_version, chosen) if shares else None
+        """The same for encoders of one bucket that encode an event as the same bytes; None if no other one does."""
 
     @with_deep_stack
     def encode_added(self, record: Record[Document]) -> bytes:

@@ -204,6 +204,18 @@ def test_run_takes_once_from_each_stream(rig: Rig, topic: Any, make_cursor: Any,
     assert long.got == b"xxxxx"
 
 
+def test_a_drained_stream_is_not_asked_again_before_its_source_changes(rig: Rig, topic: Any, make_cursor: Any) -> None:
+    cursor, wire = make_cursor(topic), Wire()
+    rig.deliver(cursor, wire)
+    rig.settle()
+    for is_drained, takes in ((True, 1), (False, 2)):
+        cursor.is_drained, cursor.takes = is_drained, 0
+        topic.publish(b"a")
+        rig.settle()
+        assert cursor.takes == takes
+    assert wire.got == b"aa"
+
+
 @pytest.mark.parametrize("how", ["end", "error", "send"])
 def test_client_disconnect_closes_its_stream(rig: Rig, topic: Any, make_cursor: Any, how: str) -> None:
     cursor, wire = make_cursor(topic), Wire()

@@ -152,3 +152,16 @@ def test_a_request_keeps_no_input() -> None:
         (kept,) = cluster.requests.where(verb="list", resource="namespaces")
         assert kept.agent == "test/1"
         assert not [one for one in gc.get_referents(*vars(kept).values()) if isinstance(one, io.BufferedIOBase)]
+
+
+def test_exchanges_of_one_connection_share_what_they_keep_of_equal_requests(cluster: Cluster) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    for name, agent in (("a", "one"), ("b", "one"), ("c", "two")):
+        connection.request("GET", f"{PODS}/{name}?pretty=true", headers={"User-Agent": agent})
+        connection.getresponse().read()
+    connection.close()
+    first, second, third = cluster.requests
+    assert first._environ is second._environ
+    assert [one.agent for one in (first, second, third)] == ["one", "one", "two"]
+    assert [one.path.rpartition("/")[2] for one in (first, second, third)] == ["a", "b", "c"]
+    assert {(one.method, one.raw_query, one.protocol) for one in (first, second, third)} == {("GET", "pretty=true", "HTTP/1.1")}

@@ -144,3 +144,25 @@ def test_forget_restarts_the_window() -> None:
     write(bucket, 1)
     assert revisions(kept.take()) == revisions(bucket.cursor(3).take()) == [4]
     assert revisions(bucket.cursor(0, cached=False).take()) == [1, 2, 3, 4]
+
+
+def test_events_are_looked_at_before_they_are_skipped() -> None:
+    store, bucket = store_with(4)
+    cursor = bucket.cursor(1)
+    first = cursor.peek()
+    assert first is not None
+    assert (first.revision, cursor.position) == (2, 1)
+    assert cursor.peek() is first
+    cursor.skip(2, 3)
+    assert (cursor.position, cursor.pending) == (3, True)
+    assert revisions(cursor.take()) == [4]
+    assert cursor.peek() is None
+    later = bucket.cursor(6)
+    write(bucket, 3)
+    found = later.peek()
+    assert found is not None
+    assert found.revision == 7
+    store.compact(7)
+    bucket.forget()
+    with pytest.raises(Compacted):
+        later.peek()

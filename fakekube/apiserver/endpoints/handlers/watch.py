@@ -23,12 +23,12 @@ import math
 import random
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Request
-from fakekube.apiserver.endpoints.response_writers import EventEncoder, UnencodableError
+from fakekube.apiserver.endpoints.response_writers import EventEncoder, UnencodableError, encoding_key
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.reads import candidates, matcher, stale_revision, wait_for_revision
 from fakekube.apiserver.registry.generic.versions import ConvertedCursor, conversions_of
@@ -111,6 +111,18 @@ class Bookmarks:
         return due if due < self._ends_at else None
 
 
+class Batch(NamedTuple):
+    """Consecutive events as frames. Watches that send the same frames share it; it must not be changed."""
+
+    frames: list[bytes]
+    revisions: Sequence[int]
+    """The revisions of the objects in the first frames."""
+    events: int = 0
+    """The number of events, also of those without a frame."""
+    last: int = 0
+    """The revision of the last event."""
+
+
 class WatchStream:
     """The body of a watch response; implements `streams.Stream`."""
 
@@ -137,13 +149,15 @@ class WatchStream:
         self._is_interrupted = False
         self._bucket = scope.bucket
         shares = self._matches is None and encoder.key is not None and not scope.resource.converts_by_call
-        self._batch_key = ("batch", self._prefix, self._name_key, encoder.key) if shares else None
+        self._batch_key = encoding_key(self._prefix, self._name_key, encoder.key) if shares else None
         """What watches have in common that send the same frames for the same events."""
         self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
         self.source: Source = self._conversions or scope.bucket
         self.ended = False
-        self.delivered: list[int] | None = None
-        """The revisions of the objects in the first frames of the latest `take`, if an observer has set a list."""
+        self.delivered: Sequence[int] = ()
+        """The revisions of the objects in the first frames of the latest `take`."""
+        self.is_drained = False
+        """See `streams.Stream`."""
 
     @staticmethod
     def _has_full_key(scope: Scope) -> bool:
@@ -200,9 +214,10 @@ class WatchStream:
         return self._ends_at if self._bookmarks.at is None else min(self._ends_at, self._bookmarks.at)
 
     def take(self) -> list[bytes]:
+        self.is_drained = self._is_interrupted = False
+        self.delivered = ()
         if self.ended:
             return []
-        self._is_interrupted = False
         if self._error is not None:
             self.ended = True
             return [self._error]
@@ -210,8 +225,10 @@ class WatchStream:
             self._bookmarks.requested = ""
             return [self._first_bookmark()]
         try:
-            frames = self._take_initial() if self._initial is not None else self._take_changes()
-            if not frames and self._initial is None and not self._is_interrupted:
+            if self._initial is not None:
+                return self._take_initial()
+            frames = self._take_changes()
+            if not frames and not self._is_interrupted and not self.ended:
                 frames = self._take_requested_bookmark() if self._bookmarks.requested else self._take_timed()
         except UnencodableError:
             self.ended = True
@@ -230,14 +247,14 @@ class WatchStream:
     def _take_initial(self) -> list[bytes]:
         assert self._initial is not None
         frames: list[bytes] = []
+        self.delivered = delivered = list[int]()
         size = 0
         end = time.monotonic() + MAX_SECONDS_PER_TAKE
         for number, record in enumerate(self._initial, 1):
             if self._shows(record.key, record.value):
                 frames.append(self._encoder.encode_added(record))
                 size += len(frames[-1])
-                if self.delivered is not None:
-                    self.delivered.append(record.revision)
+                delivered.append(record.revision)
             if (
                 size >= MAX_BYTES_PER_TAKE
                 or len(frames) >= MAX_EVENTS_PER_TAKE
@@ -251,50 +268,77 @@ class WatchStream:
         return frames
 
     def _take_changes(self) -> list[bytes]:
-        assert self._cursor is not None
+        cursor = self._cursor
+        assert cursor is not None
+        try:
+            batch = self._collect(cursor) if isinstance(cursor, ConvertedCursor) else self._next_batch(cursor)
+        except Compacted:
+            self.ended = True
+            return [self._encoder.error(status.expired(status.TOO_OLD_WATCH))]
+        if batch is None:
+            return []
+        frames, self.delivered = batch.frames, batch.revisions
+        if not frames:
+            if cursor.pending:
+                self._interrupt()
+            return frames
+        if self._bookmarks.often:
+            frames = [*frames, self._encoder.bookmark(cursor.position)]
+        self.is_drained = not (cursor.pending or self._bookmarks.requested or self._is_due())
+        return frames
+
+    def _next_batch(self, cursor: Cursor[Document]) -> Batch | None:
+        """Returns the next events, as another watch has found them if there is one like this; None if there are none.
+
+        A batch is kept with its first event once a second watch asks for it. Raises Compacted.
+        """
+        first = cursor.peek()
+        if first is None:
+            return None
+        kept, key = first.encodings, self._batch_key
+        known: Batch | None = kept.get(key)
+        if known is not None:
+            cursor.skip(known.events, known.last)
+            return known
+        has_other_readers = bool(kept)
+        batch = self._collect(cursor)
+        if has_other_readers and key is not None and batch is not None:
+            kept[key] = batch
+        return batch
+
+    def _collect(self, cursor: Cursor[Document] | ConvertedCursor) -> Batch | None:
+        """Takes events until there are no more, or they are too many, too large or take too long. Raises Compacted."""
         frames: list[bytes] = []
-        size, batch = 0, _FIRST_BATCH
-        end = 0.0
+        revisions: list[int] = []
+        count, last, size, step, end = 0, 0, 0, _FIRST_BATCH, 0.0
         while len(frames) < MAX_EVENTS_PER_TAKE:
             try:
-                events = self._cursor.take(batch)
+                events = cursor.take(step)
             except Compacted:
                 if frames:  # the next call raises it again
                     break
-                self.ended = True
-                return [self._encoder.error(status.expired(status.TOO_OLD_WATCH))]
+                raise
+            for event in events:
+                frame = self._frame(event)
+                if frame is not None:
+                    frames.append(frame)
+                    revisions.append(event.revision)
+                    size += len(frame)
             if events:
-                found, revisions = self._frames_of(events)
-                frames = frames + found if frames else found
-                size += sum(map(len, found))
-                if self.delivered is not None:
-                    self.delivered += revisions
-            if len(events) < batch:
+                count, last = count + len(events), events[-1].revision
+            if len(events) < step:
                 break
             now = time.monotonic()
             end = end or now + MAX_SECONDS_PER_TAKE
             if now >= end or size >= MAX_BYTES_PER_TAKE:
-                self._interrupt()
                 break
-            batch = _BATCH if size < _SMALL_BYTES else _FIRST_BATCH
-        if frames and self._bookmarks.often:
-            frames = [*frames, self._encoder.bookmark(self._cursor.position)]
-        return frames
+            step = _BATCH if size < _SMALL_BYTES else _FIRST_BATCH
+        return Batch(frames, revisions, count, last) if count else None
 
-    def _frames_of(self, events: Sequence[Event[Document]]) -> tuple[list[bytes], list[int]]:
-        """Returns the frames for consecutive events, and the revisions of their events. Watches with the same frames share the
-        lists: they are kept with the first event once a second watch asks for them, and must not be changed.
-        """
-        kept, key = events[0].encodings, (self._batch_key, len(events))
-        known: tuple[list[bytes], list[int]] | None = kept.get(key)
-        if known is not None:
-            return known
-        has_other_readers = bool(kept)
-        framed = [(frame, event.revision) for event in events if (frame := self._frame(event)) is not None]
-        batch = [frame for frame, _ in framed], [revision for _, revision in framed]
-        if has_other_readers and self._batch_key is not None:
-            kept[key] = batch
-        return batch
+    def _is_due(self) -> bool:
+        """Reports whether the time of the next bookmark, or of the end, has come."""
+        deadline = self.deadline
+        return deadline is not None and self._clock.monotonic() >= deadline
 
     def _interrupt(self) -> None:
         """Makes the next `take` due at once."""

@@ -193,6 +193,11 @@ class ConvertedCursor:
         return ready
 
     @property
+    def pending(self) -> bool:
+        """See `store.Cursor`."""
+        return self._held[0].revision <= self._conversions.position if self._held else self._cursor.pending
+
+    @property
     def position(self) -> int:
         """See `store.Cursor`."""
         return self._held[0].revision - 1 if self._held else self._cursor.position

@@ -128,11 +128,41 @@ def test_watches_that_send_the_same_frames_share_them() -> None:
         taken = [stream.take() for stream in (first, second, third)]
         assert [names(frames) for frames in taken] == [["one", "three"]] * 3
         assert taken[2] is taken[1]
+        assert first.is_drained
+        assert third.is_drained
         assert names(other.take()) == ["two"]
         assert names(everywhere.take()) == ["one", "two", "three"]
         assert names(selecting.take()) == ["one", "three"]
         create("four")
         assert [names(stream.take()) for stream in (first, second, third)] == [["four"]] * 3
+        create("five")
+        assert [names(stream.take()) for stream in (first, second)] == [["five"]] * 2
+        create("six")  # after the others have made a batch
+        assert names(third.take()) == ["five"]
+        assert not third.is_drained
+        assert names(third.take()) == ["six"]
+        assert third.is_drained
+
+
+def test_a_watch_is_not_drained_while_a_bookmark_is_due() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.clock.hold()
+        path, query = "/api/v1/namespaces/default/configmaps", {"allowWatchBookmarks": "true", "timeoutSeconds": "600"}
+        stream: Any = cluster.watch(path, query)
+        while stream.take():
+            pass
+
+        def create(name: str) -> None:
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
+
+        create("one")
+        assert len(stream.take()) == 1
+        assert stream.is_drained
+        create("two")
+        cluster.clock.advance(seconds=stream.deadline - cluster.clock.monotonic())
+        assert len(stream.take()) == 1
+        assert not stream.is_drained
+        assert orjson.loads(stream.take()[0])["type"] == "BOOKMARK"
 
 
 @pytest.mark.parametrize("start", ["initial events", "changes"])
