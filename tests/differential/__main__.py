@@ -4,12 +4,13 @@
     python -m tests.differential check --subject URL               the same, against a running server
     python -m tests.differential run --reference URL               a running reference against fakekube, live
     python -m tests.differential run --reference URL random:7:100  the same with other random stories: any seed, any number
+    python -m tests.differential run --reference URL --minor 1.37 edits:7:100:Pod,Job quotas:7:30   of one mode (generators/modes.py)
     python -m tests.differential record --reference URL lists      records the reference's answers anew
     python -m tests.differential record --reference URL life/jobs  the same of a living cluster (`life.stack` starts one)
     python -m tests.differential scores [--write]                  the table of scores; --write replaces it
 
 Without names, all recordings are meant. A name is one of fixtures/recorded (`lists`, `cbor/negotiation`), or
-`random:SEED:COUNT`. A URL may carry a token: https://admin-token@127.0.0.1:6443. `-k WORD` chooses scenarios, `-v N` shows
+`MODE:SEED:COUNT` for random stories, whose servers are of `--minor` (with `--everything`, of all its gates and APIs). A URL may carry a token: https://admin-token@127.0.0.1:6443. `-k WORD` chooses scenarios, `-v N` shows
 more differences, `-j N` plays so many scenarios at once. The status is 1 if anything differs.
 """
 
@@ -17,12 +18,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fakekube.apimachinery import data
 from tests.differential import recordings, scores
+from tests.differential.generators import modes
 from tests.differential.life import recordings as lives
 from tests.differential.life.cluster import RemoteCluster
 from tests.differential.recordings import RECORDINGS, Recording, Transcripts
@@ -41,6 +43,8 @@ class Exchanges:
         if not options.reference:
             return {name: exchanges for name, exchanges in self.recording.read().items() if options.word in name}
         first = self._play(options, options.reference)
+        if options.once:
+            return first
         count = recordings.mark_unstable(first, self._play(options, options.reference))
         print(f"{self.recording.name}: {count} exchanges are not compared: the reference does not repeat itself there")
         return first
@@ -109,11 +113,17 @@ ALL: dict[str, Exchanges | Life] = {
 }
 
 
-def chosen(names: list[str]) -> dict[str, Exchanges | Life]:
+def chosen(names: list[str], minor: str, everything: bool) -> dict[str, Exchanges | Life]:
     """The recordings of these names, or all. Raises SystemExit for a name that is none."""
-    if unknown := [name for name in names if name not in ALL and not name.startswith("random:")]:
+    if unknown := [name for name in names if name not in ALL and ":" not in name]:
         raise SystemExit(f"no recording is called {', '.join(unknown)}; there are {', '.join(ALL)}")
-    return {name: ALL.get(name) or Exchanges(Recording(name, name)) for name in names or ALL}
+    return {name: ALL.get(name) or Exchanges(_of_random_stories(name, minor, everything)) for name in names or ALL}
+
+
+def _of_random_stories(name: str, minor: str, everything: bool) -> Recording:
+    if not everything:
+        return Recording(name, name, version=minor, options=modes.OPTIONS.get(name.partition(":")[0], {}))
+    return replace(RECORDINGS["v1.37/rules/alpha"], name=name, module=name, version=minor)
 
 
 def main() -> int:
@@ -128,6 +138,9 @@ def main() -> int:
     parser.add_argument("--certificates", type=Path, default=Path(), help="a folder of certificates.py, for certified/…")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--descriptions", action="store_true", help="with those of kubernetes-validate; scores are without them")
+    parser.add_argument("--minor", default="1.36", help="of random stories")
+    parser.add_argument("--everything", action="store_true", help="random stories of servers with all gates and APIs")
+    parser.add_argument("--once", action="store_true", help="does not ask the reference twice to see what it repeats")
     parser.add_argument("-k", dest="word", default="")
     parser.add_argument("-v", dest="verbose", type=int, default=10)
     parser.add_argument("-j", dest="jobs", type=int, default=4)
@@ -138,7 +151,7 @@ def main() -> int:
         data.find_spec = lambda *_: None
     wrong = 0
     table = scores.read()
-    for name, recording in chosen(options.names).items():
+    for name, recording in chosen(options.names, options.minor, options.everything).items():
         if options.command == "record":
             recording.record(options)
             continue

@@ -86,7 +86,7 @@ class Recording:
 
     def scenarios(self, word: str = "") -> dict[str, Scenario]:
         """The scenarios that belong to this recording and have the word in their names."""
-        found = scenarios_of(self.module or self.name)
+        found = scenarios_of(self.module or self.name, self.version, "AllAlpha" in self.feature_gates)
         return {n: s for n, s in found.items() if word in n and self.word in n and (not s.needs or s.needs in self.features)}
 
     @contextmanager

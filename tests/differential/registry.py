@@ -35,10 +35,21 @@ def scenario(function: Play | None = None, *, needs: str = "") -> Any:
     return function
 
 
-def scenarios_of(module: str) -> dict[str, Scenario]:
-    """The scenarios of a module of `scenarios/`, or of `random:SEED:COUNT`. Raises ModuleNotFoundError."""
+def scenarios_of(module: str, minor: str, everything: bool = False) -> dict[str, Scenario]:
+    """The scenarios of a module of `scenarios/`, or random ones, `MODE:SEED:COUNT` (`generators.modes`) or `random:SEED:COUNT`.
+
+    Args:
+        minor: of the server; random edits follow its schemas.
+        everything: the server has all gates and APIs.
+
+    Raises ModuleNotFoundError, and SystemExit for an unknown mode.
+    """
     if module.startswith("random:"):
         return _random_scenarios(*module.split(":")[1:])
+    if ":" in module:
+        from tests.differential.generators import modes
+
+        return {name: Scenario(name, play) for name, play in modes.stories(module, minor, everything).items()}
     importlib.import_module(f"tests.differential.scenarios.{module}")
     return {name: found for name, found in _scenarios.items() if name.partition(".")[0] == module}
 
