@@ -15,10 +15,28 @@ from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.autoscaling.v1_conversion import DEFAULT_CPU_UTILIZATION, default_behavior, default_target, drop_annotations
 from fakekube.apis.rest.strategy import Object, Projection, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import ABOVE_0, NOT_BELOW_ZERO, POSITIVE, invalid_each, non_negative, one_of
+from fakekube.apis.validation.checks import ABOVE_0, NOT_BELOW_ZERO, POSITIVE, invalid_each, non_negative
 from fakekube.apis.validation.objectmeta import validate_object_meta
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
-from fakekube.apis.validation.rules import at_most, from_minor
+from fakekube.apis.validation.rules import (
+    LABEL,
+    SEGMENT,
+    Check,
+    Rule,
+    Rules,
+    at_least,
+    at_most,
+    calls,
+    each,
+    from_minor,
+    needed,
+    one_of,
+    optional,
+    rules,
+    says,
+    set_,
+    then,
+)
 
 SCALE_TO_ZERO_GATE = "HPAScaleToZero"
 MAX_PERIOD = 1800
@@ -116,9 +134,9 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     errors += _reference(target, "spec.scaleTargetRef", group_required, options.any_target_version)
     errors += _metrics(spec.get("metrics") or (), least, options)
     for direction in ("scaleUp", "scaleDown"):
-        rules = (spec.get("behavior") or {}).get(direction)
-        if rules is not None:
-            errors += _rules(rules, f"spec.behavior.{direction}")
+        scaling = (spec.get("behavior") or {}).get(direction)
+        if scaling is not None:
+            errors += SCALING_RULES.validate(scaling, f"spec.behavior.{direction}")
     return errors
 
 
@@ -144,33 +162,24 @@ def _api_version(target: Object, *, group_required: bool) -> str:
 
 # ---------------------------------------------------------------- behavior
 
-
-def _rules(rules: Object, path: str) -> list[FieldError]:
-    window, policy, policies = rules.get("stabilizationWindowSeconds"), rules.get("selectPolicy"), rules.get("policies")
-    errors: list[FieldError] = []
-    where = f"{path}.stabilizationWindowSeconds"
-    if window is not None and window < 0:
-        errors.append(invalid(where, window, NOT_BELOW_ZERO))
-    errors += at_most(MAX_WINDOW).run(window, where)
-    if policy is not None:
-        errors += one_of(policy, f"{path}.selectPolicy", SELECT_POLICIES)
-    if not policies:
-        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
-    for index, item in enumerate(policies or ()):
-        errors += _policy(item, f"{path}.policies[{index}]")
-    if rules.get("tolerance") is not None:
-        errors += non_negative_quantity(rules["tolerance"], f"{path}.tolerance")
-    return errors
-
-
-def _policy(policy: Object, path: str) -> list[FieldError]:
-    errors = one_of(policy.get("type", ""), f"{path}.type", POLICY_TYPES)
-    period = policy.get("periodSeconds", 0)
-    for field in ("value", "periodSeconds"):
-        if policy.get(field, 0) <= 0:
-            errors.append(invalid(f"{path}.{field}", policy.get(field, 0), POSITIVE))
-    return errors + at_most(MAX_PERIOD).run(period, f"{path}.periodSeconds")
-
+SCALING_POLICY = rules(
+    "HPAScalingPolicy",
+    "validateScalingPolicy",
+    Rule("type", one_of(*POLICY_TYPES)),
+    Rule("value", at_least(1, POSITIVE)),
+    Rule("periodSeconds", at_least(1, POSITIVE)),
+    Rule("periodSeconds", at_most(MAX_PERIOD)),
+)
+SCALING_RULES = rules(
+    "HPAScalingRules",
+    "validateScalingRules",
+    Rule("stabilizationWindowSeconds", at_least(0, NOT_BELOW_ZERO)),
+    Rule("stabilizationWindowSeconds", at_most(MAX_WINDOW)),
+    Rule("selectPolicy", optional(one_of(*SELECT_POLICIES))),
+    Rule("policies", needed("must specify at least one Policy")),
+    Rule("policies", each(SCALING_POLICY)),
+    Rule("tolerance", optional(calls(non_negative_quantity))),
+)
 
 # ---------------------------------------------------------------- metrics
 
@@ -191,8 +200,11 @@ def _metric(metric: Object, path: str, options: ValidationOptions) -> list[Field
     unknown = [] if kind in TYPES else [not_supported(f"{path}.type", kind, sorted(TYPES))]
     errors += unknown
     present = [source for source in SOURCES if metric.get(source) is not None]
+    if present[:1] == ["object"]:
+        described = metric["object"].get("describedObject") or {}
+        errors += _reference(described, f"{path}.object.describedObject", False, options.any_object_version)
     for source in present[:1]:
-        errors += SOURCES[source](metric[source], f"{path}.{source}", options)
+        errors += SOURCES[source].validate(metric[source], f"{path}.{source}")
     expected = TYPES.get(kind, "")
     if expected and metric.get(expected) is None:
         text = "must populate information for the given metric source"
@@ -210,99 +222,95 @@ TYPES: Mapping[str, str] = {
     "ContainerResource": "containerResource",
 }  # fmt: skip
 
-
-def _validate_metric_identifier(source: Object, path: str) -> list[FieldError]:
-    name, where = (source.get("metric") or {}).get("name", ""), f"{path}.metric.name"
-    if not name:
-        return [required(where, "must specify a metric name")]
-    return invalid_each(where, name, names.path_segment(name))
-
-
-def _target(target: Object, path: str) -> list[FieldError]:
-    kind, utilization = target.get("type", ""), target.get("averageUtilization")
-    errors: list[FieldError] = []
-    if not kind:
-        errors.append(required(f"{path}.type", "must specify a metric target type"))
-    if kind not in TARGET_TYPES:
-        errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
-    for field in ("value", "averageValue"):
-        amount = target.get(field)
-        if amount is not None and quantity(amount).sign != 1:
-            errors.append(invalid(f"{path}.{field}", amount, "must be positive"))
-    if utilization is not None and utilization < 1:
-        errors.append(invalid(f"{path}.averageUtilization", utilization, ABOVE_0))
-    return errors
+POSITIVE_AMOUNT = optional(says("positive", lambda amount: quantity(amount).sign != 1, "must be positive"))
+#: validateMetricIdentifier, then validateMetricTarget: of a source that has both.
+IDENTIFIER = (Rule("metric.name", then(needed("must specify a metric name"), SEGMENT)),)
+TARGET = (
+    Rule("target.type", needed("must specify a metric target type")),
+    Rule(
+        "target.type",
+        says(
+            "a type of target",
+            lambda kind: kind not in TARGET_TYPES,
+            "must be either Utilization, Value, or AverageValue",
+            absent="",
+        ),
+    ),
+    Rule("target.value", POSITIVE_AMOUNT),
+    Rule("target.averageValue", POSITIVE_AMOUNT),
+    Rule("target.averageUtilization", at_least(1, ABOVE_0, absent=None)),
+)
 
 
-def _object_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    described = source.get("describedObject") or {}
-    errors = _reference(described, f"{path}.describedObject", False, options.any_object_version)
-    return errors + _validate_value_target(source, path, "must set either a target value or averageValue")
+def either(field: str, other: str, text: str) -> Check:
+    """One of two fields of a target must be set; the error is told of the first."""
+
+    def run(target: Object | None, path: str) -> list[FieldError]:
+        absent = all((target or {}).get(name) is None for name in (field, other))
+        return [required(f"{path}.{field}", text)] if absent else []
+
+    return Check(f"{field} or {other} is set", run)
 
 
-def _validate_value_target(source: Object, path: str, detail: str) -> list[FieldError]:
-    """Validates a metric whose target is a value or an average value."""
-    target = source.get("target") or {}
-    errors = _validate_metric_identifier(source, path) + _target(target, f"{path}.target")
-    if target.get("value") is None and target.get("averageValue") is None:
-        errors.append(required(f"{path}.target.averageValue", detail))
-    return errors
+def not_both(field: str, other: str, text: str) -> Check:
+    """Two fields of a target must not both be set; the error is told of the first."""
+
+    def run(target: Object | None, path: str) -> list[FieldError]:
+        both = all((target or {}).get(name) is not None for name in (field, other))
+        return [forbidden(f"{path}.{field}", text)] if both else []
+
+    return Check(f"not both {field} and {other}", run)
 
 
-def _external_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    target = source.get("target") or {}
-    errors = _validate_value_target(source, path, "must set either a target value for metric or a per-pod target")
-    if target.get("value") is not None and target.get("averageValue") is not None:
-        text = "may not set both a target value for metric and a per-pod target"
-        errors.append(forbidden(f"{path}.target.value", text))
-    return errors
-
-
-def _pods_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    target = source.get("target") or {}
-    errors = _validate_metric_identifier(source, path) + _target(target, f"{path}.target")
-    if target.get("averageValue") is None:
-        errors.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
-    return errors
-
-
-def _resource_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    errors = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
-    return errors + _validate_utilization_target(source.get("target") or {}, f"{path}.target")
-
-
-def _container_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    name, container = source.get("name", ""), source.get("container", "")
-    if name:
-        errors = container_resource_name(name, f"{path}.name")
-    else:
-        errors = [required(f"{path}.name", "must specify a resource name")]
-    where = f"{path}.container"
-    if container:
-        errors += invalid_each(where, container, names.dns_label(container))
-    else:
-        errors.append(required(where, "must specify a container"))
-    return errors + _validate_utilization_target(source.get("target") or {}, f"{path}.target")
-
-
-def _validate_utilization_target(target: Object, path: str) -> list[FieldError]:
-    """Validates a target that is a utilization or an average value."""
-    errors = _target(target, path)
-    share, amount = target.get("averageUtilization"), target.get("averageValue")
-    if share is None and amount is None:
-        text = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{path}.averageUtilization", text))
-    if share is not None and amount is not None:
-        text = "may not set both a target raw value and a target utilization"
-        errors.append(forbidden(f"{path}.averageValue", text))
-    return errors
-
-
-#: Source → its validation, in the order of the real server.
-SOURCES: Mapping[str, Callable[[Object, str, ValidationOptions], list[FieldError]]] = {
-    "object": _object_source, "external": _external_source, "pods": _pods_source, "resource": _resource_source,
-    "containerResource": _container_source,
-}  # fmt: skip
+RAW_OR_SHARE = "must set either a target raw value or a target utilization"
+RAW_AND_SHARE = "may not set both a target raw value and a target utilization"
+UTILIZATION = (
+    Rule("target", either("averageUtilization", "averageValue", RAW_OR_SHARE)),
+    Rule("target", not_both("averageValue", "averageUtilization", RAW_AND_SHARE)),
+)
+VALUE_OR_AVERAGE = "must set either a target value or averageValue"
+VALUE_OR_PER_POD = "must set either a target value for metric or a per-pod target"
+VALUE_AND_PER_POD = "may not set both a target value for metric and a per-pod target"
+#: Source → its rules, in the order of the real server.
+SOURCES: Mapping[str, Rules] = {
+    "object": rules(
+        "ObjectMetricSource",
+        "validateObjectSource",
+        *IDENTIFIER,
+        *TARGET,
+        Rule("target", either("averageValue", "value", VALUE_OR_AVERAGE)),
+    ),
+    "external": rules(
+        "ExternalMetricSource",
+        "validateExternalSource",
+        *IDENTIFIER,
+        *TARGET,
+        Rule("target", either("averageValue", "value", VALUE_OR_PER_POD)),
+        Rule("target", not_both("value", "averageValue", VALUE_AND_PER_POD)),
+    ),
+    "pods": rules(
+        "PodsMetricSource",
+        "validatePodsSource",
+        *IDENTIFIER,
+        *TARGET,
+        Rule("target.averageValue", set_("must specify a positive target averageValue")),
+    ),
+    "resource": rules(
+        "ResourceMetricSource",
+        "validateResourceSource",
+        Rule("name", needed("must specify a resource name")),
+        *TARGET,
+        *UTILIZATION,
+    ),
+    "containerResource": rules(
+        "ContainerResourceMetricSource",
+        "validateContainerResourceSource",
+        Rule("name", then(needed("must specify a resource name"), calls(container_resource_name))),
+        Rule("container", then(needed("must specify a container"), LABEL)),
+        *TARGET,
+        *UTILIZATION,
+    ),
+}
 
 
 def _validate_status(obj: Object, old: Object) -> list[FieldError]:
