@@ -22,6 +22,8 @@ _CURRENT = re.compile(
 _AGES = {"Age", "Last Seen", "First Seen", "Duration", "Last Schedule", "Last Transition"}
 _AGE = re.compile(r"(\d+[smhdy])+")
 _RV_IN_TEXT = re.compile(r"""(resourceVersion\\*["']?: ?\\*["']?)\d+""")
+_SELF_TYPE = re.compile(r"\bselfType\d+\b")
+"""The type of a value with a rule, in the messages of CEL: named by the nanosecond."""
 _CLUSTER_IP = re.compile(r"\b10\.0\.\d+\.\d+\b")
 _SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _ALLOCATED = {"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}
@@ -171,6 +173,7 @@ class Normaliser:
             text = _UID.sub(self.label_of_uid, text)
             text = _TIME.sub(lambda m: "<time>" if not m[1] else "<microtime>", text)
             text = _CURRENT.sub(r"\g<1><rv>", text)
+            text = _SELF_TYPE.sub("selfType<n>", text)
             text = _RV_IN_TEXT.sub(r"\g<1><rv>", text)
             text = _CLUSTER_IP.sub(lambda m: "<cluster ip>" if m[0] not in sent or f'"{m[0]}"' in self.allocated else m[0], text)
         for name, label in self.random.items():

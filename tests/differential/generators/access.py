@@ -8,7 +8,7 @@ from tests.differential.client import MERGE, Client
 from tests.differential.definitions import DRY
 from tests.differential.pacing import until
 from tests.differential.random_stories import Steady
-from tests.differential.steps import AUTHN, AUTHZ, RBAC, accounts, grant, user_subject
+from tests.differential.steps import AUTHN, AUTHZ, RBAC, accounts, grant, robot, user_subject
 
 # fmt: off
 
@@ -87,25 +87,34 @@ def tell_roles(client: Client, rng: Steady) -> None:
     client.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": rng.choice([client.ns, ""])}}, headers=who)
 
 
-def tell_impersonation(client: Client, rng: Steady) -> None:
-    """Headers that impersonate, sent by one who may impersonate some of it."""
-    user = client.name("agent")
-    name = client.name("impersonator")
-    rules = [
-        {"verbs": ["impersonate"], "apiGroups": [""], "resources": some(rng, ("users", "groups", "serviceaccounts", "uids"), 3), **({"resourceNames": some(rng, ("bob", "g", "robot", "1"))} if rng.random() < 0.4 else {})},
-        {"verbs": ["impersonate"], "apiGroups": ["authentication.k8s.io"], "resources": some(rng, ("userextras/a", "userextras/scopes", "userextras/*", "uids"), 2), **({"resourceNames": some(rng, ("b", "x"))} if rng.random() < 0.4 else {})},
-        {"verbs": ["get"], "nonResourceURLs": [f"/mark/{name}"]},
+_IMPERSONATE = ("impersonate", "impersonate", "impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node", "*")
+_IMPERSONATE_ON = ("impersonate-on:user-info:create", "impersonate-on:user-info:list", "impersonate-on:serviceaccount:create", "impersonate-on:serviceaccount:get", "impersonate-on:arbitrary-node:create", "impersonate-on:user-info:get")
+_USERS = ("bob", "system:node:n", "system:anonymous", "", "system:serviceaccount:x", "eve", "system:admin", "system:serviceaccount:{ns}:robot", "system:node:")
+_EXTRAS = ("a", "Scopes", "a%2fb", "", "%zz", "example.com%2fa", "example.com%2fA")
+
+
+def _right_to_impersonate(rng: Steady) -> list[Object]:
+    groups = rng.choice([[""], ["authentication.k8s.io"], ["", "authentication.k8s.io"]])
+    resources = some(rng, ("users", "groups", "serviceaccounts", "uids", "nodes", "userextras/a", "userextras/scopes", "userextras/*", "userextras/example.com/a"), 4)
+    return [
+        {"verbs": some(rng, _IMPERSONATE), "apiGroups": groups, "resources": resources, **({"resourceNames": some(rng, ("bob", "g", "robot", "1", "b", "n", "system:admin"))} if rng.random() < 0.35 else {})},
+        {"verbs": some(rng, _IMPERSONATE_ON, 3), "apiGroups": ["authentication.k8s.io", ""], "resources": some(rng, ("selfsubjectreviews", "pods", "nodes", "*"))},
     ]
+
+
+def tell_impersonation(client: Client, rng: Steady) -> None:
+    """Headers that impersonate, sent by an account that may impersonate some of it, in the old way or for one purpose."""
+    name = client.name("impersonator")
+    rules = [*_right_to_impersonate(rng), *_right_to_impersonate(rng), {"verbs": ["get"], "nonResourceURLs": [f"/mark/{name}"]}]
+    agent = robot(client)
+    subject = {"kind": "ServiceAccount", "name": "robot", "namespace": client.ns}
     client.post(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules}, silent=True)
-    client.post(f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}, "subjects": [user_subject(user)]}, silent=True)
-    client.post(accounts(client), {"metadata": {"name": "robot"}}, silent=True)
-    marked = {"spec": {"user": user, "nonResourceAttributes": {"path": f"/mark/{name}", "verb": "get"}}}
+    client.post(f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}, "subjects": [subject]}, silent=True)
+    marked = {"spec": {"user": f"system:serviceaccount:{client.ns}:robot", "nonResourceAttributes": {"path": f"/mark/{name}", "verb": "get"}}}
     until(lambda: client.post(f"{AUTHZ}/subjectaccessreviews", marked, silent=True).get("status", "allowed"), 10)
-    token = client.post(f"{accounts(client)}/robot/token", {"spec": {}}, silent=True).get("status", "token", default="")
-    names = ["bob", f"system:serviceaccount:{client.ns}:robot", "system:node:n", "system:anonymous", "", "system:serviceaccount:x", "eve", "system:admin"]
     try:
-        for _ in range(14):
-            headers: dict[str, str] = {"Impersonate-User": rng.choice(names)}
+        for _ in range(18):
+            headers: dict[str, str] = {"Impersonate-User": rng.choice(_USERS).format(ns=client.ns)}
             if rng.random() < 0.1:
                 headers.pop("Impersonate-User")
             if rng.random() < 0.35:
@@ -113,14 +122,11 @@ def tell_impersonation(client: Client, rng: Steady) -> None:
             if rng.random() < 0.25:
                 headers["Impersonate-Uid"] = rng.choice(["1", "", "x"])
             if rng.random() < 0.35:
-                headers[rng.choice(["Impersonate-Extra-a", "Impersonate-Extra-Scopes", "Impersonate-Extra-a%2fb", "Impersonate-Extra-", "Impersonate-Extra-%zz"])] = rng.choice(["b", "x", ""])
+                headers[f"Impersonate-Extra-{rng.choice(_EXTRAS)}"] = rng.choice(["b", "x", ""])
             if rng.random() < 0.5:
-                client.post(f"{AUTHN}/selfsubjectreviews", {}, headers=headers)
+                agent.post(f"{AUTHN}/selfsubjectreviews", {}, headers=headers)
             else:
-                client.get(rng.choice(["/api/v1/namespaces/default/pods", "/healthz", "/version", "/api/v1/nodes", "/apis"]), headers=headers)
-            # the same, by the one who has some rights: impersonation through a token of an account
-            if token and rng.random() < 0.3:
-                client.post(f"{AUTHN}/selfsubjectreviews", {}, headers={"Authorization": f"Bearer {token}", **headers})
+                agent.get(rng.choice(["/api/v1/namespaces/default/pods", "/healthz", "/version", "/api/v1/nodes", "/apis"]), headers=headers)
     finally:
         client.delete(f"{RBAC}/clusterrolebindings/{name}", silent=True)
         client.delete(f"{RBAC}/clusterroles/{name}", silent=True)
