@@ -1,10 +1,13 @@
 """The page in a real browser: Playwright drives Debian's Chromium. Without either the tests are skipped, with the reason.
 
+With `PAGE_BROWSER=firefox` it drives an installed Firefox by WebDriver BiDi, which docs/development.md tells of.
+
 Every test fails for an error in the console, an uncaught exception and a violation of the Content-Security-Policy.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,17 +21,23 @@ from tests.page.rows import wait_until_loaded
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `page`)")
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+BROWSER = os.environ.get("PAGE_BROWSER", "chromium")
+PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
+PROGRAM = next((path for name in PROGRAMS[BROWSER] if (path := shutil.which(name))), None)
+OPTIONS: dict[str, Any] = {
+    "chromium": {"args": ["--no-sandbox"]},  # as root, in containers
+    "firefox": {"channel": "moz-firefox"},
+}[BROWSER]
 VIOLATIONS = "globalThis.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """The browser of a module's tests. Playwright keeps an event loop running, which tests of other modules must not meet."""
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
+    if PROGRAM is None:
+        pytest.skip(f"there is no {BROWSER}")
     with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])  # as root, in containers
+        opened = getattr(started, BROWSER).launch(executable_path=PROGRAM, **OPTIONS)
         yield opened
         opened.close()
 

@@ -93,6 +93,24 @@ def test_large_integers_are_shown_exactly(cluster: Cluster, open_page: Open, tra
         wait(page, f"document.body.textContent.includes('activeDeadlineSeconds: {2**63 - 1}')")
 
 
+def test_tables_are_printed_whole_up_to_a_limit(cluster: Cluster, open_page: Open) -> None:
+    for number in range(150):
+        cluster.create(config_map(f"map-{number}"))
+    page = open_page(f"{cluster.page_url}#/objects?by=flat")
+    wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 10")
+    assert page.locator(".grid-body .grid-row").count() < 150
+    page.emulate_media(media="print")
+    wait(page, "document.querySelectorAll('.grid-body .grid-row').length >= 150")
+    assert not page.locator(".printed-part").count()
+    page.evaluate(
+        "globalThis.top_of = [...document.querySelectorAll('.grid-body .grid-row')].slice(0, 2).map((row) => row.getBoundingClientRect().top)"
+    )
+    first, second = page.evaluate("top_of")
+    assert second > first
+    page.emulate_media(media="screen")
+    wait(page, "document.querySelectorAll('.grid-body .grid-row').length < 150")
+
+
 def test_changed_paths_of_a_living_cluster_come_with_the_rows_in_view(cluster: Cluster, open_page: Open) -> None:
     made = cluster.create(config_map("a", x="1"))
     cluster.update({**made, "data": {"x": "2"}})

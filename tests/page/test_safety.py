@@ -258,6 +258,7 @@ def test_a_trace_file_works_offline_with_the_same_rows(cluster: Cluster, open_pa
     page.evaluate("location.hash = '#/objects/configmaps/default/a?tab=history'")
     wait(page, "document.querySelector('table.versions')?.innerText.includes('data.x')")
     assert page.is_visible("text=file")
+    assert page.locator(".why").count() == 0  # nothing was dropped
     assert asked == []
 
 

@@ -150,6 +150,11 @@ def test_t7_compare_two_revisions(cluster: Cluster, open_page: Open) -> None:
     assert "data.x" in text
     assert "1 → 2" in text.replace("\n", " ")
     same_after_reload(page, ".compare-table")
+    page.select_option(".compare select", "fakekube")
+    page.fill(".compare input[type=text]", "data.y")
+    page.keyboard.press("Enter")
+    wait(page, "document.querySelector('.compare').textContent.includes('Nothing differs')")
+    assert "actor=fakekube" in page.url
 
 
 def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page: Open, tmp_path: Path, stack: ExitStack) -> None:
@@ -199,6 +204,12 @@ def test_t9_why_a_client_was_judged(report: str, open_page: Open) -> None:
     text = page.inner_text(".verdicts")
     assert text.index("W5") < text.index("W1")
     assert "a client lists again" in text
+    page.fill(".report input[type=search]", "no such words")
+    page.keyboard.press("Enter")
+    wait(page, "!document.querySelector('.verdict')")
+    page.fill(".report input[type=search]", "")
+    page.keyboard.press("Enter")
+    page.evaluate("document.activeElement.blur()")
     person = Person(page)
     person.press("g e")
     page.wait_for_selector(".verdict.fail .primary:focus")

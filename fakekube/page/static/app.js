@@ -3,6 +3,7 @@
  * state asks for a rendering, which happens once a frame.
  */
 
+import { onPrinting } from "fk/printing";
 import { render } from "lit";
 import { copy } from "fk/dialog";
 import { visible } from "fk/escape";
@@ -85,6 +86,7 @@ export class App {
     addEventListener("hashchange", () => this.#routed());
     addEventListener("keydown", (event) => handleKey(this, event));
     addEventListener("resize", () => this.render());
+    onPrinting(() => this.render());
   }
 
   get home() {

@@ -196,7 +196,8 @@ function reach(app) {
   const dropped = "trace" in app.provider ? app.provider.trace.limits?.dropped : undefined;
   const why = [];
   if (first > 1) why.push("older requests were dropped");
-  if (dropped && Object.keys(dropped).length) why.push(`dropped for the size of the file: ${Object.entries(dropped).map(([name, number]) => `${number} ${name}`).join(", ")}`);
+  const lost = Object.entries(dropped ?? {}).filter(([, number]) => number);
+  if (lost.length) why.push(`dropped for the size of the file: ${lost.map(([name, number]) => (number === true ? name : `${number} ${name}`)).join(", ")}`);
   if (gaps.length) why.push(`${plural(gaps.length, "gap")}: rows came faster than they could be read`);
   return html`${parts.join(", ")}${why.length ? html`<span class="why"> · ${why.join("; ")}</span>` : nothing}`;
 }

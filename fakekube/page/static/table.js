@@ -7,7 +7,9 @@
 
 import { html, nothing, ref, render, classMap, ifDefined } from "lit";
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "virtual";
+import { count } from "fk/format";
 import { place } from "fk/place";
+import { PRINTED_ROWS, isPrinting, onPrinting } from "fk/printing";
 
 /**
  * @typedef {object} Column
@@ -54,6 +56,7 @@ export class Grid {
     this.revealed = undefined;
     /** @type {GridOptions} */
     this.options = { label: "", count: 0, columns: [], active: -1, onActive: () => {} };
+    onPrinting(() => this.#renderRows());
     this.attach = (/** @type {Element | undefined} */ element) => this.#attached(/** @type {HTMLElement | undefined} */ (element));
     this.attachBody = (/** @type {Element | undefined} */ element) => {
       this.body = /** @type {HTMLElement | undefined} */ (element);
@@ -145,6 +148,11 @@ export class Grid {
 
   #renderRows() {
     if (!this.body || !this.virtualizer) return;
+    if (isPrinting()) {
+      this.slots = 0;
+      this.#renderPrinted(this.body);
+      return;
+    }
     const items = this.virtualizer.getVirtualItems();
     const first = items.length ? items[0].index : 0;
     const slots = Math.max(items.length, this.slots ?? 0);
@@ -153,6 +161,13 @@ export class Grid {
     for (let index = first; index < first + slots && index < this.options.count; index++) rows[index % slots] = index;
     performance.mark?.("fk:rows");
     render(rows.map((index) => (index < 0 ? nothing : this.#row(index))), this.body);
+  }
+
+  /** All rows up to a limit, one below the other. @param {HTMLElement} body */
+  #renderPrinted(body) {
+    const rows = Array.from({ length: Math.min(this.options.count, PRINTED_ROWS) }, (_, index) => this.#row(index));
+    const left = this.options.count - rows.length;
+    render([...rows, left > 0 ? html`<div class="printed-part">${count(rows.length)} of ${count(this.options.count)} rows</div>` : nothing], body);
   }
 
   /** @param {number} index */

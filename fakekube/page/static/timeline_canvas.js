@@ -3,6 +3,7 @@
  * A frame reads the model's arrays and nothing else.
  */
 
+import { pixelRatio } from "fk/printing";
 import { clockTime, duration } from "fk/format";
 import { isChange, rowOf } from "fk/order";
 import { digits } from "fk/revisions";
@@ -71,7 +72,7 @@ export class Painter {
 
   /** Fits the canvas to its place. @param {number} width @param {number} height */
   resize(width, height) {
-    const ratio = devicePixelRatio || 1;
+    const ratio = pixelRatio();
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
@@ -474,7 +475,7 @@ const MARK_SIGNS = /** @type {Record<string, string>} */ ({ fault: "★", hit: "
  * @param {HTMLCanvasElement} canvas @param {import("fk/timeline_model").TimelineModel} model @param {Viewport} view @param {Palette} colours
  */
 export function drawMinimap(canvas, model, view, colours) {
-  const ratio = devicePixelRatio || 1;
+  const ratio = pixelRatio();
   const width = Math.round(canvas.clientWidth * ratio);
   const height = Math.round(canvas.clientHeight * ratio);
   if (!width || !height) return;

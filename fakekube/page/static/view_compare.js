@@ -3,9 +3,9 @@
 import { html, nothing } from "lit";
 import { copy } from "fk/dialog";
 import { visible } from "fk/escape";
-import { inline, plural, qualified } from "fk/format";
+import { duration, inline, plural, qualified } from "fk/format";
 import { Lazy } from "fk/lazy";
-import { digits } from "fk/revisions";
+import { digits, revisionOf } from "fk/revisions";
 import { failed } from "fk/view_requests";
 
 /** @typedef {import("fk/app").App} App */
@@ -21,12 +21,15 @@ export const compareView = {
     const range = app.range;
     const from = app.route.params.from ?? (range ? digits(range[0]) : "");
     const to = app.route.params.to ?? (range ? digits(range[1]) : digits(app.newest));
+    const known = from && to ? compared.get(`${from}..${to}`, () => app.provider.compare(from, to)) : undefined;
+    const writers = Object.keys(known?.value?.actors ?? {}).sort();
     return html`<div class="compare pad">
       <form class="toolbar" @submit=${(/** @type {Event} */ event) => submit(app, event)}>
         <label>from <input name="from" inputmode="numeric" pattern="[0-9]+" required .value=${from}></label>
         <label>to <input name="to" inputmode="numeric" pattern="[0-9]+" required .value=${to}></label>
         <button type="submit" class="primary">Compare</button>
         <button type="button" @click=${() => app.set({ from: to, to: from })}>Swap</button>
+        <label>only actor <select @change=${(/** @type {any} */ event) => app.set({ actor: event.target.value || undefined })}>${["", ...writers].map((name) => html`<option value=${name} ?selected=${name === (app.route.params.actor ?? "")}>${name ? visible(name) : "all"}</option>`)}</select></label>
         <label>only path <input type="text" .value=${app.route.params.path ?? ""} @change=${(/** @type {any} */ event) => app.set({ path: event.target.value || undefined })}></label>
       </form>
       ${from && to ? result(app, from, to) : html`<p class="muted">Two revisions are needed: select a range in the Timeline, or type them.</p>`}
@@ -48,11 +51,11 @@ function result(app, from, to) {
   const entry = /** @type {Lazy} */ (compared).get(key, () => app.provider.compare(from, to));
   if (entry.state === "loading") return html`<p class="muted">Comparing …</p>`;
   if (entry.state === "failed") return failed(entry, () => compared?.forget(key));
-  const value = narrowed(entry.value, app.route.params.path ?? "");
+  const value = narrowed(entry.value, app.route.params.path ?? "", app.route.params.actor ?? "");
   const { added, removed, changed, reverted = [], actors = {} } = value;
   const who = Object.entries(actors).map(([name, writes]) => `${name} ${writes}`).join(", ");
   const size = added.length + removed.length + changed.length;
-  return html`<p class="summary">${plural(Math.abs(Number(to) - Number(from)), "revision")}${who ? html`, by ${visible(who)}` : nothing}</p>
+  return html`<p class="summary">${plural(Number(BigInt(to) > BigInt(from) ? BigInt(to) - BigInt(from) : BigInt(from) - BigInt(to)), "revision")}${span(app, from, to)}${who ? html`, by ${visible(who)}` : nothing}</p>
     <p><strong>+ ${added.length} added</strong> · <strong>− ${removed.length} removed</strong> · <strong>~ ${changed.length} changed</strong>${reverted.length ? html` · ${plural(reverted.length, "object")} written and equal again` : nothing}
       <button type="button" @click=${() => copy(app, markdown(value), "Copied as Markdown")}>Copy as Markdown</button></p>
     ${size ? nothing : html`<p class="muted">Nothing differs.${reverted.length ? html` What changed in between was reverted: ${reverted.map((/** @type {any} */ one) => objectLink(app, one))}` : nothing}</p>`}
@@ -64,11 +67,20 @@ function result(app, from, to) {
     ${size > MAX_ROWS || value.more ? html`<p class="muted">There are more objects than are shown; a filter of paths or a smaller range shows them.</p>` : nothing}`;
 }
 
-/** @param {any} value @param {string} path */
-function narrowed(value, path) {
-  if (!path) return value;
-  const changed = value.changed.map((/** @type {any} */ one) => ({ ...one, changed: one.changed.filter((/** @type {any} */ part) => part.path.includes(path)) }));
-  return { ...value, added: [], removed: [], changed: changed.filter((/** @type {any} */ one) => one.changed.length) };
+/** The time of the clock between two revisions, as far as their changes are known. @param {App} app @param {string} from @param {string} to */
+function span(app, from, to) {
+  const { changes } = app.store;
+  const [first, last] = [from, to].map((one) => changes.find(revisionOf(one)));
+  if (first < 0 || last < 0) return "";
+  return `, ${duration(Math.abs(changes.value("time", last) - changes.value("time", first)))} of the clock`;
+}
+
+/** What has a path, and was written by an actor last; "" stands for all. @param {any} value @param {string} path @param {string} actor */
+function narrowed(value, path, actor) {
+  const fits = (/** @type {any} */ part) => (!path || part.path.includes(path)) && (!actor || part.actor === actor);
+  const whole = (/** @type {any[]} */ objects) => (path ? [] : objects.filter((one) => !actor || one.actor === actor));
+  const changed = value.changed.map((/** @type {any} */ one) => ({ ...one, changed: one.changed.filter(fits) }));
+  return { ...value, added: whole(value.added), removed: whole(value.removed), changed: changed.filter((/** @type {any} */ one) => one.changed.length) };
 }
 
 /** @param {App} app @param {any} one */

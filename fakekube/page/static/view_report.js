@@ -16,16 +16,23 @@ export const reportView = {
     if (!report) return html`<p class="muted pad">There is no report in this page.</p>`;
     const wanted = app.route.params.verdict ?? "";
     const classes = app.route.params.class ?? "";
-    const rows = report.verdicts.filter((/** @type {any} */ one) => (!wanted || one.verdict === wanted) && (!classes || one.class === classes));
+    const words = (app.route.params.find ?? "").toLowerCase();
+    const rows = report.verdicts.filter((/** @type {any} */ one) => (!wanted || one.verdict === wanted) && (!classes || one.class === classes) && (!words || textOf(one).includes(words)));
     return html`<div class="report pad"><h2>${visible(report.client)}</h2>
       <p class="buttons" role="group" aria-label="Verdicts">${VERDICTS.map((verdict) => html`<button type="button" class="chip" aria-pressed=${wanted === verdict ? "true" : "false"} @click=${() => app.set({ verdict: wanted === verdict ? undefined : verdict })}>${report.verdicts.filter((/** @type {any} */ one) => one.verdict === verdict).length} ${verdict}</button>`)}
-        ${["A", "B", "C"].map((name) => html`<button type="button" class="chip" aria-pressed=${classes === name ? "true" : "false"} title="class ${name}" @click=${() => app.set({ class: classes === name ? undefined : name })}>${name}</button>`)}</p>
+        ${["A", "B", "C"].map((name) => html`<button type="button" class="chip" aria-pressed=${classes === name ? "true" : "false"} title="class ${name}" @click=${() => app.set({ class: classes === name ? undefined : name })}>${name}</button>`)}
+        <label>find <input type="search" .value=${app.route.params.find ?? ""} @change=${(/** @type {any} */ event) => app.set({ find: event.target.value || undefined })}></label></p>
       ${(report.remarks ?? []).map((/** @type {string} */ text) => html`<p class="muted">${visible(text)}</p>`)}
       <ul class="verdicts">${rows.map((/** @type {any} */ one) => verdict(app, one))}</ul>
       <p class="muted">seed ${visible(report.seed)}, ${visible(report.seconds)} s</p></div>`;
   },
   focus: () => /** @type {HTMLElement | null} */ (document.querySelector(".verdicts .primary") ?? document.querySelector(".verdicts summary"))?.focus(),
 };
+
+/** What is searched. @param {any} one */
+function textOf(one) {
+  return [one.rule, one.text, one.reason, one.fix, ...one.evidence].join("\n").toLowerCase();
+}
 
 /** @param {App} app @param {any} one */
 function verdict(app, one) {
