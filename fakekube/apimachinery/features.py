@@ -108,6 +108,11 @@ class FeatureGates:
         """Iterates over the names of all gates of the minor, sorted."""
         return iter(self._of_minor)
 
+    @property
+    def are_default(self) -> bool:
+        """Whether all gates have the values that they have in the server's own minor by default."""
+        return not self._changed and self._emulated == self._version
+
     def is_set(self, name: str) -> bool:
         """Reports whether a gate was set by its name."""
         return name in self._changed

@@ -111,26 +111,34 @@ POD_STATUS: Final = (
 )
 
 _REQUESTS: Final = "devices.requests[]"
+_DISTINCT: Final = "devices.constraints[].distinctAttribute"
+_CAPACITIES: Final = (f"{_REQUESTS}.exactly.capacity", f"{_REQUESTS}.firstAvailable[].capacity")
 _CLAIM_SPEC: Final = (
     ("DRAPrioritizedList", (f"{_REQUESTS}.firstAvailable",)),
     ("DRADeviceTaints", (f"{_REQUESTS}.exactly.tolerations", f"{_REQUESTS}.firstAvailable[].tolerations")),
     ("DRAAdminAccess", (f"{_REQUESTS}.exactly.adminAccess",)),
-    (
-        "DRAConsumableCapacity",
-        ("devices.constraints[].distinctAttribute", f"{_REQUESTS}.exactly.capacity", f"{_REQUESTS}.firstAvailable[].capacity"),
-    ),
+    ("DRAConsumableCapacity", (_DISTINCT,)),
+    ("DRAConsumableCapacity", _CAPACITIES),
     ("DRADerivedAttributes", (f"{_REQUESTS}.exactly.derivedAttributes", f"{_REQUESTS}.firstAvailable[].derivedAttributes")),
 )
 _RESULTS: Final = "status.allocation.devices.results[]"
 
 
-#: Gate → the first minor that drops its fields of claims.
-_DROPPED_SINCE: Final = {"DRADeviceTaints": 35}
+#: Field of claims → the first minor that drops it without its gate; 1.34 does not, by mistake.
+_DROPPED_SINCE: Final = {f"{_REQUESTS}.exactly.tolerations": 35, _DISTINCT: 35}
+#: Gate → the fields that show its use, if they are more than those of a row.
+_USED_BY: Final = {"DRAConsumableCapacity": (_DISTINCT, *_CAPACITIES)}
 
 
 def _claim_spec(at: str) -> tuple[GatedFields, ...]:
     return tuple(
-        _fields_of(gate, *(f"{at}.{path}" for path in paths), since=_DROPPED_SINCE.get(gate, 0)) for gate, paths in _CLAIM_SPEC
+        _fields_of(
+            gate,
+            *(f"{at}.{path}" for path in paths),
+            used_by=tuple(f"{at}.{path}" for path in _USED_BY.get(gate, ())),
+            since=_DROPPED_SINCE.get(paths[0], 0),
+        )
+        for gate, paths in _CLAIM_SPEC
     )
 
 

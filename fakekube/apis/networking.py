@@ -416,9 +416,11 @@ ONE_PER_FAMILY = "may specify no more than one IP for each IP family, i.e 192.16
 
 
 class ServiceCIDRStrategy(Strategy):
-    """The strategy of servicecidrs."""
+    """The strategy of servicecidrs. Up to 1.35, and without its gate, a write of the object also writes its status."""
 
-    has_status = True
+    @property
+    def has_status(self) -> bool:  # type: ignore[override]
+        return self.emulation.enabled("ServiceCIDRStatusFieldWiping")
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _networks(_cidrs(obj))
@@ -433,7 +435,7 @@ class ServiceCIDRStrategy(Strategy):
         return [field.immutable(PATH, (obj.get("spec") or {}).get("cidrs"))]
 
     def reset_fields(self, version: str) -> list[tuple[str, ...]]:
-        return [("status",)]
+        return [("status",)] if self.has_status else []
 
 
 SERVICE_CIDR_STATUS = StatusStrategy(keeps_metadata=True, resets=(("metadata",), ("spec",)))

@@ -27,6 +27,7 @@ from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, Unkn
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.options import AuthenticationOptions, OptionError, read_text
+from fakekube.apiserver.controlplane.bootstrap_policy import bootstrap_objects
 from fakekube.apiserver.controlplane.controllers import (
     AutoRegisterController,
     CustomResourceDefinitionController,
@@ -125,6 +126,8 @@ def build(
         )
         store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.emulation, settings.runtime_config).copy()
+    if options.authentication.requestheader_uid_headers and not settings.emulation.enabled(_UID_HEADERS):
+        raise OptionError(f'--requestheader-uid-headers requires the "{_UID_HEADERS}" feature to be enabled')
     access = Access(
         store.bucket,
         clock,
@@ -267,6 +270,8 @@ _building = threading.Lock()
 _Kind = tuple[tuple[str, ...], int]
 _prepared: dict[tuple[Emulation, RuntimeConfig, ServiceRanges, str, bool, _Kind, str, bool], Store[Document]] = {}
 
+#: The gate of --requestheader-uid-headers.
+_UID_HEADERS: Final = "RemoteRequestHeaderUID"
 #: When the clock of a cluster with a seed starts.
 SEEDED_START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -341,7 +346,7 @@ def _commit_bootstrap(
 ) -> None:
     resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(emulation, config)}
     served = frozenset((r.group, r.version) for r in resources.values())
-    for path, objects in emulation.facts.bootstrap.items():
+    for path, objects in bootstrap_objects(emulation).items():
         resource = resources.get(path)
         if resource is None or "create" not in resource.verbs:
             continue

@@ -77,6 +77,12 @@ def new_resource_quota_controller() -> Reconciler:
     return ResourceQuotaController()
 
 
+def new_storage_version_migrator() -> Reconciler:
+    from fakekube.controllers.storage_version_migrator import StorageVersionMigratorController
+
+    return StorageVersionMigratorController()
+
+
 def new_csr_approving_controller() -> Reconciler:
     from fakekube.controllers.certificates import CSRApprovingController
 
@@ -461,6 +467,9 @@ CONTROLLERS: Final[tuple[ControllerDescriptor, ...]] = (
         new_attributes_class_protection,
         ("volumeattributesclasses.storage.k8s.io",),
     ),
+    ControllerDescriptor(
+        "storage-version-migrator-controller", new_storage_version_migrator, ("storageversionmigrations.storagemigration.k8s.io",)
+    ),
     ControllerDescriptor("podgroup-protection-controller", new_pod_group_protection, ("podgroups.scheduling.k8s.io",)),
     ControllerDescriptor("service-cidr-controller", new_service_cidr_controller, ("servicecidrs.networking.k8s.io",)),
     ControllerDescriptor(
@@ -564,6 +573,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "serviceaccount": "serviceaccount-controller",
     "serviceaccount-token": "serviceaccount-token-controller",
     "statefulset": "statefulset-controller",
+    "svm": "storage-version-migrator-controller",
     "tokencleaner": "token-cleaner-controller",
     "ttl": "ttl-controller",
     "ttl-after-finished": "ttl-after-finished-controller",

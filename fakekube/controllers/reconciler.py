@@ -16,6 +16,7 @@ from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
+    from fakekube.apimachinery.features import Emulation
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.apis.rest.resource import Registry
     from fakekube.base.clock import Clock
@@ -56,6 +57,11 @@ class Context:
     owners that never existed are kept, because such suites invent owner references."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """Objects that a test gives to controllers, by name: `pods` has the rules of `cluster.pods`."""
+
+    @property
+    def emulation(self) -> Emulation:
+        """The minor and the gates that controllers follow, too."""
+        return self.services.emulation
 
     @property
     def root_certificate(self) -> str:

@@ -143,7 +143,7 @@ class ReplicaSetController(Reconciler):
         ready, available = count_ready(active, spec.get("minReadySeconds", 0), self.clock.now())
         counts = {"fullyLabeledReplicas": labelled, "readyReplicas": ready, "availableReplicas": available}
         status: Object = {"replicas": len(active), **{name: count for name, count in counts.items() if count}}
-        if self.counts_terminating:
+        if self.counts_terminating and self.context.emulation.enabled("DeploymentReplicaSetTerminatingReplicas"):
             status["terminatingReplicas"] = terminating
         conditions = self._status_conditions(replica_set, len(active), failure)
         if conditions:

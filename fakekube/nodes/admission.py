@@ -99,6 +99,11 @@ def mount_error(pod: StoredObject, cluster: ClusterAccess) -> str:
     return next(_mount_errors(pod, cluster), "")
 
 
+def describe_failed_setup(volume: str, problem: str) -> str:
+    """Returns the message of the event about a volume that cannot be mounted."""
+    return f'MountVolume.SetUp failed for volume "{volume}" : {problem}'
+
+
 def _mount_errors(pod: StoredObject, cluster: ClusterAccess) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         sources = [volume, *((volume.get("projected") or {}).get("sources") or ())]
@@ -107,7 +112,15 @@ def _mount_errors(pod: StoredObject, cluster: ClusterAccess) -> Iterator[str]:
                 if field in source:
                     problem = _missing(pod, field, source[field], cluster)
                     if problem:
-                        yield f'MountVolume.SetUp failed for volume "{volume["name"]}" : {problem}'
+                        yield describe_failed_setup(volume["name"], problem)
+            if "clusterTrustBundle" in source and (problem := _missing_trust_anchors(source["clusterTrustBundle"], cluster)):
+                yield describe_failed_setup(volume["name"], problem)
+
+
+def _missing_trust_anchors(source: StoredObject, cluster: ClusterAccess) -> str:
+    from fakekube.nodes.runtime.volumes import trust_anchors  # a pod that has no such volume does not need the runtime
+
+    return trust_anchors(source, cluster)[1]
 
 
 def _missing(pod: StoredObject, field: str, source: StoredObject, cluster: ClusterAccess) -> str:

@@ -101,7 +101,9 @@ class Commands:
         def of_volumes() -> str:
             found = current()
             names = [one.get("image") or "" for field in _FIELDS for one in found["spec"].get(field) or ()]
-            return mount_error(found, cluster) if any(images.find(one) is not None for one in names) else ""
+            if any(images.find(one) is not None for one in names) and (problem := mount_error(found, cluster)):
+                return problem
+            return self._certificate_error(found)
 
         return of_container, of_volumes
 
@@ -109,11 +111,27 @@ class Commands:
         """Reports whether something keeps a container of a known image from starting, although its command is not known."""
         images: Images = self._kubelet.context.shared.get("images", DEFAULT)
         spec = pod["spec"]
+        if self._certificate_error(pod):
+            return True
         concerned = [one for field in _FIELDS for one in spec.get(field) or () if images.find(one.get("image") or "") is not None]
         if not concerned or not (spec.get("volumes") or any(one.keys() & _CHECKED for one in concerned)):
             return False
         of_container, of_volumes = self.obstacles(pod)
         return bool(of_volumes()) or any(of_container(one) for one in concerned)
+
+    def _certificate_error(self, pod: Object) -> str:
+        """Returns why a volume with certificates of the pod cannot be mounted; "" if all can."""
+        credentials = self._kubelet.context.shared.get("credentials")
+        if not credentials:
+            return ""
+        from fakekube.nodes.admission import describe_failed_setup
+        from fakekube.nodes.pod_certificates import certificate_sources
+
+        for volume, index, _ in certificate_sources(pod):
+            credential = credentials.get((pod["metadata"]["uid"], volume, index))
+            if credential is not None and credential.problem:
+                return describe_failed_setup(volume, credential.problem)
+        return ""
 
     def container(self, pod: Object, name: str) -> ContainerRun:
         """Returns the current run of a container."""

@@ -67,7 +67,13 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
     def enforces_policies() -> bool:
         return bool(shared.get("network_policies"))
 
-    return Runtime(backend, client, behaviour, on_exit, shared.get("images"), enforces_policies=enforces_policies)
+    def credential(uid: str, volume: str, index: int) -> tuple[bytes, bytes]:
+        found = shared.get("credentials", {}).get((uid, volume, index))
+        return (b"", b"") if found is None else (found.key, found.chain)
+
+    return Runtime(
+        backend, client, behaviour, on_exit, shared.get("images"), enforces_policies=enforces_policies, credential=credential
+    )
 
 
 def _completes(pod: Mapping[str, Any], name: str) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
@@ -34,6 +34,9 @@ from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
+
+if TYPE_CHECKING:
+    from fakekube.nodes.pod_certificates import PodCertificates
 
 #: The default capacity of a node.
 CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
@@ -152,6 +155,7 @@ class Kubelet(StatusManager):
             image_of=lambda name: self.context.shared.get("images", DEFAULT).find(name),
         )
         self._probes = Probes(self, self._commands, self._workers)
+        self._certificates: PodCertificates | None = None
         self._running = RunningPods(self, self._workers, self._on_node)
         self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
@@ -170,6 +174,8 @@ class Kubelet(StatusManager):
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
             return self._pod_changed(event_type, obj)
+        if resource != "nodes":  # a PodCertificateRequest
+            return (Key(obj["metadata"]["namespace"], obj["spec"]["podName"]),)
         name = obj["metadata"]["name"]
         if event_type == "DELETED":
             self._addresses.release(f"node/{name}")
@@ -191,6 +197,8 @@ class Kubelet(StatusManager):
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
             self._workers.forget(metadata["uid"])
+            if self._certificates is not None:
+                self._certificates.forget(metadata["uid"])
             for is_deleted in (False, True):
                 self._due.pop((metadata["uid"], is_deleted), None)
             self._commands.forget(metadata["uid"])
@@ -288,6 +296,8 @@ class Kubelet(StatusManager):
         status = pod.get("status") or {}
         if _is_unadmitted(pod) and self._reject(key, pod, node):
             return
+        if has_certificates(pod) and "deletionTimestamp" not in pod["metadata"]:
+            self._sync_certificates(key, pod, node)
         plan = self._plan_of(pod)
         exits: Sequence[Exit] = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
         if "deletionTimestamp" in pod["metadata"]:
@@ -309,6 +319,17 @@ class Kubelet(StatusManager):
             self.patch_status("pods", pod, completed_status(pod, self.client.now()))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
+
+    def _sync_certificates(self, key: Key, pod: Object, node: Object) -> None:
+        if self._certificates is None:
+            from fakekube.nodes.pod_certificates import PodCertificates
+
+            self._certificates = PodCertificates(self)
+        is_issued, wait = self._certificates.sync(pod, node)
+        if is_issued:
+            self._workers.retry(pod["metadata"]["uid"])
+        if wait is not None:
+            self.requeue_periodically(key, wait)
 
     def _is_early(self, key: Key, pod: Object) -> bool:
         """Reports whether the cluster's pace lets the kubelet wait for a pod that is new or newly deleted; it is requeued."""
@@ -428,6 +449,16 @@ class Kubelet(StatusManager):
             gracePeriodSeconds=0,
             preconditions={"uid": metadata["uid"]},
         )
+
+
+def has_certificates(pod: Object) -> bool:
+    """Reports whether a volume of the pod has certificates for which its kubelet asks."""
+    return any(
+        "podCertificate" in source
+        for volume in pod["spec"].get("volumes") or ()
+        if "projected" in volume
+        for source in volume["projected"].get("sources") or ()
+    )
 
 
 def _is_unadmitted(pod: Object) -> bool:

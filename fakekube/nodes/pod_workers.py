@@ -117,6 +117,11 @@ class PodWorkers:
         due = state.next_due
         return None if due is None else max(due - now, 0.0)
 
+    def retry(self, uid: str) -> None:
+        """Lets the next sync of a pod try again what could not be started, although the pod has not changed."""
+        if uid in self._workers:
+            self._workers[uid].seen = None
+
     def running(self, uid: str) -> Iterator[Container]:
         """Yields the containers of a pod that are running."""
         worker = self._workers.get(uid)

@@ -14,8 +14,8 @@ the types come from `oracle facts` (facts.go). A minor's facts are one archive, 
   where several differ in nothing else, each says where it is used (a method, or a subresource).
 * `features.json`: the feature gates by name, each with its stage and whether it is on.
 * `bootstrap.json`: the objects that a fresh kube-apiserver makes by itself, by the path of their collection.
-* `features.txt`, `structs.txt`, `internal.txt`: the histories of the feature gates, the Go types that a pod template reaches, and
-  internal types, as the programs recorders/ print them with the Go modules of the minor. (internal.txt of 1.33 is that of 1.34,
+* `features.txt`, `structs.txt`, `internal.txt`, `policy.txt`: the histories of the feature gates, the Go types that a pod template
+  reaches, internal types, and the bootstrap policy as far as it depends on gates, as the programs recorders/ print them with the Go modules of the minor. (internal.txt of 1.33 is that of 1.34,
   since the program needs the package resource/v1.)
 * `all/`: discovery, OpenAPI and columns of a server with all APIs and gates, where one was asked.
 """
@@ -53,7 +53,7 @@ def collect(minor: str, url: str, oracle: str, everything: str = "") -> Files:
     """
     found = {name: _printed(value) for name, value in _asked(url).items()}
     found["types.json"] = subprocess.run([oracle, "facts"], check=True, capture_output=True).stdout
-    for program in ("features", "structs", "internal"):
+    for program in ("features", "structs", "internal", "policy"):
         found[f"{program}.txt"] = _recorded(program, minor)
     if everything:
         kept = {name: value for name, value in _asked(everything).items() if name.startswith(_OF_EVERYTHING)}

@@ -29,6 +29,8 @@ The files, one entry a line:
 * `structs.json`: the Go types that a pod template reaches, as `controllers.hashing` reads them.
 * `internal.json`: the internal Go types of the real server, as `apis.validation.to_internal` reads them.
 * `parameters.json`: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
+* `policy.json`: by resource, namespace (`-` for none) and name, what of the bootstrap policy depends on feature gates: the object
+  with all gates, with those without which it (`gates`), a rule (`gates`) or a URL of a rule (`urlGates`) is not there.
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """
 
@@ -266,6 +268,12 @@ class Facts:
             if not users or not set(users).isdisjoint(uses):
                 return ending
         return ""
+
+    @cached_property
+    def policy(self) -> Mapping[str, Row]:
+        """The roles and bindings that depend on feature gates; `apiserver.controlplane.bootstrap_policy` reads them."""
+        policy: Mapping[str, Row] = self._read("policy.json")
+        return policy
 
     @cached_property
     def bootstrap(self) -> Mapping[str, Sequence[Row]]:

@@ -65,14 +65,10 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
         NativeHistograms NodeLifecycleConditions RuntimeClassInImageCriApi WindowsHostNetwork
     """,
     "Clients can see it in the real server; here it has no effect yet, and the behaviour is that of the default.": """
-        APIServerWebhookAuthenticationToken AggregatedDiscoveryRemoveBetaType AllowInsecureKubeletCertificateSigningRequests
-        AnonymousAuthConfigurableEndpoints AuthorizeNodeWithSelectors AuthorizeWithSelectors DRADeviceTaintRules
-        DRAFractionalCapacityRange DRAResourceClaimGranularStatusAuthorization DRAResourcePoolStatus DeclarativeValidationBeta
-        ExcludeAdmissionWebhookVirtualResources InPlacePodVerticalScalingMemoryBackedVolumes 
-        KubeletFineGrainedAuthz KubeletServiceAccountTokenForCredentialProviders MultiCIDRServiceAllocator
-        PersistentVolumeClaimUnusedSinceTime PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodLogsQuerySplitStreams
-        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation RemoteRequestHeaderUID
-        ServiceAccountNodeAudienceRestriction ServiceCIDRStatusFieldWiping ShardedListAndWatch
+        APIServerWebhookAuthenticationToken AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
+        AuthorizeNodeWithSelectors AuthorizeWithSelectors DRAFractionalCapacityRange DeclarativeValidationBeta
+        InPlacePodVerticalScalingMemoryBackedVolumes PodLifecycleSleepAction PodLifecycleSleepActionAllowZero
+        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation ShardedListAndWatch
         StructuredAuthenticationConfiguration UserNamespacesPodSecurityStandards WatchListCompression
     """,
 }

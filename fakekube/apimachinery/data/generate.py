@@ -82,6 +82,7 @@ class Collected:
         self.histories, self.structs, self.internal = (
             self._lines(folder / f"{name}.txt") for name in ("features", "structs", "internal")
         )
+        self.policy = self._policy(folder / "policy.txt")
         everything = folder / "all" if (folder / "all").exists() else folder
         self.all_discovery = json.loads((everything / "discovery.json").read_text())
         """Discovery with all APIs and gates."""
@@ -98,6 +99,17 @@ class Collected:
     def _newer(file: Path) -> Row:
         """Reads a file that older collections do not have."""
         found: Row = json.loads(file.read_text()) if file.exists() else {}
+        return found
+
+    @staticmethod
+    def _policy(file: Path) -> dict[str, Row]:
+        """Reads roles and bindings, one a line after its resource and namespace; what a line names further is in the key."""
+        found: dict[str, Row] = {}
+        for line in file.read_text().splitlines() if file.exists() else ():
+            resource, namespace, content = line.split(" ", 2)
+            obj: Row = json.loads(content)
+            obj["metadata"].pop("creationTimestamp", None)
+            found[f"{resource} {namespace} {obj['metadata']['name']}"] = obj
         return found
 
     @staticmethod
@@ -466,6 +478,7 @@ def generate(facts: Collected, out: Path) -> None:
     write_lines(out / "features.json", histories(facts))
     write_lines(out / "structs.json", facts.structs)
     write_lines(out / "internal.json", facts.internal)
+    write_lines(out / "policy.json", facts.policy)
     write_lines(out / "parameters.json", facts.parameters)
     named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
     write_lines(out / "schemas.json", _drop(dict(sorted(facts.schemas.items())), *named))

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
+from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of
@@ -160,7 +160,8 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     errors: list[FieldError] = []
     problem = problem_with_request(spec.get("request") or "")
     if problem:
-        errors.append(invalid("spec.request", spec.get("request", ""), problem))
+        request = spec.get("request")
+        errors.append(invalid("spec.request", Printed("[]byte(nil)") if not request and not from_minor(34) else request, problem))
     errors += _usages(spec.get("usages") or (), old_spec.get("usages") or ())
     signer = spec.get("signerName", "")
     if signer == LEGACY_SIGNER != old_spec.get("signerName"):

@@ -286,9 +286,7 @@ def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldEr
         return errors
     if features.current().enabled("DRAConsumableCapacity"):
         return [*errors, required(path, KIND_OF_CONSTRAINT)]
-    # 1.34 keeps a distinctAttribute although its gate is off, here it is dropped before.
-    drops = features.current().minor != 34
-    return [*errors, required(f"{path}.matchAttribute")] if drops else errors
+    return [*errors, required(f"{path}.matchAttribute")]
 
 
 def _configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:

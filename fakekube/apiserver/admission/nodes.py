@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
@@ -321,7 +322,8 @@ def _check_service_account(node: str, attributes: Attributes) -> None:
         raise forbidden(attributes, uid_mismatch(uid))
     if pod["spec"].get("nodeName", "") != node:
         raise forbidden(attributes, "node requested token bound to a pod scheduled on a different node")
-    _check_audience(attributes, request, pod)
+    if features.current().enabled("ServiceAccountNodeAudienceRestriction"):
+        _check_audience(attributes, request, pod)
 
 
 def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Object) -> None:
@@ -423,7 +425,7 @@ def _check_signing_request(node: str, attributes: Attributes) -> None:
         return
     spec = (attributes.object or {}).get("spec") or {}
     signer = spec.get("signerName", "")
-    if signer not in _CLIENT_SIGNERS:
+    if signer not in _CLIENT_SIGNERS or features.current().enabled("AllowInsecureKubeletCertificateSigningRequests"):
         return
     from base64 import b64decode
 

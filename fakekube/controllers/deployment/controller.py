@@ -81,6 +81,7 @@ def _as_list(replica_set: Object | None) -> list[Object]:
 def _calculate_status(rollout: Rollout, new: Object | None, replica_sets: list[Object]) -> Object:
     deployment = rollout.deployment
     available = sum_status(replica_sets, "availableReplicas")
+    counts_terminating = rollout.controller.context.emulation.enabled("DeploymentReplicaSetTerminatingReplicas")
     counts = {
         "observedGeneration": deployment["metadata"].get("generation", 0),
         "replicas": sum_status(replica_sets, "replicas"),
@@ -88,7 +89,7 @@ def _calculate_status(rollout: Rollout, new: Object | None, replica_sets: list[O
         "readyReplicas": sum_status(replica_sets, "readyReplicas"),
         "availableReplicas": available,
         "unavailableReplicas": max(get_replica_count(replica_sets) - available, 0),
-        "terminatingReplicas": _get_terminating_replicas(replica_sets),
+        "terminatingReplicas": _get_terminating_replicas(replica_sets) if counts_terminating else None,
         "collisionCount": rollout.status.get("collisionCount"),
         "conditions": rollout.status.get("conditions"),
     }

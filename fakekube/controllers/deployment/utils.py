@@ -63,6 +63,8 @@ def set_condition(status: Object, condition: Object) -> Object:
 
 Annotations = dict[str, str]
 
+#: The first minor that cuts the names of ReplicaSets to the length of a name (generateReplicaSetName).
+_CUTS_NAMES_SINCE: Final = 34
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
@@ -423,11 +425,12 @@ class Rollout:
         template_metadata = spec["template"].get("metadata") or {}
         labels = {**(template_metadata.get("labels") or {}), HASH_LABEL: hash_}
         selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH_LABEL: hash_}}
+        length = MAX_NAME - 1 - len(hash_) if self.controller.context.emulation.minor >= _CUTS_NAMES_SINCE else None
         built: Object = {
             "kind": "ReplicaSet",
             "apiVersion": "apps/v1",
             "metadata": {
-                "name": f"{metadata['name'][: MAX_NAME - 1 - len(hash_)]}-{hash_}",
+                "name": f"{metadata['name'][:length]}-{hash_}",
                 "namespace": metadata["namespace"],
                 "labels": labels,
                 "ownerReferences": [new_controller_ref(self.deployment)],

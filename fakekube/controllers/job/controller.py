@@ -372,7 +372,8 @@ class JobSync:
             return False
         self._controller.recorder.event(state.job, "Normal", word.title(), message)
         if state.is_suspended:
-            state.status.pop("startTime", None)
+            if self._controller.context.emulation.enabled("MutableSchedulingDirectivesForSuspendedJobs"):
+                state.status.pop("startTime", None)
         else:
             state.status["startTime"] = now
         return True

@@ -186,6 +186,9 @@ class History:
 #: Seconds (--horizontal-pod-autoscaler-sync-period).
 SYNC_PERIOD: Final = 15.0
 RESOURCE: Final = "horizontalpodautoscalers.autoscaling"
+#: A gate and its condition, the first minor with that condition, and the first one that names two rivals only.
+_SCALE_TO_ZERO, _SCALED_TO_ZERO = "HPAScaleToZero", "ScaledToZero"
+_SCALED_TO_ZERO_SINCE, _EXAMPLES_SINCE = 36, 37
 _ABOVE: Final = "Current number of replicas above Spec.MaxReplicas"
 _BELOW: Final = "Current number of replicas below Spec.MinReplicas"
 
@@ -258,6 +261,7 @@ class _Sync:
         self._key = key
         self._autoscaler = autoscaler
         self._history = history
+        self._emulation = controller.context.emulation
         self._now = controller.clock.monotonic()
         self.status = dict(autoscaler.get("status") or {})
 
@@ -275,6 +279,10 @@ class _Sync:
             "message": message,
         }
         self.status["conditions"] = set_status_condition(self.status.get("conditions"), made)
+
+    def _remove_condition(self, type_: str) -> None:
+        if self.status.get("conditions"):
+            self.status["conditions"] = [one for one in self.status["conditions"] if one["type"] != type_]
 
     def write_status(self) -> None:
         """Writes the status if it has changed."""
@@ -325,16 +333,35 @@ class _Sync:
         spec, current = self._autoscaler["spec"], scale["spec"].get("replicas", 0)
         bounds = minimum, maximum = Bounds(spec.get("minReplicas", 1), spec["maxReplicas"])
         self._history.record_initial_recommendation(current, self._now)
-        if current == 0:
+        if current == 0 and not self._scales_from_zero(minimum):
             text = "scaling is disabled since the replica count of the target is zero"
             self._set_condition("ScalingActive", False, "ScalingDisabled", text)
+            if not self._emulation.enabled(_SCALE_TO_ZERO):
+                self._remove_condition(_SCALED_TO_ZERO)
             self._set_replicas(0, 0, None)
-        elif current > maximum or current < minimum:
+        elif current and (current > maximum or current < minimum):
             bounded = min(max(current, minimum), maximum)
             self._write_scale(path, scale, bounded, _ABOVE if current > maximum else _BELOW, None)
             self._controller.enqueue(self._key)
         else:
             self._scale_by_metrics(path, scale, current, bounds)
+
+    @property
+    def _was_scaled_to_zero(self) -> bool:
+        conditions = self.status.get("conditions") or ()
+        is_scaled = any(one["type"] == _SCALED_TO_ZERO and one["status"] == "True" for one in conditions)
+        return is_scaled and self._emulation.enabled(_SCALE_TO_ZERO)
+
+    @property
+    def _has_metrics_without_pods(self) -> bool:
+        """Whether a metric has a value while there are no pods (hasObjectOrExternalMetrics)."""
+        return any(metric["type"] in ("Object", "External") for metric in self._autoscaler["spec"].get("metrics") or ())
+
+    def _scales_from_zero(self, minimum: int) -> bool:
+        """Reports whether a target without replicas is scaled (shouldComputeMetricsForZeroReplicas)."""
+        if self._emulation.minor < _SCALED_TO_ZERO_SINCE:
+            return minimum == 0
+        return self._was_scaled_to_zero and (minimum != 0 or self._has_metrics_without_pods)
 
     def _scale_by_metrics(self, path: str, scale: Object, current: int, bounds: Bounds) -> None:
         proposal, statuses = self._compute_replicas(scale, current)
@@ -346,6 +373,9 @@ class _Sync:
         else:
             decision = self._history.normalize_with_behaviors(behavior, desired, current, bounds, self._now)
         self._set_decision_conditions(decision)
+        if current == 0 and decision.replicas < bounds.minimum and self._was_scaled_to_zero:
+            decision = decision._replace(replicas=bounds.minimum)
+            reason = reason if desired > current else _BELOW
         if decision.replicas == current:
             self._set_replicas(current, current, statuses)
         else:
@@ -362,6 +392,10 @@ class _Sync:
             self.status["currentReplicas"] = current
         else:
             self.status.pop("currentReplicas", None)
+        if self._emulation.enabled("HPAGeneration"):
+            self.status["observedGeneration"] = self._autoscaler["metadata"].get("generation", 0)
+        else:
+            self.status.pop("observedGeneration", None)
 
     def _write_scale(self, path: str, scale: Object, desired: int, reason: str, metrics: list[Object] | None) -> None:
         """Writes the Scale. Raises _StopSync."""
@@ -378,8 +412,21 @@ class _Sync:
         self._set_condition("AbleToScale", True, "SucceededRescale", text)
         self._record_event("SuccessfulRescale", f"New size: {desired}; reason: {reason}", "Normal")
         self._history.store_scale_event(self._autoscaler["spec"].get("behavior"), current, desired, self._now)
+        self._set_scaled_to_zero(current, desired)
         self._set_replicas(current, desired, metrics)
         self.status["lastScaleTime"] = client.now()
+
+    def _set_scaled_to_zero(self, current: int, desired: int) -> None:
+        """Says in a condition whether this rescale is one to zero, by metrics that can scale from there."""
+        if not self._emulation.enabled(_SCALE_TO_ZERO):
+            self._remove_condition(_SCALED_TO_ZERO)
+        elif self._emulation.minor >= _SCALED_TO_ZERO_SINCE:
+            may_be_zero = self._autoscaler["spec"].get("minReplicas", 1) == 0 and self._has_metrics_without_pods
+            if current and not desired and may_be_zero:
+                self._set_condition(_SCALED_TO_ZERO, True, "ScaledToZero", "the HPA controller scaled the workload to zero")
+            else:
+                text = "the HPA controller did not scale the workload to zero"
+                self._set_condition(_SCALED_TO_ZERO, False, "NotScaledToZero", text)
 
     # ---- the metrics
 
@@ -438,13 +485,17 @@ class _Sync:
         pods = [pod for pod in found if selector.matches(pod["metadata"].get("labels"))]
         rivals = self._controller.autoscalers_for_pods(self._key, selector, pods)
         if len(rivals) > 1:
-            names = " ".join(f"{rival.namespace}/{rival.name}" for rival in rivals)
-            raise self._invalid_selector(
-                "AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{names}]"
-            )
+            raise self._invalid_selector("AmbiguousSelector", f"pods by selector {text} are controlled by {self._print(rivals)}")
         reported = (scale.get("status") or {}).get("replicas", 0)
         client = MetricsClient(self._controller.client, self._key.namespace)
-        return MetricSources(client, pods, text, current, reported, self._parse_tolerances(), self._controller.clock.now())
+        now = self._controller.clock.now()
+        return MetricSources(client, pods, text, current, reported, self._parse_tolerances(), now, self._emulation)
+
+    def _print(self, rivals: list[Key]) -> str:
+        names = [f"{rival.namespace}/{rival.name}" for rival in rivals]
+        if self._emulation.minor >= _EXAMPLES_SINCE:
+            return f"more than one HPA (e.g. [{' '.join(names[:2])}])"
+        return f"multiple HPAs: [{' '.join(names)}]"
 
     def _invalid_selector(self, reason: str, message: str) -> _InvalidSelector:
         self._record_event(reason, message)
@@ -453,6 +504,8 @@ class _Sync:
 
     def _parse_tolerances(self) -> Tolerances:
         behavior, default = self._autoscaler["spec"].get("behavior") or {}, Tolerances()
+        if not self._emulation.enabled("HPAConfigurableTolerance"):
+            return default
         down, up = ((behavior.get(name) or {}).get("tolerance") for name in ("scaleDown", "scaleUp"))
         return Tolerances(
             default.down if down is None else float(parse_quantity(down).amount),

@@ -22,6 +22,7 @@ from math import ceil
 from typing import Any, Final
 from urllib.parse import quote
 
+from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import from_label_selector
@@ -34,6 +35,8 @@ from fakekube.controllers.controller_utils import get_pod_ready_condition, is_po
 from fakekube.controllers.disruption import label_selector_string
 
 DEFAULT_WINDOW: Final = timedelta(minutes=1)
+#: The first minors that read requests of whole pods and print memory in powers of two, and that name an object in one piece.
+_POD_REQUESTS_SINCE, _PLACES_SINCE = 34, 37
 
 
 class MetricError(Exception):
@@ -329,15 +332,24 @@ def get_usage_ratio_replicas(ratio: float, current: int, pods: list[Object], tol
     return min(ceil(ratio * ready), MAX_INT32)
 
 
-def calculate_pod_requests(pods: Iterable[Object], container: str, resource: str) -> dict[str, int]:
-    """Returns the requests of pods, or of one container of each, in thousandths, by the pod's name. Raises MetricError."""
-    return {pod["metadata"]["name"]: _resource_request(pod, container, resource) for pod in pods}
+def calculate_pod_requests(pods: Iterable[Object], container: str, resource: str, *, whole_pods: bool = True) -> dict[str, int]:
+    """Returns the requests of pods, or of one container of each, in thousandths, by the pod's name.
+
+    Args:
+        pods: the pods.
+        container: the name of the container; "" for all.
+        resource: the name of the resource.
+        whole_pods: the requests of a pod as a whole take precedence over those of its containers.
+
+    Raises MetricError.
+    """
+    return {pod["metadata"]["name"]: _resource_request(pod, container, resource, whole_pods) for pod in pods}
 
 
-def _resource_request(pod: Object, container: str, resource: str) -> int:
+def _resource_request(pod: Object, container: str, resource: str, whole_pods: bool) -> int:
     spec, name = pod["spec"], pod["metadata"]["name"]
     whole = (spec.get("resources") or {}).get("requests") or {}
-    if whole and not container:
+    if whole and whole_pods and not container:
         if resource not in whole:
             raise MetricError(f"missing pod-level request for {resource} in Pod {name}")
         return milli_value(whole[resource])
@@ -392,6 +404,7 @@ class MetricSources:
         reported: status.replicas of the Scale.
         tolerances: the tolerances of the autoscaler.
         now: the time of the clock.
+        emulation: the minor and the gates.
     """
 
     client: MetricsClient
@@ -401,6 +414,7 @@ class MetricSources:
     reported: int
     tolerances: Tolerances
     now: datetime
+    emulation: Emulation
     _kinds: dict[str, tuple[str, str, str, Callable[[Object], Proposal]]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -456,20 +470,27 @@ class MetricSources:
                 replicas, usage = self._new_calculator().plain_metric_replicas(metrics, milli_value(target["averageValue"]), name)
             except MetricError as error:
                 raise MetricError(f"failed to get {name} usage: {error}") from None
-            return Proposal(replicas, f"{name} resource", {**status, "current": {"averageValue": _print_quantity(usage, name)}})
+            return Proposal(
+                replicas, f"{name} resource", {**status, "current": {"averageValue": self._print_quantity(usage, name)}}
+            )
         if target.get("averageUtilization") is None:
             missing = "neither an average utilization target nor an average value (usage) target was set"
             raise MetricError(f"invalid resource metric source: {missing}")
         try:
             metrics = self._resource_metrics(name, container)
-            requests = calculate_pod_requests(self.pods, container, name) if self.pods else {}
+            whole_pods = self.emulation.minor >= _POD_REQUESTS_SINCE and self.emulation.enabled("PodLevelResources")
+            requests = calculate_pod_requests(self.pods, container, name, whole_pods=whole_pods) if self.pods else {}
             utilization = target["averageUtilization"]
             replicas, percent, usage = self._new_calculator().resource_replicas(metrics, requests, utilization, name)
         except MetricError as error:
             raise MetricError(f"failed to get {name} utilization: {error}") from None
         kind = "container resource" if container else "resource"
-        current = {"averageUtilization": percent, "averageValue": _print_quantity(usage, name)}
+        current = {"averageUtilization": percent, "averageValue": self._print_quantity(usage, name)}
         return Proposal(replicas, f"{name} {kind} utilization (percentage of request)", {**status, "current": current})
+
+    def _print_quantity(self, thousandths: int, resource: str) -> str:
+        """Prints an amount of a resource (buildQuantity)."""
+        return _print_quantity(thousandths, resource if self.emulation.minor >= _POD_REQUESTS_SINCE else "")
 
     def _resource_metrics(self, name: str, container: str) -> Any:
         try:
@@ -499,9 +520,13 @@ class MetricSources:
         try:
             usage = self.client.get_object_metric(metric["name"], described, _selector_text(metric.get("selector")))
         except MetricError as error:
-            place = f"{described['kind']} on {self.client.namespace} {described['name']}"
             context = "" if by_value else f"failed to get {metric['name']} object metric: "
-            raise MetricError(f"unable to get metric {metric['name']}: {place}/{error}", context=context) from None
+            text = f"unable to get metric {metric['name']}"
+            if self.emulation.minor >= _PLACES_SINCE:
+                text = f"{text} on {described['kind']} {self.client.namespace}/{described['name']}: {error}"
+            else:
+                text = f"{text}: {described['kind']} on {self.client.namespace} {described['name']}/{error}"
+            raise MetricError(text, context=context) from None
         status = {"metric": metric, "describedObject": described}
         if by_value:
             replicas = get_usage_ratio_replicas(usage / milli_value(target["value"]), self.specified, self.pods, self.tolerances)

@@ -27,6 +27,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Protocol
 
+from fakekube.apimachinery.features import DEFAULT
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.validation.resource_lists import quantity
@@ -412,6 +413,8 @@ class Cycle:
     pod: PodInfo
     snapshot: Snapshot
     lister: Lister
+    minor: int = DEFAULT.minor
+    """The minor of the scheduler, whose messages it has."""
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property

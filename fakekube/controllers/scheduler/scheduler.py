@@ -33,6 +33,7 @@ from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import generate_event_name, get_reference
 from fakekube.controllers.scheduler.algorithm import (
+    NOT_HELPFUL,
     Candidate,
     Filters,
     NoNodesAvailable,
@@ -41,7 +42,7 @@ from fakekube.controllers.scheduler.algorithm import (
     run_pre_filter_plugins,
     schedule_pod,
 )
-from fakekube.controllers.scheduler.framework import Cycle, FitError, Lister, PodInfo, Snapshot
+from fakekube.controllers.scheduler.framework import Cycle, Diagnosis, FitError, Lister, PodInfo, Snapshot
 from fakekube.controllers.scheduler.plugins.volume import VolumeBinding, claim_names, is_pvc_fully_bound
 from fakekube.controllers.scheduler.queue import ClusterEvent, SchedulingQueue
 from fakekube.controllers.volumes.binding import BOUND_BY_CONTROLLER, SELECTED_NODE
@@ -218,7 +219,9 @@ QUEUE: Final = Key("", "")
 #: The number of pods that are scheduled before other controllers run.
 BATCH: Final = 50
 
+#: What the plugin DynamicResources says after filtering of a pod without claims, and the first minor that says nothing.
 NO_CLAIMS: Final = "no new claims to deallocate"
+_SILENT_SINCE: Final = 37
 #: The post filter message after a PreFilterRejection: no plugin state exists for preemption.
 NO_STATE: Final = "not found"
 
@@ -253,6 +256,10 @@ class Scheduler(Reconciler):
         self._queue = SchedulingQueue()
         self._events = SeriesRecorder(self.client, self.clock, NAME, f"{NAME}-fakekube")
         self._binder = VolumeBinder(self.client, self.cache)
+        emulation = self.context.emulation
+        self._minor = emulation.minor
+        self._has_claims = emulation.enabled("DynamicResourceAllocation")
+        self._of_claims = f"{NO_CLAIMS}, " if self._has_claims and emulation.minor < _SILENT_SINCE else ""
         self._waiting: dict[str, tuple[PodInfo, str]] = {}
         for node in self.cache.list("nodes"):
             self._snapshot.set_node(node["metadata"]["name"], node)
@@ -346,7 +353,7 @@ class Scheduler(Reconciler):
             self.enqueue(QUEUE)
 
     def _schedule_one(self, pod: PodInfo) -> None:
-        cycle = Cycle(pod, self._snapshot, self.cache)
+        cycle = Cycle(pod, self._snapshot, self.cache, self._minor)
         try:
             node, filters = schedule_pod(cycle, self._queue.nominated_pods_for_node)
         except NoNodesAvailable as error:
@@ -397,7 +404,7 @@ class Scheduler(Reconciler):
         diagnosis = error.diagnosis
         nominated: str | None = None
         if diagnosis.pre_filter_message:
-            diagnosis.post_filter_message = NO_STATE
+            diagnosis.post_filter_message = NO_STATE if self._has_claims else _refuse_preemption(error.node_count)
         else:
             nominated, diagnosis.post_filter_message = self._run_post_filter(cycle, error)
         self._handle_failure(cycle.pod, str(error), diagnosis.plugins, nominated=nominated)
@@ -408,9 +415,9 @@ class Scheduler(Reconciler):
         try:
             candidate = preempt(run_pre_filter_plugins(cycle), error.diagnosis, budgets, self._queue.nominated_pods_for_node)
         except PodNotEligible as refusal:
-            return None, f"{NO_CLAIMS}, preemption: {refusal}"
+            return None, f"{self._of_claims}preemption: {refusal}"
         except FitError as refusal:
-            return "", f"{NO_CLAIMS}, preemption: {refusal}"
+            return "", f"{self._of_claims}preemption: {refusal}"
         self._prepare_candidate(cycle.pod, candidate)
         return candidate.node, ""
 
@@ -453,6 +460,11 @@ class Scheduler(Reconciler):
             except ApiError as error:
                 if error.code != 404:
                     raise
+
+
+def _refuse_preemption(nodes: int) -> str:
+    """Returns the message of a preemption of which no node can be the place."""
+    return f"preemption: {FitError(nodes, Diagnosis(absent=NOT_HELPFUL))}"
 
 
 def _scheduling_properties_changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

@@ -2,7 +2,8 @@
 
 With podManagementPolicy OrderedReady, processing ends at the first pod that is not ready or was just created or deleted. Hence
 pods are created one by one from the lowest ordinal up, and deleted from the highest down. With Parallel it continues. In both
-cases outdated pods are replaced one by one, from the highest ordinal down to the partition, each when all above it are available.
+cases outdated pods are replaced one by one, from the highest ordinal down to the partition, each when all above it are available;
+with the gate MaxUnavailableStatefulSet as many at a time as maxUnavailable allows.
 
 Invariant: a pod is created only when all of its claims exist and none of them is being deleted.
 
@@ -13,16 +14,24 @@ pkg/controller/statefulset/stateful_pod_control.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.trees import in_order
+from fakekube.apis.apps.statefulsets import RECREATE
+from fakekube.apis.validation.conditions import set_status_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
-from fakekube.controllers.controller_utils import find_min_next_pod_availability_check, is_pod_available, phase_of
+from fakekube.controllers.controller_utils import (
+    find_min_next_pod_availability_check,
+    get_scaled_value,
+    is_pod_available,
+    phase_of,
+)
 from fakekube.controllers.informers import get_controller_of
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.statefulset.utils import (
@@ -47,6 +56,13 @@ from fakekube.controllers.statefulset.utils import (
     update_storage,
 )
 
+#: The first minor whose messages of events begin with a capital letter.
+_TITLES_SINCE: Final = 35
+#: The first minor that replaces the outdated pods of parallel sets that are not available first, keeps the conditions of the
+#: status, and completes updates of the strategy OnDelete, too.
+_PARALLEL_SINCE: Final = 37
+_PROGRESSING: Final = "Progressing"
+
 
 class StatefulPodControl:
     """Writes the pods and claims of one StatefulSet.
@@ -59,6 +75,7 @@ class StatefulPodControl:
     def __init__(self, controller: Reconciler, stateful_set: Object) -> None:
         self._controller = controller
         self._set = stateful_set
+        self.client = controller.client
 
     # ---- pods
 
@@ -179,7 +196,8 @@ class StatefulPodControl:
 
     def _record_pod_event(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
         title = verb.title()
-        subject = f"{title} Pod {pod['metadata']['name']} in StatefulSet {self._set['metadata']['name']}"
+        word = title if self._controller.context.emulation.minor >= _TITLES_SINCE else verb
+        subject = f"{word} Pod {pod['metadata']['name']} in StatefulSet {self._set['metadata']['name']}"
         if error is None:
             self._record_event("Normal", f"Successful{title}", f"{subject} successful")
         else:
@@ -187,10 +205,11 @@ class StatefulPodControl:
 
     def _record_claim(self, claim: str, pod: Object, error: ApiError | None = None) -> None:
         of_set = f"Pod {pod['metadata']['name']} in StatefulSet {self._set['metadata']['name']}"
+        word = "Create" if self._controller.context.emulation.minor >= _TITLES_SINCE else "create"
         if error is None:
-            self._record_event("Normal", "SuccessfulCreate", f"Create Claim {claim} {of_set} success")
+            self._record_event("Normal", "SuccessfulCreate", f"{word} Claim {claim} {of_set} success")
         else:
-            self._record_event("Warning", "FailedCreate", f"Create Claim {claim} for {of_set} failed error: {error}")
+            self._record_event("Warning", "FailedCreate", f"{word} Claim {claim} for {of_set} failed error: {error}")
 
 
 class _PodExists(Exception):
@@ -211,6 +230,7 @@ class StatefulSetUpdate:
         current: the current ControllerRevision, which pods below the partition have.
         update: the ControllerRevision of the present template.
         now: the time from which availability is calculated.
+        emulation: the minor and the gates.
     """
 
     control: StatefulPodControl
@@ -218,7 +238,10 @@ class StatefulSetUpdate:
     current: Object
     update: Object
     now: datetime
+    emulation: Emulation
     deleted_outdated: int = 0
+    conditions: list[Object] = field(default_factory=list)
+    """Those of the new status."""
 
     @property
     def _is_ordered(self) -> bool:
@@ -240,6 +263,8 @@ class StatefulSetUpdate:
             return self._compute_replica_status([*present, *condemned]), None
         failure = None
         try:
+            if self._is_recreated(replicas, condemned):
+                return self._compute_replica_status([*replicas, *condemned]), None
             if not self._process_replicas(replicas) and not self._process_condemned(replicas, condemned):
                 self._replace_outdated(replicas)
         except ApiError as error:
@@ -332,7 +357,7 @@ class StatefulSetUpdate:
 
     def _first_unavailable(self, replicas: list[Object], condemned: list[Object]) -> Object | None:
         lowest_first = [*replicas, *reversed(condemned)]
-        return next((pod for pod in lowest_first if is_unavailable(pod, self._min_ready_seconds, self.now)), None)
+        return next(filter(self._is_unavailable, lowest_first), None)
 
     def _fix_pod_claim(self, pod: Object) -> bool:
         if not self.control.claims_match_retention_policy(pod):
@@ -349,18 +374,74 @@ class StatefulSetUpdate:
         return True
 
     def _replace_outdated(self, replicas: list[Object]) -> None:
-        """Deletes the highest outdated pod, if all pods above it are available."""
+        """Deletes outdated pods as the strategy says."""
         strategy = self.stateful_set["spec"].get("updateStrategy") or {}
-        if strategy.get("type") == "OnDelete":
+        if strategy.get("type") in ("OnDelete", RECREATE):
             return
-        lowest = (strategy.get("rollingUpdate") or {}).get("partition", 0)
-        for pod in reversed(replicas[lowest:]):
-            if get_pod_revision(pod) != self.update["metadata"]["name"] and "deletionTimestamp" not in pod["metadata"]:
+        rolling = strategy.get("rollingUpdate") or {}
+        candidates = replicas[rolling.get("partition", 0) :][::-1]
+        if self.emulation.enabled("MaxUnavailableStatefulSet"):
+            most = max(get_scaled_value(rolling.get("maxUnavailable", 1), len(replicas), round_up=False), 1)
+            self._replace_up_to(most, replicas, candidates)
+            return
+        for pod in candidates:
+            if self._is_outdated(pod):
+                self._delete_outdated(pod)
+                return
+            if self._is_unavailable(pod):
+                return
+
+    def _replace_up_to(self, most: int, replicas: list[Object], candidates: list[Object]) -> None:
+        """Deletes the highest outdated pods, so that at most `most` pods are unavailable.
+
+        Of a parallel set those that are not available go first, whatever the limit (updateStatefulSetAfterInvariantEstablished).
+        """
+        left = most - sum(map(self._is_unavailable, replicas))
+        if not self._is_ordered and self.emulation.minor >= _PARALLEL_SINCE:
+            broken = [pod for pod in candidates if self._is_outdated(pod) and self._is_unavailable(pod)]
+            sound = [pod for pod in candidates if self._is_outdated(pod) and not self._is_unavailable(pod)]
+            candidates = [*broken, *sound[: max(left, 0)]]
+        else:
+            candidates = [pod for pod in candidates if self._is_outdated(pod)][: max(left, 0)]
+        for pod in candidates:
+            self._delete_outdated(pod)
+
+    def _is_recreated(self, replicas: list[Object], condemned: list[Object]) -> bool:
+        """Deletes all outdated pods of the strategy Recreate. Returns whether some are left (recreateDeleteAndWait)."""
+        if (self.stateful_set["spec"].get("updateStrategy") or {}).get("type") != RECREATE:
+            return False
+        outdated = [
+            pod for pod in (*replicas, *condemned) if is_created(pod) and get_pod_revision(pod) != self.update["metadata"]["name"]
+        ]
+        for pod in outdated:
+            if self._is_outdated(pod):
                 self.control.delete(pod)
-                self.deleted_outdated = 1
-                return
-            if is_unavailable(pod, self._min_ready_seconds, self.now):
-                return
+        if outdated:
+            self._set_progressing("True", "RecreateInProgress", "Deleting old revision pods")
+        elif self.current["metadata"]["name"] != self.update["metadata"]["name"]:
+            self._set_progressing("True", "RecreateInProgress", "Waiting for new-revision pods to be created")
+        return bool(outdated)
+
+    def _set_progressing(self, status: str, reason: str, message: str) -> None:
+        condition = {"type": _PROGRESSING, "status": status, "reason": reason, "message": message}
+        condition["lastTransitionTime"] = self.control.client.now()
+        self.conditions = set_status_condition(self.conditions, condition)
+
+    def complete_recreation(self) -> None:
+        """Sets the condition of an update by the strategy Recreate that is complete."""
+        recreates = (self.stateful_set["spec"].get("updateStrategy") or {}).get("type") == RECREATE
+        if recreates and any(condition["type"] == _PROGRESSING for condition in self.conditions):
+            self._set_progressing("False", "RecreateCompleted", "All pods recreated successfully")
+
+    def _is_outdated(self, pod: Object) -> bool:
+        return get_pod_revision(pod) != self.update["metadata"]["name"] and "deletionTimestamp" not in pod["metadata"]
+
+    def _is_unavailable(self, pod: Object) -> bool:
+        return is_unavailable(pod, self._min_ready_seconds, self.now)
+
+    def _delete_outdated(self, pod: Object) -> None:
+        self.control.delete(pod)
+        self.deleted_outdated += 1
 
     # ---- status
 
@@ -413,9 +494,13 @@ class StatefulSetController(Reconciler):
             revisions = self._list_revisions(stateful_set)
         pods = self._claim_pods(stateful_set)
         current, update, collisions = self._get_stateful_set_revisions(stateful_set, revisions)
-        set_update = StatefulSetUpdate(StatefulPodControl(self, stateful_set), stateful_set, current, update, self.clock.now())
+        emulation, control = self.context.emulation, StatefulPodControl(self, stateful_set)
+        if self._is_unknown_strategy(stateful_set):
+            return
+        conditions = (stateful_set.get("status") or {}).get("conditions") or []
+        set_update = StatefulSetUpdate(control, stateful_set, current, update, self.clock.now(), emulation, conditions=conditions)
         counts, failure = set_update.run(pods)
-        status = self._update_status(stateful_set, counts, current, update, collisions)
+        status = self._update_status(set_update, counts, collisions)
         self._truncate_history(stateful_set, pods, revisions, current, update)
         if failure is not None:
             raise failure
@@ -424,6 +509,17 @@ class StatefulSetController(Reconciler):
             wait = find_min_next_pod_availability_check(pods, min_ready, self.clock.now())
             if wait is not None:
                 self.requeue_after(key, wait)
+
+    def _is_unknown_strategy(self, stateful_set: Object) -> bool:
+        """Reports whether the strategy is Recreate and its gate is off, and says so in an event."""
+        gate, metadata = "StatefulSetRecreateStrategy", stateful_set["metadata"]
+        strategy = (stateful_set["spec"].get("updateStrategy") or {}).get("type")
+        if strategy != RECREATE or self.context.emulation.enabled(gate):
+            return False
+        name = f"{metadata['namespace']}/{metadata['name']}"
+        text = f"statefulset {name} uses Recreate strategy but feature gate {gate} is disabled"
+        self.recorder.event(stateful_set, "Warning", "UnknownStrategy", text)
+        return True
 
     def _claim_pods(self, stateful_set: Object) -> list[Object]:
         selector = selector_of(stateful_set)
@@ -472,9 +568,11 @@ class StatefulSetController(Reconciler):
 
     # ---- status
 
-    def _update_status(self, stateful_set: Object, counts: Object, current: Object, update: Object, collisions: int) -> Object:
+    def _update_status(self, set_update: StatefulSetUpdate, counts: Object, collisions: int) -> Object:
         """Writes the status if it has changed. Returns the new one."""
+        stateful_set, current, update = set_update.stateful_set, set_update.current, set_update.update
         spec, old = stateful_set["spec"], stateful_set.get("status") or {}
+        keeps_conditions = self.context.emulation.minor >= _PARALLEL_SINCE
         status = {
             "observedGeneration": stateful_set["metadata"].get("generation", 0),
             **counts,
@@ -483,11 +581,15 @@ class StatefulSetController(Reconciler):
             "collisionCount": collisions,
         }
         desired = spec.get("replicas", 0)
-        rolling = (spec.get("updateStrategy") or {}).get("type") == "RollingUpdate"
-        if rolling and all(status[name] == desired for name in ("updatedReplicas", "readyReplicas", "replicas")):
+        completes = keeps_conditions or (spec.get("updateStrategy") or {}).get("type") == "RollingUpdate"
+        if completes and all(status[name] == desired for name in ("updatedReplicas", "readyReplicas", "replicas")):
             status["currentReplicas"] = status["updatedReplicas"]
             status["currentRevision"] = status["updateRevision"]
+            set_update.complete_recreation()
+        if keeps_conditions and set_update.conditions:
+            status["conditions"] = set_update.conditions
         observed = status["observedGeneration"] <= old.get("observedGeneration", 0)
-        if not observed or any((old.get(name) or 0) != (status[name] or 0) for name in _COMPARED_STATUS_FIELDS):
+        changed = keeps_conditions and (old.get("conditions") or []) != set_update.conditions
+        if not observed or changed or any((old.get(name) or 0) != (status[name] or 0) for name in _COMPARED_STATUS_FIELDS):
             self.client.update({**stateful_set, "status": status}, subresource="status")
         return status

@@ -3,6 +3,7 @@
 The protection controllers remove the finalizers of deleted claims, volumes and VolumeAttributesClasses that are not in use.
 
 Admission adds the finalizers. That of a claim is removed when no pod on a node uses it, that of a volume when it is not bound.
+With the gate PersistentVolumeClaimUnusedSinceTime the condition Unused of a bound claim says whether a pod refers to it.
 
 The ephemeral volume controller creates the claims of pods' ephemeral volumes, and restores them while the pod exists.
 
@@ -16,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from fakekube.apis.core.pods.visitor import claim_names
+from fakekube.apis.validation.conditions import find_condition, set_status_condition
 from fakekube.apis.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
+from fakekube.controllers.controller_utils import is_pod_terminal
 from fakekube.controllers.informers import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import CLAIMS, not_created_for_pod
@@ -89,11 +93,15 @@ def _new_claim(pod: Object, volume: Object, name: str) -> Object:
     }
 
 
+_UNUSED: Final = "Unused"
+#: The reasons and messages of the condition.
+_USED_TEXT: Final = ("PodUsingPVC", "A pod is currently referencing this PVC")
+_UNUSED_TEXT: Final = ("NoPodsUsingPVC", "No pods are currently referencing this PVC")
 ATTRIBUTES_CLASSES: Final = "volumeattributesclasses.storage.k8s.io"
 
 
 class ClaimProtection(Reconciler):
-    """Removes the finalizers of claims that no pod uses; keys are claims."""
+    """Removes the finalizers of claims that no pod uses, and sets their condition Unused; keys are claims."""
 
     name = "persistentvolumeclaim-protection-controller"
     client_name = "pvc-protection-controller"
@@ -103,25 +111,35 @@ class ClaimProtection(Reconciler):
         self._in_use: set[Key] = set()
         """The deleted claims that pods use."""
 
+    def on_start(self) -> None:
+        self._tells_unused = self.context.emulation.enabled("PersistentVolumeClaimUnusedSinceTime")
+
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "pods":
-            return obj is old or "deletionTimestamp" in obj["metadata"]
-        return obj is not old and _needs_sync(obj, PVC_PROTECTION_FINALIZER)
+            if old is None or obj is old or "deletionTimestamp" in obj["metadata"]:
+                return True
+            return is_pod_terminal(obj) and not is_pod_terminal(old)
+        return obj is not old and (_needs_sync(obj, PVC_PROTECTION_FINALIZER) or _lacks_unused_condition(obj))
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
-            return [key for key in self._in_use if key.namespace == obj["metadata"]["namespace"]]
+            namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+            claims = claim_names(obj["spec"], name) if self._tells_unused else ()
+            return {*(key for key in self._in_use if key.namespace == namespace), *(Key(namespace, claim) for claim in claims)}
         key = _object_key(obj)
         if event_type == "DELETED":
             self._in_use.discard(key)
             return ()
-        return (key,) if _needs_sync(obj, PVC_PROTECTION_FINALIZER) else ()
+        is_told = self._tells_unused and _lacks_unused_condition(obj)
+        return (key,) if is_told or _needs_sync(obj, PVC_PROTECTION_FINALIZER) else ()
 
     def reconcile(self, key: Key) -> None:
         claim = self.cache.get("persistentvolumeclaims", key.namespace, key.name)
         if claim is None:
             return
+        if self._tells_unused and _is_bound(claim):
+            claim = self._update_unused_condition(key, claim)
         if _needs_finalizer(claim, PVC_PROTECTION_FINALIZER):
             self.client.update(_add_finalizer(claim, PVC_PROTECTION_FINALIZER))
         elif _is_deletion_candidate(claim, PVC_PROTECTION_FINALIZER):
@@ -130,6 +148,21 @@ class ClaimProtection(Reconciler):
                 self._in_use.add(key)
             else:
                 self.client.update(_remove_finalizer(claim, PVC_PROTECTION_FINALIZER))
+
+    def _update_unused_condition(self, key: Key, claim: Object) -> Object:
+        """Says in the condition Unused whether a pod that has not terminated refers to the claim; returns the claim."""
+        self.also_watch("pods")
+        pods = self.cache.list("pods", key.namespace)
+        is_used = any(not is_pod_terminal(pod) and _pod_refers_to_claim(pod, claim) for pod in pods)
+        known = find_condition(claim["status"], _UNUSED)
+        status = "False" if is_used else "True"
+        if known is not None and known["status"] == status:
+            return claim
+        reason, message = _USED_TEXT if is_used else _UNUSED_TEXT
+        condition = {"type": _UNUSED, "status": status, "reason": reason, "message": message}
+        condition["lastTransitionTime"] = self.client.now()
+        conditions = set_status_condition(claim["status"].get("conditions"), condition)
+        return self.client.update({**claim, "status": {**claim["status"], "conditions": conditions}}, subresource="status")
 
 
 class VolumeProtection(Reconciler):
@@ -232,9 +265,20 @@ def _remove_finalizer(obj: Object, finalizer: str) -> Object:
 
 
 def _pod_uses_claim(pod: Object, claim: Object) -> bool:
-    """Reports whether a pod on a node uses the claim, by its name or as the claim of an ephemeral volume."""
-    if not pod["spec"].get("nodeName"):
-        return False
+    """Reports whether a pod on a node uses the claim (podUsesPVC)."""
+    return bool(pod["spec"].get("nodeName")) and _pod_refers_to_claim(pod, claim)
+
+
+def _is_bound(claim: StoredObject) -> bool:
+    return "deletionTimestamp" not in claim["metadata"] and (claim.get("status") or {}).get("phase") == "Bound"
+
+
+def _lacks_unused_condition(claim: StoredObject) -> bool:
+    return _is_bound(claim) and find_condition(claim["status"], _UNUSED) is None
+
+
+def _pod_refers_to_claim(pod: Object, claim: Object) -> bool:
+    """Reports whether a pod has a volume of the claim, by its name or as the claim of an ephemeral volume."""
     name = claim["metadata"]["name"]
     return any(
         (volume.get("persistentVolumeClaim") or {}).get("claimName") == name

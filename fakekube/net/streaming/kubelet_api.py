@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from fakekube.base.objects import Object
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
@@ -36,6 +36,10 @@ class PortForwardError(Exception):
     """A port of a pod cannot be reached; the text is that of the container runtime."""
 
 
+#: The value of `LogOptions.stream` for the whole log.
+ALL_STREAMS: Final = "All"
+
+
 @dataclass(slots=True, frozen=True)
 class LogOptions:
     """The fields of PodLogOptions that concern the kubelet. Absent options are None."""
@@ -47,7 +51,7 @@ class LogOptions:
     since_time: datetime | None = None
     tail_lines: int | None = None
     limit_bytes: int | None = None
-    stream: str = "All"
+    stream: str = ALL_STREAMS
     """"All", "Stdout" or "Stderr"."""
 
 

@@ -26,7 +26,7 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.client import Client
-from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
+from fakekube.net.streaming.kubelet_api import ALL_STREAMS, KubeletError, LogOptions
 from fakekube.net.streams import Stream
 from fakekube.nodes.runtime.ports import TEXT, Application
 from fakekube.nodes.runtime.resources import Behaviours, Used, container_usage, running_containers
@@ -145,7 +145,7 @@ class KubeletServer:
             since_time=datetime.fromisoformat(given["sinceTime"]) if "sinceTime" in given else None,
             tail_lines=number("tailLines"),
             limit_bytes=number("limitBytes"),
-            stream=given.get("stream", "All"),
+            stream=given.get("stream", ALL_STREAMS),
         )
         return 200, TEXT, self._runtime.container_logs(pod, container, options)
 

@@ -57,6 +57,7 @@ class Runtime:
             with None if the shell does not have the program.
         images: the images of the cluster.
         enforces_policies: reports whether NetworkPolicies are in force.
+        credential: returns the key and the certificates of a source of a pod's volume, by uid, volume and index.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Runtime:
         images: Images | None = None,
         *,
         enforces_policies: Callable[[], bool] = lambda: False,
+        credential: Callable[[str, str, int], tuple[bytes, bytes]] = lambda _uid, _volume, _index: (b"", b""),
     ) -> None:
         self.cluster = backend.services
         self._client = client
@@ -77,6 +79,7 @@ class Runtime:
         self._behaviour = behaviour or (lambda _pod, _container: NOTHING)
         self._on_exit = on_exit
         self._enforces_policies = enforces_policies
+        self.credential = credential
         self._lock = threading.RLock()
         self._sandboxes: dict[str, Sandbox] = {}
         self._node_files: dict[str, FileSystem] = {}

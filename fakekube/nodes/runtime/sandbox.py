@@ -52,6 +52,9 @@ class PodRuntime(PodNetworks, Protocol):
     def node_files(self, node: str) -> FileSystem:
         """Returns the files of a node."""
 
+    def credential(self, uid: str, volume: str, index: int) -> tuple[bytes, bytes]:
+        """Returns the key and the certificates of a source of a pod's volume; both are empty if they are not issued."""
+
     def request_token(self, pod: StoredObject, audience: str, seconds: int) -> str:
         """Requests a token for the service account of a pod; returns "" if the request fails."""
 
@@ -91,6 +94,7 @@ class Sandbox:
             node_files=self._node_files,
             shared_files=lambda: runtime.node_files(""),
             image_root=self._image_root,
+            credential=lambda volume, index: runtime.credential(pod["metadata"]["uid"], volume, index),
         )
         self.network = Network(lambda: self.pod, runtime)
 

@@ -13,13 +13,18 @@ pkg/kubelet/kubelet_pods.go (makeMounts).
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.environment import expand, field_value, resource_value, values_of
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
+
+#: A certificate in PEM.
+_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.S)
 
 
 class _Content(NamedTuple):
@@ -34,13 +39,14 @@ class Volumes:
 
     Args:
         pod: returns the current Pod object.
-        cluster: access to ConfigMaps and Secrets.
+        cluster: access to ConfigMaps, Secrets and ClusterTrustBundles.
         now: returns the seconds since 1970.
         token: returns a service account token for an audience and a lifetime in seconds.
         node: returns the node of the pod.
         node_files: returns the files of the node.
         shared_files: returns the files of the volumes that all nodes reach.
         image_root: returns the root directory of an image.
+        credential: returns the key and the certificates of a source `podCertificate`, by its volume and index.
     """
 
     def __init__(
@@ -54,9 +60,11 @@ class Volumes:
         node_files: Callable[[], FileSystem],
         shared_files: Callable[[], FileSystem],
         image_root: Callable[[str], Directory],
+        credential: Callable[[str, int], tuple[bytes, bytes]],
     ) -> None:
         self._pod, self._cluster, self._now, self._token, self._node = pod, cluster, now, token, node
         self._node_files, self._shared_files, self._image_root = node_files, shared_files, image_root
+        self._credential = credential
         self._directories: dict[str, Node] = {}
         self._stamp = "..2026_01_01_00_00_00.0"
 
@@ -151,11 +159,11 @@ class Volumes:
 
     def _contents_of(self, volume: StoredObject) -> Callable[[], dict[str, _Content]] | None:
         """Returns the function that computes the content of a volume; None for an empty directory."""
-        sources = {
+        sources: dict[str, Callable[[StoredObject, int], dict[str, _Content]]] = {
             "configMap": self._config_map,
             "secret": self._secret,
             "downwardAPI": self._downward,
-            "projected": self._projected_content,
+            "projected": lambda source, mode: self._projected_content(volume["name"], source, mode),
         }
         for kind, make in sources.items():
             if kind in volume:
@@ -213,9 +221,9 @@ class Volumes:
             made[item["path"]] = _Content(value.encode(), item.get("mode", mode))
         return made
 
-    def _projected_content(self, source: StoredObject, mode: int) -> dict[str, _Content]:
+    def _projected_content(self, volume: str, source: StoredObject, mode: int) -> dict[str, _Content]:
         made: dict[str, _Content] = {}
-        for one in source.get("sources") or ():
+        for index, one in enumerate(source.get("sources") or ()):
             if "serviceAccountToken" in one:
                 wanted = one["serviceAccountToken"]
                 token = self._token(wanted.get("audience") or "", wanted.get("expirationSeconds") or 3600)
@@ -226,4 +234,44 @@ class Volumes:
                 made |= self._secret(one["secret"], mode)
             elif "downwardAPI" in one:
                 made |= self._downward(one["downwardAPI"], mode)
+            elif "clusterTrustBundle" in one:
+                wanted = one["clusterTrustBundle"]
+                made[wanted["path"]] = _Content(trust_anchors(wanted, self._cluster)[0], mode)
+            elif "podCertificate" in one:
+                key, chain = self._credential(volume, index)
+                contents = {"credentialBundlePath": key + chain, "keyPath": key, "certificateChainPath": chain}
+                made |= {
+                    one["podCertificate"][field]: _Content(content, mode)
+                    for field, content in contents.items()
+                    if one["podCertificate"].get(field)
+                }
         return {posixpath.normpath(path): content for path, content in made.items()}
+
+
+_BUNDLES: Final = ("certificates.k8s.io", "clustertrustbundles")
+
+
+def trust_anchors(source: StoredObject, cluster: ClusterAccess) -> tuple[bytes, str]:
+    """Returns the certificates of a source `clusterTrustBundle`, each once, and why there are none; "" if there are.
+
+    Specified by: pkg/kubelet/clustertrustbundle/clustertrustbundle_manager.go (GetTrustAnchorsByName, GetTrustAnchorsBySigner).
+    """
+    name, problem = source.get("name"), ""
+    if name is not None:
+        found = cluster.get(*_BUNDLES, "", name)
+        bundles = [] if found is None else [found]
+        if found is None:
+            problem = f'while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "{name}" not found'
+    else:
+        selector = source.get("labelSelector")
+        matches = from_label_selector(selector).matches if selector is not None else lambda _labels: False
+        bundles = [
+            one
+            for one in cluster.list(*_BUNDLES)
+            if one["spec"].get("signerName") == source.get("signerName") and matches(one["metadata"].get("labels") or {})
+        ]
+        if not bundles:
+            problem = "combination of signerName and labelSelector matched zero ClusterTrustBundles"
+    blocks = [block for one in bundles for block in _PEM.findall(one["spec"].get("trustBundle") or "")]
+    content = "".join(f"{block}\n" for block in dict.fromkeys(blocks)).encode()
+    return content, "" if source.get("optional") else problem

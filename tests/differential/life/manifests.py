@@ -44,6 +44,13 @@ KINDS = {
     PriorityClass scheduling.k8s.io/v1 priorityclasses c
     Lease coordination.k8s.io/v1 leases n
     CustomResourceDefinition apiextensions.k8s.io/v1 customresourcedefinitions c
+    StorageVersionMigration storagemigration.k8s.io/v1 storageversionmigrations c
+    ResourceClaim resource.k8s.io/v1 resourceclaims n
+    ResourceClaimTemplate resource.k8s.io/v1 resourceclaimtemplates n
+    ResourceSlice resource.k8s.io/v1 resourceslices c
+    DeviceClass resource.k8s.io/v1 deviceclasses c
+    DeviceTaintRule resource.k8s.io/v1 devicetaintrules c
+    PodCertificateRequest certificates.k8s.io/v1 podcertificaterequests n
 """.strip().splitlines()
     )
 }
@@ -57,6 +64,13 @@ UNWATCHED = {
     "customresourcedefinitions",
     "clusterrolebindings",
     "podtemplates",
+    "storageversionmigrations",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourceslices",
+    "deviceclasses",
+    "devicetaintrules",
+    "podcertificaterequests",
 }
 SHARED_NODE = "life-node"
 SILENT = "fakekube.dev/kubelet"

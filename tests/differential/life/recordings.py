@@ -25,7 +25,12 @@ from tests.differential.life.world import World
 from tests.differential.pacing import paced_by
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "recorded" / "life"
-LIVES = tuple(sorted(path.stem for path in (Path(__file__).parent / "lives").glob("*.py")))
+#: The module of what differs from minor to minor; it is recorded of each, others of `REFERENCE` only.
+MINORS, REFERENCE = "minors", "1.36"
+RECORDED = ("1.36",)
+_MODULES = sorted(path.stem for path in (Path(__file__).parent / "lives").glob("*.py"))
+#: A module of `lives/`, or `minors@1.37`.
+LIVES = (*(name for name in _MODULES if name != MINORS), *(f"{MINORS}@{version}" for version in RECORDED))
 
 #: The reference has no metrics-server.
 WITHOUT_METRICS = "*,-metrics-server"
@@ -42,24 +47,36 @@ class Scenario:
     name: str
     play: Callable[[World], None]
     alone: bool
+    since: str = ""
+    """The first minor to which it is played; "" for all."""
 
 
 _scenarios: dict[str, Scenario] = {}
 
 
-def scenario(function: Callable[[World], None] | None = None, *, alone: bool = False) -> Any:
+def scenario(function: Callable[[World], None] | None = None, *, alone: bool = False, since: str = "") -> Any:
     """Mark a function as a scenario about a living cluster."""
     if function is None:
-        return functools.partial(scenario, alone=alone)
+        return functools.partial(scenario, alone=alone, since=since)
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-    _scenarios[name] = Scenario(name, function, alone)
+    _scenarios[name] = Scenario(name, function, alone, since)
     return function
+
+
+def version_of(life: str) -> str:
+    """The minor that is recorded."""
+    return life.partition("@")[2] or REFERENCE
 
 
 def scenarios_of(life: str, word: str = "") -> dict[str, Scenario]:
     """The scenarios of a module of `lives/` that have the word in their names. Raises ModuleNotFoundError."""
-    importlib.import_module(f"tests.differential.life.lives.{life}")
-    return {name: found for name, found in _scenarios.items() if name.partition(".")[0] == life and word in name}
+    module, version = life.partition("@")[0], version_of(life)
+    importlib.import_module(f"tests.differential.life.lives.{module}")
+    return {
+        name: found
+        for name, found in _scenarios.items()
+        if name.partition(".")[0] == module and word in name and found.since <= version
+    }
 
 
 def path_of(life: str) -> Path:
@@ -123,12 +140,12 @@ def play_to(cluster: LivingCluster, scenarios: dict[str, Scenario], jobs: int = 
 
 
 @contextlib.contextmanager
-def local_cluster() -> Iterator[LocalCluster]:
+def local_cluster(version: str = REFERENCE) -> Iterator[LocalCluster]:
     """A fresh cluster in this process, without nodes, whose clock is held.
 
     Its clock starts with a minute, so that no schedule of a CronJob is due while a scenario waits for the first changes.
     """
-    with Cluster(version="1.36", profile="cluster", controllers=WITHOUT_METRICS) as cluster:
+    with Cluster(version=version, profile="cluster", controllers=WITHOUT_METRICS) as cluster:
         cluster.clock.hold()
         cluster.clock.advance(seconds=60 - cluster.clock.now().second)
         found = LocalCluster(cluster)
@@ -140,11 +157,11 @@ def local_cluster() -> Iterator[LocalCluster]:
             found.close()
 
 
-def play_in_process(scenarios: dict[str, Scenario]) -> Plays:
+def play_in_process(scenarios: dict[str, Scenario], version: str = REFERENCE) -> Plays:
     """Play each scenario to a fresh cluster in this process."""
     plays: Plays = {}
     for name, scenario in scenarios.items():
-        with local_cluster() as cluster:
+        with local_cluster(version) as cluster:
             if not scenario.alone:
                 cluster.shared_node()
             plays[name] = play(scenario, cluster)
@@ -251,13 +268,14 @@ def score_in_process(life: str, recorded: Plays | None = None) -> Score:
     """The score of fakekube; what differs is played up to twice more, and counts as it went best."""
     recorded = read(life) if recorded is None else recorded
     scenarios = {name: found for name, found in scenarios_of(life).items() if name in recorded}
-    played = play_in_process(scenarios)
+    version = version_of(life)
+    played = play_in_process(scenarios, version)
     for name, scenario in scenarios.items():
         wanted = {name: recorded[name]}
         for _ in range(2):
             if not (before := score(wanted, played).differences):
                 break
-            again = play_in_process({name: scenario})
+            again = play_in_process({name: scenario}, version)
             if len(score(wanted, again).differences) < len(before):
                 played |= again
     return score(recorded, played)

@@ -277,6 +277,10 @@ class World(Client):
             "storageclasses",
             "customresourcedefinitions",
             "clusterrolebindings",
+            "storageversionmigrations",
+            "deviceclasses",
+            "devicetaintrules",
+            "resourceslices",
         ):
             for item in self.get(self.at(kind)).get("items", default=[]) or []:
                 if self.id in item["metadata"]["name"]:

@@ -35,6 +35,7 @@ WITHOUT_EFFECT = """## Gates without effect
 They are known, told by `/metrics` and `kubernetes_feature_enabled`, and accepted; setting one logs a warning once. Those that are locked in all
 minors are not listed.
 """
+POLICY = "roles of a fresh server"
 _STAGES = {"ALPHA": "a", "BETA": "b", "": "GA", "DEPRECATED": "d"}
 
 
@@ -52,7 +53,19 @@ def read_by() -> dict[str, list[str]]:
         for word in re.findall(r'"(!?\w+)"', file.read_text()):
             if word.removeprefix("!") in known:
                 found[word.removeprefix("!")].add(file.relative_to(SOURCES).with_suffix("").as_posix())
+    for name in _gates_of_policy():
+        found[name].add(POLICY)
     return {name: sorted(modules) for name, modules in found.items()}
+
+
+def _gates_of_policy() -> set[str]:
+    """The gates on which roles and bindings of a fresh server depend."""
+    found = set()
+    for minor in data.RELEASES:
+        for obj in data.minor(minor).policy.values():
+            for one in (obj, *(obj.get("rules") or ())):
+                found |= {*(one.get("gates") or ()), *(one.get("urlGates") or {}).values()}
+    return found & set(names())
 
 
 def is_changeable(name: str) -> bool:

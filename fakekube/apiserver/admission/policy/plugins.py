@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.matching import REVIEWS
 
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.policy.mutating import Dispatcher as MutatingDispatcher
@@ -23,12 +24,7 @@ _EXCLUDED: Final = frozenset(
         (ADMISSION_REGISTRATION, "validatingadmissionpolicybindings"),
         (ADMISSION_REGISTRATION, "mutatingadmissionpolicies"),
         (ADMISSION_REGISTRATION, "mutatingadmissionpolicybindings"),
-        ("authentication.k8s.io", "selfsubjectreviews"),
-        ("authentication.k8s.io", "tokenreviews"),
-        ("authorization.k8s.io", "localsubjectaccessreviews"),
-        ("authorization.k8s.io", "selfsubjectaccessreviews"),
-        ("authorization.k8s.io", "selfsubjectrulesreviews"),
-        ("authorization.k8s.io", "subjectaccessreviews"),
+        *REVIEWS,
     }
 )
 

@@ -10,7 +10,7 @@ validation.ValidatePodLogOptions; k8s.io/apiserver/pkg/endpoints/handlers/respon
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError, StatusError, field, status
 from fakekube.apis.validation.checks import ABOVE_0, NOT_NEGATIVE
@@ -22,11 +22,12 @@ from fakekube.apiserver.registry.options import boolean, convert_option, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import ZERO_TIME, TimeError, parse_time
-from fakekube.net.streaming.kubelet_api import KubeletError, LogOptions
+from fakekube.net.streaming.kubelet_api import ALL_STREAMS, KubeletError, LogOptions
 from fakekube.net.streams import WholeStream
 
 _FLAGS = ("follow", "previous", "timestamps")
 _NUMBERS = ("tailLines", "limitBytes")
+_STREAMS: Final = (ALL_STREAMS, "Stderr", "Stdout")
 
 
 def handle(scope: Scope) -> Response:
@@ -37,7 +38,8 @@ def handle(scope: Scope) -> Response:
     seconds = convert_option(query, "sinceSeconds", int64)  # in the order of the fields of PodLogOptions: the first error counts
     since = convert_option(query, "sinceTime", lambda values: _time(values[0]))
     numbers = {"sinceSeconds": seconds, **{name: convert_option(query, name, int64) for name in _NUMBERS}}
-    errors = _errors(query, numbers, has_time=since is not None)
+    selects = scope.backend.settings.emulation.enabled("PodLogsQuerySplitStreams")
+    errors = _errors(query, numbers, has_time=since is not None, selects_stream=selects)
     if errors:
         raise status.invalid("", "PodLogOptions", scope.name, errors)
     pod = pod_of(scope)
@@ -61,6 +63,7 @@ def handle(scope: Scope) -> Response:
         since_time=_datetime(since) if since else None,
         tail_lines=numbers["tailLines"],
         limit_bytes=numbers["limitBytes"],
+        stream=query.get("stream") or ALL_STREAMS,
     )
     try:
         require_log(pod, container, previous=options.previous)
@@ -100,7 +103,8 @@ def _datetime(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC) if text != ZERO_TIME else datetime.min.replace(tzinfo=UTC)
 
 
-def _errors(query: Query, numbers: dict[str, Any], *, has_time: bool) -> list[FieldError]:
+def _errors(query: Query, numbers: dict[str, Any], *, has_time: bool, selects_stream: bool) -> list[FieldError]:
+    """ValidatePodLogOptions."""
     tail, limit, since = numbers["tailLines"], numbers["limitBytes"], numbers["sinceSeconds"]
     errors = []
     if tail is not None and tail < 0:
@@ -111,6 +115,12 @@ def _errors(query: Query, numbers: dict[str, Any], *, has_time: bool) -> list[Fi
         errors.append(field.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since is not None and since < 1:
         errors.append(field.invalid("sinceSeconds", since, ABOVE_0))
-    if query.get("stream") is not None:
+    if selects_stream:
+        stream = query.get("stream") or ALL_STREAMS
+        if stream not in _STREAMS:
+            errors.append(field.not_supported("stream", stream, _STREAMS))
+        if stream != ALL_STREAMS and tail is not None:
+            errors.append(field.forbidden("[]", "`tailLines` and specific `stream` are mutually exclusive for now"))
+    elif query.get("stream") is not None:
         errors.append(field.forbidden("stream", "may not be specified"))
     return errors

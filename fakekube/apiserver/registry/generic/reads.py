@@ -34,7 +34,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.strconv import json_kind
+from fakekube.base.golang.strconv import MAX_INT64, json_kind
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
 
 #: The revision of a token that continues at the current revision.
@@ -312,7 +312,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
         raise status.expired(TOO_OLD_LIST) from None
     except FutureRevision as future:
         assert view.revision is not None
-        if scope.resource.emulation.minor < _FUTURE_REVISIONS_REFUSED_SINCE:
+        is_told_by_etcd = view.revision <= MAX_INT64  # a larger one is negative for etcd, which takes the latest one instead
+        if scope.resource.emulation.minor < _FUTURE_REVISIONS_REFUSED_SINCE and is_told_by_etcd:
             raise status.StatusError(500, "", "etcdserver: mvcc: required revision is a future revision") from None
         raise status.too_large_resource_version(view.revision, future.current, retry_after=0) from None
 

@@ -174,6 +174,8 @@ class NodeAffinityScore(ScorePlugin):
         return default_normalize(scores)
 
 
+#: The first minor whose message does not name the taint, and that preempts no pods where a request is larger than the node.
+_ANY_TAINT_SINCE = _UNRESOLVABLE_SINCE = 34
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 Tolerations = Sequence[Mapping[str, Any]]
@@ -185,16 +187,19 @@ class TaintToleration(FilterPlugin):
     name = "TaintToleration"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) had untolerated taint(s)",), name)
 
-    def __init__(self, tolerations: Tolerations) -> None:
-        self._tolerations = tolerations
+    def __init__(self, tolerations: Tolerations, *, names_taint: bool = False) -> None:
+        self._tolerations, self._names_taint = tolerations, names_taint
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        return cls(cycle.spec.get("tolerations") or ())
+        return cls(cycle.spec.get("tolerations") or (), names_taint=cycle.minor < _ANY_TAINT_SINCE)
 
     def filter(self, node: NodeInfo) -> Status | None:
-        taints = node.taints
-        return self.refusal if taints and find_untolerated_taint(taints, self._tolerations) else None
+        found = find_untolerated_taint(node.taints, self._tolerations) if node.taints else None
+        if not found or not self._names_taint:
+            return self.refusal if found else None
+        text = f"node(s) had untolerated taint {{{found['key']}: {found.get('value', '')}}}"
+        return Status(Code.UNRESOLVABLE, (text,), self.name)
 
 
 class TaintTolerationScore(ScorePlugin):
@@ -309,12 +314,13 @@ class Fit(FilterPlugin):
 
     name = "NodeResourcesFit"
 
-    def __init__(self, requests: Amounts) -> None:
+    def __init__(self, requests: Amounts, *, may_be_unresolvable: bool = True) -> None:
+        self._may_be_unresolvable = may_be_unresolvable
         self._requests = {name: amount for name, amount in requests.items() if amount > 0}
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        return cls(cycle.pod.requests)
+        return cls(cycle.pod.requests, may_be_unresolvable=cycle.minor >= _UNRESOLVABLE_SINCE)
 
     def filter(self, node: NodeInfo) -> Status | None:
         if not self._requests and len(node.pods) < node.allocatable.get("pods", 0):
@@ -323,7 +329,7 @@ class Fit(FilterPlugin):
         if not found:
             return None
         unresolvable = any(one.resource != "pods" and one.requested > one.capacity for one in found)
-        code = Code.UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+        code = Code.UNRESOLVABLE if unresolvable and self._may_be_unresolvable else Code.UNSCHEDULABLE
         return Status(code, tuple(one.reason for one in found), self.name)
 
 

@@ -295,6 +295,8 @@ def _csi_disks(pod: Mapping[str, Any], lister: Lister) -> Iterator[Disk]:
 
 
 Volume = Mapping[str, Any]
+#: The first minor with the present message about ReadWriteOncePod.
+_IN_USE_SINCE: Final = 34
 
 
 class VolumeRestrictions(FilterPlugin):
@@ -305,6 +307,12 @@ class VolumeRestrictions(FilterPlugin):
     claim_conflict = Status(
         Code.UNSCHEDULABLE,
         ("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",),
+        name,
+    )
+
+    claim_conflict_before = Status(
+        Code.UNSCHEDULABLE,
+        ("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",),
         name,
     )
 
@@ -350,7 +358,9 @@ class VolumeRestrictions(FilterPlugin):
                 for other in pod.obj["spec"].get("volumes") or ()
             ):
                 return self.disk_conflict
-        return self.claim_conflict if self._users > 0 else None
+        if self._users <= 0:
+            return None
+        return self.claim_conflict if self._cycle.minor >= _IN_USE_SINCE else self.claim_conflict_before
 
 
 _Disk = tuple[str, frozenset[Any], bool, bool]
