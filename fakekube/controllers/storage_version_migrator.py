@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.storagemigration import FAILED, RUNNING, SUCCEEDED
-from fakekube.apis.validation.conditions import set_status_condition
+from fakekube.apis.validation.objectmeta import set_status_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import parse_time

@@ -4,7 +4,7 @@
 
 The folder has an archive `v1.36.tar.xz` a minor, or a folder `v1.36`, with the files that `collect` names: `types.json` (from the
 reflection of the compiled-in types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and
-`openapi/*.json` (the responses of a fresh server); `features.txt`, `structs.txt` and `internal.txt` (what the programs
+`openapi/*.json` (the responses of a fresh server); `features.txt`, `structs.txt`, `internal.txt` and `policy.txt` (what the programs
 tests/reference/recorders print); and, where a server with all APIs and gates was asked too, `all` with `discovery.json`,
 `columns.json` and `openapi/*.json` of that one.
 

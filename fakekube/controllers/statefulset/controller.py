@@ -21,7 +21,7 @@ from typing import Final
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.apps.statefulsets import RECREATE
-from fakekube.apis.validation.conditions import set_status_condition
+from fakekube.apis.validation.objectmeta import set_status_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fakekube.apis.core.pods.visitor import claim_names
-from fakekube.apis.validation.conditions import find_condition, set_status_condition
+from fakekube.apis.validation.objectmeta import find_condition, set_status_condition
 from fakekube.apis.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
