@@ -4,9 +4,9 @@
 
 The folder has an archive `v1.36.tar.xz` a minor, or a folder `v1.36`, with the files that `collect` names: `types.json` (from the
 reflection of the compiled-in types), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json`, `parameters.json` and
-`openapi/*.json` (the responses of a fresh server); `features.txt`, `structs.txt`, `internal.txt` and `policy.txt` (what the programs
-tests/reference/recorders print); and, where a server with all APIs and gates was asked too, `all` with `discovery.json`,
-`columns.json` and `openapi/*.json` of that one.
+`openapi/*.json` (the responses of a fresh server); `features.txt`, `structs.txt`, `internal.txt` and `policy.txt` (what the
+programs tests/reference/recorders print); and, where a server with all APIs and gates was asked too, `all` with
+`discovery.json`, `columns.json` and `openapi/*.json` of that one.
 
 The result is a folder `v1_36` a minor beside this file: JSON with one entry a line, so that two versions can be compared with
 `diff`; `__init__.py` describes the files. The folder of the newest minor is complete, those of the others have what differs from
