@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from importlib import import_module
 from typing import Any
 
 from fakekube.apiserver.admission.chain import Plugin
@@ -21,6 +20,8 @@ from fakekube.apiserver.admission.default_plugins import (
     CertificateSubjectRestriction,
     DefaultIngressClass,
     DefaultStorageClass,
+    NamespaceAutoProvision,
+    NamespaceExists,
     NamespaceLifecycle,
     PersistentVolumeClaimResize,
     StorageObjectInUseProtection,
@@ -152,20 +153,22 @@ _STATIC: Mapping[str, type[Plugin]] = {
 #: The plugins that keep what they have read of one cluster.
 _STATEFUL: tuple[type[Plugin], ...] = (MutatingAdmissionPolicy, ValidatingAdmissionPolicy)
 
-#: Plugins that are off by default, imported when they are enabled.
-_OPTIONAL: Mapping[str, str] = {
-    "AlwaysDeny": "fakekube.apiserver.admission.optional_plugins",
-    "AlwaysPullImages": "fakekube.apiserver.admission.optional_plugins",
-    "DenyServiceExternalIPs": "fakekube.apiserver.admission.optional_plugins",
-    "EventRateLimit": "fakekube.apiserver.admission.optional_plugins",
-    "ExtendedResourceToleration": "fakekube.apiserver.admission.optional_plugins",
-    "LimitPodHardAntiAffinityTopology": "fakekube.apiserver.admission.optional_plugins",
-    "NamespaceAutoProvision": "fakekube.apiserver.admission.default_plugins",
-    "NamespaceExists": "fakekube.apiserver.admission.default_plugins",
-    "OwnerReferencesPermissionEnforcement": "fakekube.apiserver.admission.optional_plugins",
-    "PodNodeSelector": "fakekube.apiserver.admission.optional_plugins",
-    "PodTolerationRestriction": "fakekube.apiserver.admission.optional_plugins",
-}
+#: Plugins that are off by default.
+_OPTIONAL = frozenset(
+    {
+        "AlwaysDeny",
+        "AlwaysPullImages",
+        "DenyServiceExternalIPs",
+        "EventRateLimit",
+        "ExtendedResourceToleration",
+        "LimitPodHardAntiAffinityTopology",
+        "NamespaceAutoProvision",
+        "NamespaceExists",
+        "OwnerReferencesPermissionEnforcement",
+        "PodNodeSelector",
+        "PodTolerationRestriction",
+    }
+)
 
 _NO_OPTIONS = AdmissionOptions()
 
@@ -195,7 +198,7 @@ def plugins(
     said = _read_configurations(options)
     for name in on if said or options.enable_admission_plugins else ():
         if name in _OPTIONAL or (name in _STATIC and name in said):
-            made[name] = _configure(_STATIC.get(name) or _import_plugin(name), said.get(name))
+            made[name] = _configure(_STATIC.get(name) or _import_optional_plugin(name), said.get(name))
     return [made[name] for name in on if name in made]
 
 
@@ -224,9 +227,34 @@ def _read_configurations(options: AdmissionOptions) -> Mapping[str, Any]:
     return read_configuration(file) if file else {}
 
 
-def _import_plugin(name: str) -> type[Plugin]:
-    kind: type[Plugin] = getattr(import_module(_OPTIONAL[name]), name)
-    return kind
+def _import_optional_plugin(name: str) -> type[Plugin]:
+    """Returns a plugin that is off by default; the module that most of them share is imported with the first of them."""
+    from fakekube.apiserver.admission.optional_plugins import (
+        AlwaysDeny,
+        AlwaysPullImages,
+        DenyServiceExternalIPs,
+        EventRateLimit,
+        ExtendedResourceToleration,
+        LimitPodHardAntiAffinityTopology,
+        OwnerReferencesPermissionEnforcement,
+        PodNodeSelector,
+        PodTolerationRestriction,
+    )
+
+    kinds: tuple[type[Plugin], ...] = (
+        AlwaysDeny,
+        AlwaysPullImages,
+        DenyServiceExternalIPs,
+        EventRateLimit,
+        ExtendedResourceToleration,
+        LimitPodHardAntiAffinityTopology,
+        NamespaceAutoProvision,
+        NamespaceExists,
+        OwnerReferencesPermissionEnforcement,
+        PodNodeSelector,
+        PodTolerationRestriction,
+    )
+    return next(kind for kind in kinds if kind.name == name)
 
 
 def _configure(kind: type[Plugin], said: Any) -> Plugin:
