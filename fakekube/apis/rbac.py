@@ -275,7 +275,7 @@ def check_binding(context: WriteContext, obj: Object, old: Object | None) -> Non
     kind, name = role.get("kind", ""), role.get("name", "")
     plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind)
     if plural is None:
-        raise status.generic(500, "", f"unsupported role reference kind: {go_quote(kind)}")
+        raise status.generic(500, "", unsupported_role_kind(kind))
     if _is_authorized(context, "bind", plural, name, group=role.get("apiGroup", "")):
         return
     found = context.services.get(RBAC, plural, context.namespace if kind == "Role" else "", name)
@@ -384,3 +384,8 @@ def _compact_rules(parts: Sequence[PolicyRule]) -> list[PolicyRule]:
 def _format_rule(rule: PolicyRule) -> str:
     parts = (f"{shown}:[{' '.join(map(go_quote, rule[field]))}]" for field, shown in _PARTS if rule.get(field))
     return f"{{{', '.join(parts)}}}"
+
+
+def unsupported_role_kind(kind: str) -> str:
+    """Returns what the real server says of a roleRef to neither a Role nor a ClusterRole."""
+    return f"unsupported role reference kind: {go_quote(kind)}"

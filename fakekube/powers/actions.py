@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from fakekube.powers.streams import ObservedStream
 
 
+#: What the filters of the API server send instead of a Status (tooManyRequests), too.
+TOO_MANY_REQUESTS = "Too many requests, please try again later."
+
 #: code → reason and message; {what} is the resource with its group, {name} the quoted name.
 _STATUSES: Mapping[int, tuple[str, str]] = {
     400: ("BadRequest", status.GENERIC_MESSAGES[400]),
@@ -47,7 +50,7 @@ _STATUSES: Mapping[int, tuple[str, str]] = {
     413: ("RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
     415: ("UnsupportedMediaType", "the server was unable to process the media type of the request"),
     422: ("Invalid", "{what} {name} is invalid"),
-    429: ("TooManyRequests", "Too many requests, please try again later."),
+    429: ("TooManyRequests", TOO_MANY_REQUESTS),
     500: ("InternalError", "Internal error occurred: unknown"),
     503: ("ServiceUnavailable", status.GENERIC_MESSAGES[503]),
     504: ("Timeout", "Timeout: request did not complete within the allotted timeout"),

@@ -26,7 +26,7 @@ from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteC
 from fakekube.apis.validation.checks import all_non_negative, required_one_of
 from fakekube.apis.validation.to_internal import without_empty_fields
 from fakekube.base.golang.strconv import parse_int
-from fakekube.base.golang.timestamps import parse_duration
+from fakekube.base.golang.timestamps import INVALID_LOCATION, parse_duration
 
 #: The maximum length of a name: the name of a job has eleven more characters.
 NAME_LENGTH = 63 - 11
@@ -315,7 +315,7 @@ def time_zone_problem(name: str) -> str:
     if name in ("", "UTC", "Local"):
         return ""
     if ".." in name or name[0] in "/\\":
-        return "time: invalid location name"
+        return INVALID_LOCATION
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

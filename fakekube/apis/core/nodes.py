@@ -35,6 +35,10 @@ TAINTS = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 ANNOTATIONS = "metadata.annotations"
 
+#: What the Node authorizer and NodeRestriction say to a node that asks for the object of another one.
+LEASE_OF_OTHER_NODE = "can only access node lease with the same name as the requesting node"
+CSI_NODE_OF_OTHER_NODE = "can only access CSINode with the same name as the requesting node"
+
 _feature_matches = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 _FEATURE_TEXT = (
     "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.core.serviceaccounts import uid_mismatch
@@ -404,12 +405,12 @@ def _check_lease(node: str, attributes: Attributes) -> None:
     if attributes.namespace != NAMESPACE_NODE_LEASE:
         raise forbidden(attributes, f"can only access leases in the {go_quote(NAMESPACE_NODE_LEASE)} system namespace")
     if _name_of(attributes) != node:
-        raise forbidden(attributes, "can only access node lease with the same name as the requesting node")
+        raise forbidden(attributes, LEASE_OF_OTHER_NODE)
 
 
 def _check_csi_node(node: str, attributes: Attributes) -> None:
     if _name_of(attributes) != node:
-        raise forbidden(attributes, "can only access CSINode with the same name as the requesting node")
+        raise forbidden(attributes, CSI_NODE_OF_OTHER_NODE)
 
 
 def _check_resource_slice(node: str, attributes: Attributes) -> None:

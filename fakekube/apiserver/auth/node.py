@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods.visitor import claim_names, config_map_names, secret_names
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
@@ -252,7 +253,7 @@ def _lease(node: str, attributes: Attributes) -> Decision:
     if attributes.namespace != NAMESPACE_NODE_LEASE:
         return Decision(False, f'can only access leases in the "{NAMESPACE_NODE_LEASE}" system namespace')
     if attributes.verb != "create" and attributes.name != node:
-        return Decision(False, "can only access node lease with the same name as the requesting node")
+        return Decision(False, LEASE_OF_OTHER_NODE)
     return ALLOWED
 
 
@@ -262,7 +263,7 @@ def _csi_node(node: str, attributes: Attributes) -> Decision:
     if attributes.subresource:
         return Decision(False, "cannot authorize CSINode subresources")
     if attributes.verb != "create" and attributes.name != node:
-        return Decision(False, "can only access CSINode with the same name as the requesting node")
+        return Decision(False, CSI_NODE_OF_OTHER_NODE)
     return ALLOWED
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import status
+from fakekube.apis.rbac import unsupported_role_kind
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregate_errors
@@ -145,7 +146,7 @@ class _Roles:
         elif kind == "Role":
             rules = self._roles.get((namespace, name))
         else:
-            return (), f"unsupported role reference kind: {go_quote(kind)}"
+            return (), unsupported_role_kind(kind)
         return ((), status.not_found(RBAC, kind.lower(), name).message) if rules is None else (rules, "")
 
 

@@ -90,4 +90,9 @@ def _skip_line_breaks(source: bytes, position: int) -> int:
 
 
 def _illegal(position: int) -> Base64Error:
-    return Base64Error(f"illegal base64 data at input byte {position}")
+    return Base64Error(corrupt_input_error(position))
+
+
+def corrupt_input_error(position: int) -> str:
+    """Returns the text of base64.CorruptInputError."""
+    return f"illegal base64 data at input byte {position}"

@@ -22,6 +22,8 @@ _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _LOCAL: Final = "2006-01-02T15:04:05"
 _ZERO: Final = "0001-01-01T00:00:00"
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"
+#: The error of time.LoadLocation for a name that leaves the folder of time zones.
+INVALID_LOCATION: Final = "time: invalid location name"
 """The zero time, as Go writes it."""
 _SECONDS: Final = len(_ZERO)
 """The length of the date and time of an ISO 8601 text, to the second."""

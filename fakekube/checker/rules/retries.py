@@ -17,6 +17,7 @@ from fakekube.checker.trace import excerpt, is_failure
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.controllers.client import ApiError
+from fakekube.powers.actions import TOO_MANY_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,7 +196,7 @@ class RetryAfterOnWatch(RetryAfter):
 
 
 #: The text that filters of the API server send instead of a Status.
-_TEXT = "Too many requests, please try again later.\n"
+_TEXT = f"{TOO_MANY_REQUESTS}\n"
 
 
 #: How many writes are refused, each of which costs the client the time of Retry-After.

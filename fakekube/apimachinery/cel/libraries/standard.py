@@ -27,6 +27,7 @@ from fakekube.apimachinery.cel.values import (
 )
 from fakekube.base.golang import timestamps
 from fakekube.base.golang.strconv import parse_int, parse_uint
+from fakekube.base.golang.timestamps import INVALID_LOCATION
 
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
@@ -146,7 +147,7 @@ def _offset(name: str) -> timedelta:
 def _local(stamp: Timestamp, zone: str) -> datetime:
     """Returns the time in a zone. Raises EvaluationError."""
     if zone.startswith(("/", "\\")) or ".." in zone:
-        raise EvaluationError("time: invalid location name")
+        raise EvaluationError(INVALID_LOCATION)
     try:
         if ":" in zone:
             return stamp.moment() + _offset(zone)

@@ -34,6 +34,7 @@ from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.golang.base64 import corrupt_input_error
 from fakekube.base.golang.strconv import MAX_INT64, json_kind
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
 
@@ -101,13 +102,13 @@ def _decode_base64(token: str) -> bytes:
     data = token.replace("\n", "").replace("\r", "")
     for offset, character in enumerate(data):
         if character not in alphabet:
-            raise ValueError(f"illegal base64 data at input byte {offset}")
+            raise ValueError(corrupt_input_error(offset))
     if len(data) % 4 == 1:
-        raise ValueError(f"illegal base64 data at input byte {len(data) - 1}")
+        raise ValueError(corrupt_input_error(len(data) - 1))
     try:
         return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
     except binascii.Error:  # pragma: no cover - the checks above leave nothing to complain of
-        raise ValueError(f"illegal base64 data at input byte {len(data)}") from None
+        raise ValueError(corrupt_input_error(len(data))) from None
 
 
 def _make_invalid_token(problem: str) -> StatusError:
