@@ -11,6 +11,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.client_writes import is_apply
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
 from fakekube.checker.verdict import Symptom, Verdict
@@ -102,11 +103,14 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
 def judge_jitter(streams: Sequence[Stream]) -> Verdict | None:
     """Judges whether the pauses between failing attempts grow by exactly the same factor: many clients would come together.
 
-    A client has one backoff for all its streams, so that they all show it, as far as they have enough pauses.
+    Most clients have one backoff for all their streams, so that they all show it, as far as they have enough pauses. One stream
+    alone has to show it for one pause more, because chance has more opportunities then.
     """
-    long_enough = [(stream, pauses) for stream in streams if len(pauses := _pauses_between_failures(stream)) > _FACTORS]
-    rows = [(stream, _find_equal_factors(pauses)) for stream, pauses in long_enough]
-    if not rows or not all(row for _, row in rows):
+    pauses = [(stream, _pauses_between_failures(stream)) for stream in streams]
+    short = [(stream, _find_equal_factors(some, _FACTORS)) for stream, some in pauses if len(some) > _FACTORS]
+    long = [(stream, _find_equal_factors(some, _FACTORS + 1)) for stream, some in pauses]
+    rows = short if all(row for _, row in short) else [(stream, row) for stream, row in long if row]
+    if not rows:
         return None
     stream, row = rows[0]
     shown = ", ".join(f"{pause:.2f}" for pause in row)
@@ -121,10 +125,10 @@ def _pauses_between_failures(stream: Stream) -> list[float]:
     return [late - early for early, late in pairwise(times) if late - early > _SHORTEST_PAUSE]
 
 
-def _find_equal_factors(pauses: Sequence[float]) -> Sequence[float]:
-    """Returns the first pauses in a row that grow by the same factor; none if there are none."""
-    for first in range(len(pauses) - _FACTORS):
-        row = pauses[first : first + _FACTORS + 1]
+def _find_equal_factors(pauses: Sequence[float], factors: int) -> Sequence[float]:
+    """Returns the first pauses in a row that grow by the same factor so many times; none if there are none."""
+    for first in range(len(pauses) - factors):
+        row = pauses[first : first + factors + 1]
         factor = median(late / early for early, late in pairwise(row))
         same = all(abs(late - factor * early) < _EQUAL_FACTORS * late + _LATENESS for early, late in pairwise(row))
         if factor > _GROWS and same:
@@ -385,7 +389,8 @@ _LATE, _TIMES_LATE, _DISTURBED = 5.0, 100, 40.0
 
 def judge_lost_conditions(trial: Trial) -> Verdict | None:
     """Judges whether a write of the client has removed a condition from a status that the client has never set itself."""
-    written = [call for call in trial.trace.since() if call.is_write and call.succeeded and call.resource.endswith("/status")]
+    statuses = [call for call in trial.trace.since() if call.is_write and call.succeeded and call.resource.endswith("/status")]
+    written = [call for call in statuses if not is_apply(call)]  # which replaces a whole list only if its definition says so
     revisions = {call.revision for call in written}
     for call in written[:_LOOKED_AT]:
         try:

@@ -16,7 +16,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.powers.actions import End, Refuse
+from fakekube.powers.actions import End, ErrorEvent, Refuse
 from fakekube.powers.fault import Action, Frequency
 
 if TYPE_CHECKING:
@@ -60,6 +60,18 @@ class EndExpired(End):
     def concerns(self, exchange: Exchange) -> bool:
         initial = exchange.query.get("sendInitialEvents") in ("true", "1")
         return exchange.verb == "watch" and not initial and 0 < asked_revision(exchange) < self.oldest
+
+
+@dataclass(slots=True, frozen=True)
+class ExpireResumed(ErrorEvent):
+    """Ends a watch from a revision at once with an ERROR event; not one that asks for the present state."""
+
+    name = "expire resumed"
+    on_open = False
+
+    def concerns(self, exchange: Exchange) -> bool:
+        initial = exchange.query.get("sendInitialEvents") in ("true", "1")
+        return exchange.verb == "watch" and not initial and asked_revision(exchange) > 0
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,4 +1,4 @@
-"""Rules about objects with several writers: conflicts, lost updates, fields and finalizers of others (C1 to C4)."""
+"""Rules about objects with several writers: conflicts, lost updates, fields of others (C1 to C3)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import itertools
 import math
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.client_writes import require_children, require_own_writes, require_writes
-from fakekube.checker.edits import EDITOR, OTHERS_LABEL, TOUCHED, drop_finalizers, own_object, own_objects, set_editor
+from fakekube.checker.client_writes import learned_writes, require_children, require_writes
+from fakekube.checker.edits import EDITOR, OTHERS_LABEL, TOUCHED, own_objects, set_editor
+from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.provocations import Budget
-from fakekube.checker.reaction import Copy, EffectKind, children_of
+from fakekube.checker.reaction import EffectKind, children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.waits import await_quiet
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.trace import Call
@@ -57,6 +59,10 @@ class Conflicts(Rule):
     every: ClassVar[int] = 2
     """Every nth write of an object has a conflict, from the first one on."""
 
+    def __init__(self) -> None:
+        self.edited: dict[str, tuple[str, Object]] = {}
+        """The resource and the metadata of the objects that the other editor has changed, by uid."""
+
     def require(self, baseline: Baseline) -> None:
         require_writes(baseline, "update", "patch")
 
@@ -69,15 +75,18 @@ class Conflicts(Rule):
         """Changes objects as another editor just before the client's updates."""
         values, budget, written = itertools.count(1), Budget(_CONFLICTS), Counter[str]()
 
-        def edit(obj: Object) -> Object | None:
+        def edit(obj: Object, resource: str) -> Object | None:
             uid = obj["metadata"]["uid"]
             written[uid] += 1
             meets = written[uid] % self.every == 1 % self.every  # the first write conflicts
-            return set_editor(obj, str(next(values))) if meets and budget.take(uid) else None
+            if not meets or not budget.take(uid):
+                return None
+            self.edited[uid] = (resource.partition("/")[0], obj["metadata"])
+            return set_editor(obj, str(next(values)))
 
         for verb, resource in require_writes(trial.baseline, "update", "patch"):
             if resource != LEASES:
-                trial.faults.on(verb, resource).conflict(edit, label="another editor")
+                trial.faults.on(verb, resource).conflict(partial(edit, resource=resource), label="another editor")
 
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 409 and call.is_write]
@@ -148,11 +157,17 @@ class LostUpdates(Conflicts):
         return None
 
     def judge(self, trial: Trial) -> Verdict:
-        for subject in trial.copies:
-            for resource, obj in zip(subject.resources, subject.objects, strict=True):
-                verdict = self.judge_object(trial, resource, obj["metadata"])
-                if verdict is not None:
-                    return verdict
+        own = [
+            (resource, obj["metadata"])
+            for subject in trial.copies
+            for resource, obj in zip(subject.resources, subject.objects, strict=True)
+        ]
+        uids = {metadata["uid"] for _, metadata in own}
+        others = [pair for uid, pair in list(self.edited.items()) if uid not in uids]  # children, and what copies share
+        for resource, metadata in [*own, *others]:
+            verdict = self.judge_object(trial, resource, metadata, guarded=metadata["uid"] in uids)
+            if verdict is not None:
+                return verdict
         return Verdict.success() if not (trial.ended or trial.loop or trial.missing) else super().judge(trial)
 
     @staticmethod
@@ -353,151 +368,75 @@ class ForeignFieldsOfChildren(KeptFields):
 _CHANGES = 3
 
 
-class Finalizers(Rule):
-    """The objects that the client writes to have another finalizer before the client's own."""
+class ForeignCondition(KeptFields):
+    """Another client sets a condition in the status of an object; then the object is changed."""
 
-    id = "C4"
-    name = "kept"
-    decisive = True
-    provocation = "objects with a finalizer of somebody else"
-    fast = True
-    obligation = "add and remove only the client's own finalizer, guarded by resourceVersion or a JSON patch test"
-    advice = "read, change metadata.finalizers and update with the resourceVersion; retry on conflict"
-    source = "Kubernetes docs, finalizers; kubernetes#111643"
-    expected_seconds = 8.0
+    name = "status"
+    provocation = "another client sets a condition in the status that the client writes"
+    advice = "patch the own condition by strategic merge or apply, or update the whole status with its resourceVersion"
+    source = "API conventions, typical status properties"
 
-    FINALIZER = "check.fakekube.dev/other"
+    #: The condition of the other client.
+    CONDITION: ClassVar[Object] = {
+        "type": "check.fakekube.dev/Other",
+        "status": "True",
+        "reason": "Checked",
+        "message": "set by another client",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
 
-    copy: Copy
-    lost: str = ""
-    """What the client did with the finalizer of somebody else; "" if nothing."""
+    mark: int = -1
 
     def require(self, baseline: Baseline) -> None:
-        require_own_writes(baseline)
-
-    def provoke(self, trial: Trial) -> None:
-        baseline = trial.baseline
-        subject = self.copy = trial.stimulate(self._foreign, only=baseline.written)
-        trial.await_reaction(subject)
-        self._judge_kept(trial, subject, baseline.written, "before its deletion")
-        if not baseline.finalized or self.lost:
-            return
-        before = self._present(trial, subject, baseline.finalized)
-        own = {name for _, names in before for name in names} - {self.FINALIZER}
-        trial.delete(subject)
-        trial.await_until(
-            lambda: not any(own & set(names) for _, names in self._present(trial, subject, baseline.finalized)),
-            trial.reaction_timeout,
-        )
-        self._judge_kept(trial, subject, baseline.finalized, "when the client removed its own")
-        for resource, obj in own_objects(trial, subject):
-            drop_finalizers(trial, resource, obj)
-
-    def _foreign(self, obj: Object) -> None:
-        obj["metadata"].setdefault("finalizers", []).insert(0, self.FINALIZER)
+        if not self._statuses(baseline):
+            raise NotExercised("the client writes no status of an object of the sample")
 
     @staticmethod
-    def _present(trial: Trial, subject: Copy, positions: Iterable[int]) -> list[tuple[str, Sequence[str]]]:
-        """Returns the existing objects at some positions of the sample, with their finalizers."""
-        found = []
-        for number in sorted(positions):
-            obj = own_object(trial, subject, number)
-            if obj is not None:
-                found.append((f"{subject.resources[number]}/{obj['metadata']['name']}", obj["metadata"].get("finalizers") or ()))
-        return found
-
-    def _judge_kept(self, trial: Trial, subject: Copy, positions: Iterable[int], when: str) -> None:
-        """Notes which object at these positions has lost the finalizer of somebody else, or is gone although it had one."""
-        kept = {name for name, finalizers in self._present(trial, subject, positions) if self.FINALIZER in finalizers}
-        for number in sorted(positions):
-            name = f"{subject.resources[number]}/{subject.objects[number]['metadata']['name']}"
-            if name not in kept and not self.lost:
-                self.lost = f"{name} lost the finalizer {self.FINALIZER} of another client {when}"
-
-    def judge(self, trial: Trial) -> Verdict:
-        if self.lost:
-            calls = [call for call in trial.trace.since(self.copy.mark) if call.is_write]
-            return Verdict.failure(self.lost, *trial.excerpt(calls))
-        return super().judge(trial)
-
-
-class AddedFinalizer(Finalizers):
-    """Another finalizer is added between the client's read and its write."""
-
-    name = "added"
-    decisive = False
-    provocation = "somebody else adds a finalizer just before the client adds its own"
-
-    def require(self, baseline: Baseline) -> None:
-        if not baseline.finalized:
-            raise NotExercised("the client adds no finalizer")
+    def _statuses(baseline: Baseline) -> set[str]:
+        """Returns the resources of the sample whose status the client writes."""
+        written = {resource for _, resource in learned_writes(baseline, "update", "patch")}
+        return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
 
     def provoke(self, trial: Trial) -> None:
-        added: set[str] = set()
+        subject = trial.copies[0]
+        await_quiet(trial, subject.mark, [subject.token])
+        if not sum(self._set_condition(trial, *pair) for pair in own_objects(trial, subject)):
+            raise NotExercised("the status has no conditions that another client could set")
+        self.mark = trial.trace.mark()
+        first: int | None = 0
+        for _ in range(_CHANGES):
+            first = trial.alter(subject, first)
+            if first is None:
+                break
+            first += 1
+            trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+            if trial.missing_of(subject):
+                subject.judged = False
+                break
 
-        def add(obj: Object) -> Object | None:
-            metadata = obj["metadata"]
-            if metadata["uid"] in added or metadata.get("deletionTimestamp"):
-                return None
-            added.add(metadata["uid"])
-            metadata["finalizers"] = [*(metadata.get("finalizers") or ()), self.FINALIZER]
-            return obj
+    def _set_condition(self, trial: Trial, resource: str, obj: Object) -> bool:
+        """Adds the condition to the status of an object; returns whether it is there then."""
+        conditions = (obj.get("status") or {}).get("conditions") or []
+        metadata = obj["metadata"]
+        if resource not in self._statuses(trial.baseline) or not isinstance(conditions, list):
+            return False
+        change = {
+            "metadata": {"resourceVersion": metadata["resourceVersion"]},
+            "status": {"conditions": [*conditions, self.CONDITION]},
+        }
+        place = {"namespace": metadata.get("namespace"), "subresource": "status"}
+        with suppress(ApiError):
+            changed = trial.cluster.patch(resource, metadata["name"], change, **place)
+            return self.CONDITION["type"] in str((changed.get("status") or {}).get("conditions"))
+        return False
 
-        token = new_token(trial.random)
-        copies = trial.sample.copies(token)
-        faults = [
-            trial.faults.on("update,patch", trial.resource_of(copies[number]), name=copies[number]["metadata"]["name"]).conflict(
-                add, label="another finalizer is added"
-            )
-            for number in trial.baseline.finalized
-        ]
-        subject = self.copy = trial.stimulate(token=token)
-        trial.await_reaction(subject)
-        for fault in faults:
-            fault.remove()
-        met = [number for number in trial.baseline.finalized if subject.objects[number]["metadata"]["uid"] in added]
-        if met:
-            self._judge_kept(trial, subject, met, "when the client added its own")
-        for resource, obj in own_objects(trial, subject):
-            metadata = obj["metadata"]
-            kept = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
-            if kept != metadata.get("finalizers", []):
-                change = {"metadata": {"finalizers": kept}}
-                trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_lost_conditions(trial)
 
-
-class RemovedFinalizer(AddedFinalizer):
-    """The other finalizer is removed just before the client removes its own."""
-
-    name = "removed"
-    provocation = "the finalizer of somebody else is removed in between"
-    fast = False
-
-    def provoke(self, trial: Trial) -> None:
-        finalized = trial.baseline.finalized
-        subject = self.copy = trial.stimulate(self._foreign, only=finalized)
-        trial.await_reaction(subject)
-
-        def drop_foreign(obj: Object) -> Object:
-            metadata = obj["metadata"]
-            if metadata.get("deletionTimestamp"):
-                metadata["finalizers"] = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
-            return obj
-
-        faults = [
-            trial.faults.on("update,patch", subject.resources[number], name=subject.objects[number]["metadata"]["name"]).conflict(
-                drop_foreign, label="another finalizer is removed"
-            )
-            for number in finalized
-        ]
-        trial.delete(subject)
-        if trial.await_until(lambda: not self._present(trial, subject, finalized), trial.reaction_timeout):
-            return
-        left = ", ".join(name for name, _ in self._present(trial, subject, finalized))
-        if any(fault.hits for fault in faults):
-            self.lost = f"{left} still exists: the client did not remove its finalizer after a conflict"
-        else:
-            raise NotExercised("the client did not write to the deleted object")
+    def judge_trace(self, trial: Trial) -> Verdict:
+        statuses = {f"{resource}/status" for resource in self._statuses(trial.baseline)}
+        again = [call for call in trial.trace.since(self.mark) if call.is_write and call.succeeded and call.resource in statuses]
+        return Verdict.success() if again else Verdict.not_exercised("the client did not write the status again")
 
 
-RULES = (Conflicts, LostUpdates, ForeignFields, ForeignFieldsOfChildren, Finalizers, AddedFinalizer, RemovedFinalizer)
+RULES = (Conflicts, LostUpdates, ForeignFields, ForeignFieldsOfChildren, ForeignCondition)

@@ -102,6 +102,8 @@ class SkewedClock(Election):
 
     held: bool = True
     taken: bool = False
+    copy: Copy | None = None
+    """A copy that is made while the other candidate leads."""
 
     def prepare(self, trial: Trial) -> None:
         lease = self.lease_of(trial.baseline)
@@ -112,6 +114,7 @@ class SkewedClock(Election):
         seen = trial.await_until(lambda: any(call.collection == LEASES for call in trial.trace.since()), trial.reaction_timeout)
         if not seen:
             raise NotExercised("the client did not ask for its lease")
+        self.copy = trial.stimulate()
         end = trial.now + lease["spec"]["leaseDurationSeconds"] + 2.0
         while trial.now < end and not self.find_failure(trial):
             self.hold(trial, lease, renewTime=_time(3600.0))
@@ -125,7 +128,18 @@ class SkewedClock(Election):
         if self.held and self.holder(trial, self.lease) != _OTHER:
             self.taken = True
             return self._failure(trial)
-        return None
+        return self._judge_work(trial) if self.held else None
+
+    def _judge_work(self, trial: Trial) -> Verdict | None:
+        """Judges whether the client reacts to a copy while another candidate leads."""
+        copy = self.copy
+        written = [call for call in writes_of(trial.trace.since(copy.mark)) if call.mentions(copy.token)] if copy else []
+        if not written:
+            return None
+        return Verdict.failure(
+            f"two leaders: the client writes while {_OTHER} has the lease {self.lease['metadata']['name']}",
+            *trial.excerpt(written),
+        )
 
     def _failure(self, trial: Trial) -> Verdict:
         name = self.lease["metadata"]["name"]

@@ -1,5 +1,5 @@
-"""Rules about objects at the edges of their lives: seen for the first time while they are being deleted, created again under the
-same name, or under the name that a child would get (C4, C5)."""
+"""Rules about finalizers, and about objects at the edges of their lives: seen for the first time while they are being deleted,
+created again under the same name, or under the name that a child would get (C4, C5)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,167 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fakekube.checker.client_writes import require_named_children
-from fakekube.checker.edits import drop_finalizers, own_objects
+from fakekube.checker.client_writes import require_named_children, require_own_writes
+from fakekube.checker.edits import drop_finalizers, own_object, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of, written_fields
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import Finalizers
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import changes_of_texts, new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.trial import Baseline, Trial
+
+
+class Finalizers(Rule):
+    """The objects that the client writes to have another finalizer before the client's own."""
+
+    id = "C4"
+    name = "kept"
+    decisive = True
+    provocation = "objects with a finalizer of somebody else"
+    fast = True
+    obligation = "add and remove only the client's own finalizer, guarded by resourceVersion or a JSON patch test"
+    advice = "read, change metadata.finalizers and update with the resourceVersion; retry on conflict"
+    source = "Kubernetes docs, finalizers; kubernetes#111643"
+    expected_seconds = 8.0
+
+    FINALIZER = "check.fakekube.dev/other"
+
+    copy: Copy
+    lost: str = ""
+    """What the client did with the finalizer of somebody else; "" if nothing."""
+
+    def require(self, baseline: Baseline) -> None:
+        require_own_writes(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        baseline = trial.baseline
+        subject = self.copy = trial.stimulate(self._foreign, only=baseline.written)
+        trial.await_reaction(subject)
+        self._judge_kept(trial, subject, baseline.written, "before its deletion")
+        if not baseline.finalized or self.lost:
+            return
+        before = self._present(trial, subject, baseline.finalized)
+        own = {name for _, names in before for name in names} - {self.FINALIZER}
+        trial.delete(subject)
+        trial.await_until(
+            lambda: not any(own & set(names) for _, names in self._present(trial, subject, baseline.finalized)),
+            trial.reaction_timeout,
+        )
+        self._judge_kept(trial, subject, baseline.finalized, "when the client removed its own")
+        for resource, obj in own_objects(trial, subject):
+            drop_finalizers(trial, resource, obj)
+
+    def _foreign(self, obj: Object) -> None:
+        obj["metadata"].setdefault("finalizers", []).insert(0, self.FINALIZER)
+
+    @staticmethod
+    def _present(trial: Trial, subject: Copy, positions: Iterable[int]) -> list[tuple[str, Sequence[str]]]:
+        """Returns the existing objects at some positions of the sample, with their finalizers."""
+        found = []
+        for number in sorted(positions):
+            obj = own_object(trial, subject, number)
+            if obj is not None:
+                found.append((f"{subject.resources[number]}/{obj['metadata']['name']}", obj["metadata"].get("finalizers") or ()))
+        return found
+
+    def _judge_kept(self, trial: Trial, subject: Copy, positions: Iterable[int], when: str) -> None:
+        """Notes which object at these positions has lost the finalizer of somebody else, or is gone although it had one."""
+        kept = {name for name, finalizers in self._present(trial, subject, positions) if self.FINALIZER in finalizers}
+        for number in sorted(positions):
+            name = f"{subject.resources[number]}/{subject.objects[number]['metadata']['name']}"
+            if name not in kept and not self.lost:
+                self.lost = f"{name} lost the finalizer {self.FINALIZER} of another client {when}"
+
+    def judge(self, trial: Trial) -> Verdict:
+        if self.lost:
+            calls = [call for call in trial.trace.since(self.copy.mark) if call.is_write]
+            return Verdict.failure(self.lost, *trial.excerpt(calls))
+        return super().judge(trial)
+
+
+class AddedFinalizer(Finalizers):
+    """Another finalizer is added between the client's read and its write."""
+
+    name = "added"
+    decisive = False
+    provocation = "somebody else adds a finalizer just before the client adds its own"
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.finalized:
+            raise NotExercised("the client adds no finalizer")
+
+    def provoke(self, trial: Trial) -> None:
+        added: set[str] = set()
+
+        def add(obj: Object) -> Object | None:
+            metadata = obj["metadata"]
+            if metadata["uid"] in added or metadata.get("deletionTimestamp"):
+                return None
+            added.add(metadata["uid"])
+            metadata["finalizers"] = [*(metadata.get("finalizers") or ()), self.FINALIZER]
+            return obj
+
+        token = new_token(trial.random)
+        copies = trial.sample.copies(token)
+        faults = [
+            trial.faults.on("update,patch", trial.resource_of(copies[number]), name=copies[number]["metadata"]["name"]).conflict(
+                add, label="another finalizer is added"
+            )
+            for number in trial.baseline.finalized
+        ]
+        subject = self.copy = trial.stimulate(token=token)
+        trial.await_reaction(subject)
+        for fault in faults:
+            fault.remove()
+        met = [number for number in trial.baseline.finalized if subject.objects[number]["metadata"]["uid"] in added]
+        if met:
+            self._judge_kept(trial, subject, met, "when the client added its own")
+        for resource, obj in own_objects(trial, subject):
+            metadata = obj["metadata"]
+            kept = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
+            if kept != metadata.get("finalizers", []):
+                change = {"metadata": {"finalizers": kept}}
+                trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+
+
+class RemovedFinalizer(AddedFinalizer):
+    """The other finalizer is removed just before the client removes its own."""
+
+    name = "removed"
+    provocation = "the finalizer of somebody else is removed in between"
+    fast = False
+
+    def provoke(self, trial: Trial) -> None:
+        finalized = trial.baseline.finalized
+        subject = self.copy = trial.stimulate(self._foreign, only=finalized)
+        trial.await_reaction(subject)
+
+        def drop_foreign(obj: Object) -> Object:
+            metadata = obj["metadata"]
+            if metadata.get("deletionTimestamp"):
+                metadata["finalizers"] = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
+            return obj
+
+        faults = [
+            trial.faults.on("update,patch", subject.resources[number], name=subject.objects[number]["metadata"]["name"]).conflict(
+                drop_foreign, label="another finalizer is removed"
+            )
+            for number in finalized
+        ]
+        trial.delete(subject)
+        if trial.await_until(lambda: not self._present(trial, subject, finalized), trial.reaction_timeout):
+            return
+        left = ", ".join(name for name, _ in self._present(trial, subject, finalized))
+        if any(fault.hits for fault in faults):
+            self.lost = f"{left} still exists: the client did not remove its finalizer after a conflict"
+        else:
+            raise NotExercised("the client did not write to the deleted object")
 
 
 class FirstSeenDeleting(Rule):
@@ -253,4 +399,4 @@ def _is_taken_over(path: Sequence[str]) -> bool:
     return path[0] not in ("metadata", "status") or path[:2] == ("metadata", "ownerReferences")
 
 
-RULES = (FirstSeenDeleting, RecreatedObject, ForeignChild)
+RULES = (Finalizers, AddedFinalizer, RemovedFinalizer, FirstSeenDeleting, RecreatedObject, ForeignChild)

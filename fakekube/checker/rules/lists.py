@@ -7,7 +7,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors.status import StatusError
-from fakekube.checker.provocations import ExpireContinue, IgnoreInitialEvents, PlainBookmarkFirst, ShortPages, answer_with, arm
+from fakekube.checker.provocations import (
+    Budget,
+    ExpireContinue,
+    IgnoreInitialEvents,
+    PlainBookmarkFirst,
+    ShortPages,
+    answer_with,
+    arm,
+)
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.trace import excerpt
@@ -190,6 +198,8 @@ class ShortPagesOfList(Rule):
         arm(trial.faults.on("list"), ShortPages(2), label="short pages")
 
     def provoke(self, trial: Trial) -> None:
+        if not trial.baseline.streams:
+            return
         trial.require_watch()
         expire(trial)  # so that the client lists with a resourceVersion, too
         trial.compact()  # otherwise a paginated list may show the state of a revision that watches are refused from
@@ -239,6 +249,59 @@ class EmptyPage(ShortPagesOfList):
             return 200, {**page, "metadata": metadata, "items": []}
 
         trial.faults.on("list").intercept(answer, label="empty page")
+
+
+class BrokenPage(ShortPagesOfList):
+    """The next page of a list is refused, while the client has objects that are not on the first page."""
+
+    name = "broken"
+    provocation = "the second page of a list is answered with 500"
+    fast = False
+    steps = ("W14", "W1", "R2")
+    at_start = False
+    obligation = "a list of which a page is missing is no list: nothing is missing because it was not on the other pages"
+    advice = "use no page of a list before the last one is there; repeat the page, or list again"
+    source = f"{_CHUNKS}; client-go tools/pager"
+    expected_seconds = 10.0
+
+    #: How many pages of each list are refused.
+    TIMES = 2
+
+    mark: int = -1
+
+    def prepare(self, trial: Trial) -> None:
+        require_lists(trial)
+
+    def provoke(self, trial: Trial) -> None:
+        for _ in range(3):
+            trial.stimulate()
+        trial.await_all()
+        budget = Budget(self.TIMES)
+
+        def refuse(exchange: Exchange) -> tuple[int, Any] | None:
+            continued = exchange.query.get("continue") and budget.take(exchange.path)
+            return answer_with(StatusError(500, "InternalError", "etcdserver: leader changed")) if continued else None
+
+        arm(trial.faults.on("list"), ShortPages(2), label="short pages")
+        trial.faults.on("list").intercept(refuse, label="page refused")
+        self.mark = trial.trace.mark()
+        if trial.baseline.streams:
+            trial.require_watch()
+            expire(trial)
+        trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout)
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.reaction.effects):
+            return judge_pages(trial)
+        living = [copy for copy in trial.copies if not copy.deleted]
+        for call in trial.trace.since(self.mark) if self.mark >= 0 else ():
+            if call.verb == "delete" and call.succeeded and any(call.mentions(copy.token) for copy in living):
+                return Verdict.failure(f"deletes {call.path}, whose owner is on a page that was refused", *trial.excerpt())
+        return judge_pages(trial)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        refused = [call for call in trial.trace.since(self.mark) if call.is_list and call.status == 500]
+        return Verdict.success() if refused else Verdict.not_exercised("the client did not continue a list")
 
 
 def _same_place(token: str) -> str:
@@ -388,4 +451,5 @@ RULES = (
     ExpiredContinue,
     ShortPagesOfList,
     EmptyPage,
+    BrokenPage,
 )

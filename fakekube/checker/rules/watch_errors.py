@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import status
 from fakekube.checker.judges import judge_backoff, judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
-from fakekube.checker.provocations import EndExpired, answer_with, arm, asked_revision
+from fakekube.checker.provocations import EndExpired, ExpireResumed, answer_with, arm, asked_revision
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
@@ -14,7 +14,7 @@ from fakekube.checker.waits import await_long_watches, await_requests, require_r
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakekube.checker.trial import Baseline, Trial
+    from fakekube.checker.trial import Trial
     from fakekube.powers.exchange import Exchange
 
 CONCEPTS = "Kubernetes API concepts, efficient detection of changes"
@@ -115,16 +115,18 @@ class ExpiredAgainAndAgain(ExpiredInStream):
     advice = "list again, and pause a little longer before each further attempt"
     expected_seconds = 12.0
 
-    def require(self, baseline: Baseline) -> None:
-        """Requires watches that all have a revision: no server answers a watch with 410 that asks for the present state, and
-        client-go repeats such a watch at once."""
-        if not all(call.resumes for call in baseline.trial.trace if call.is_watch):
-            raise NotExercised("the client begins with watches for the present state, which cannot expire")
+    #: For how many seconds a watch that begins with the present state is served, before it expires, too.
+    SERVED = 0.5
 
     def provoke(self, trial: Trial) -> None:
+        """Expires watches from a revision at once, and others when they have delivered the present state: this cannot expire."""
         trial.require_watch()
-        with trial.faults.on("watch").error_event(410, reason="Expired", message=_MARK, label="expired"):
-            trial.wait(min(trial.session.seconds, 6.0))
+        expired = {"code": 410, "reason": "Expired", "message": _MARK}
+        begun = trial.now
+        with arm(trial.faults.on("watch"), ExpireResumed(**expired), label="expired"):
+            while trial.now < begun + min(trial.session.seconds, 6.0):
+                trial.faults.on("watch").error_event(**expired, label="expired").remove()
+                trial.wait(self.SERVED)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_misread_status(trial.trace.since(trial.provoked_at), _MARK) or judge_only_failures(trial)

@@ -115,6 +115,7 @@ def test_the_pauses_between_failures_grow_and_what_follows_them_does_not_count(
         ([attempts(0.0, 1.0, 2.0, 3.0, 4.0)], False),
         ([attempts(0.0, 1.0, 3.0, 7.0, 15.0), attempts(0.0, 1.0, 3.3, 7.0, 15.0)], False),  # the first one by chance
         ([attempts(0.0, 1.0, 3.0, 7.0), attempts(0.0, 1.0, 3.0, 7.0, 15.0)], True),  # the first one says nothing
+        ([attempts(0.0, 1.0, 3.0, 7.0, 15.0, 31.0), attempts(0.0, 1.0, 3.3, 7.0, 15.0)], True),  # hardly by chance
     ],
 )
 def test_pauses_that_grow_by_the_same_factor_have_no_jitter(

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from fakekube.checker.provocations import ExpireResumed
 from fakekube.checker.rules import all_rules
 from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
-from fakekube.checker.rules.watch_errors import ExpiredAgainAndAgain
 from fakekube.checker.trial import Baseline
 from fakekube.checker.verdict import NotExercised
 
@@ -175,11 +175,15 @@ def test_no_client_has_to_handle_objects_of_another_scope(ended: str, delivered:
     assert str(ChangedScope().judge(run).outcome) == verdict
 
 
-def test_only_watches_with_a_revision_expire_again_and_again() -> None:
-    def started_with(*resumes: bool) -> Any:
-        calls = [SimpleNamespace(is_watch=False), *(SimpleNamespace(is_watch=True, resumes=one) for one in resumes)]
-        return SimpleNamespace(trial=SimpleNamespace(trace=calls))
-
-    ExpiredAgainAndAgain().require(started_with(True, True))
-    with pytest.raises(NotExercised, match="present state"):
-        ExpiredAgainAndAgain().require(started_with(True, False))
+@pytest.mark.parametrize(
+    ("query", "expires"),
+    [
+        ({"resourceVersion": "12"}, True),
+        ({"resourceVersion": "0"}, False),
+        ({}, False),
+        ({"resourceVersion": "12", "sendInitialEvents": "true"}, False),
+    ],
+)
+def test_only_watches_from_a_revision_expire_at_once(query: dict[str, str], expires: bool) -> None:
+    exchange: Any = SimpleNamespace(verb="watch", query=query)
+    assert ExpireResumed(410, "Expired", "gone").concerns(exchange) is expires
