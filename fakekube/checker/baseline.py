@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _AFTER_CONTROL = 3.0
 #: A client whose reaction takes longer, in seconds, may never come to rest: it writes all the time.
 _RESTLESS = 20.0
+#: The longest time between two lists of a client that does not watch, in seconds.
+_LONGEST_POLL = 30.0
 #: How many requests are looked at to find when the reaction was complete, and the seconds that are assumed if it never was.
 _LOOKED_AT, _LONGEST_REACTION = 500, 60.0
 
@@ -131,8 +133,16 @@ def _describe_output(trial: Trial) -> str:
 
 def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
     """Waits until the client has reacted to copies; returns how many seconds it took."""
+    _await_poll(trial, copies[-1].created_at)
     last = await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
     return max(last - copies[-1].created_at, 0.0)
+
+
+def _await_poll(trial: Trial, since: float) -> None:
+    """Waits until a client that only lists has listed again after a time, in seconds of the trial."""
+    if any(call.is_watch for call in trial.trace) or not any(call.is_list for call in trial.trace):
+        return
+    trial.await_until(lambda: any(call.is_list and call.at > since and call.end for call in trial.trace), _LONGEST_POLL)
 
 
 def _find_completion(trial: Trial, copies: Sequence[Copy], reaction: Reaction) -> float:
@@ -187,6 +197,7 @@ def _observe_deletion(trial: Trial, copies: Sequence[Copy], reaction: Reaction) 
     mark = trial.trace.mark()
     for copy in copies:
         trial.delete(copy)
+    _await_poll(trial, trial.now)
     await_quiet(trial, mark, [copy.token for copy in copies])
     sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))
     after = [children(copy) for copy in copies]

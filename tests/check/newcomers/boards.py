@@ -120,6 +120,7 @@ class Informer(threading.Thread):
                     continue
                 revision = None
             except TROUBLE as problem:
+                print("again:", self.kind.kind, repr(problem)[:300], flush=True)
                 least = after_of(problem)
                 status = getattr(problem, "status", 0)
                 if status in (404, 410, 504):
@@ -151,18 +152,14 @@ class Informer(threading.Thread):
         return page["metadata"]["resourceVersion"]
 
     def watch(self, revision):
-        resource = self.kind.get()
-        query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", "220"), ("resourceVersion", revision)]
-        query += [("labelSelector", self.selectors["label_selector"])] if "label_selector" in self.selectors else []
-        answer = api.call_api(
-            f"/{resource.prefix}/{resource.group_version}/{resource.name}",
-            "GET",
-            query_params=query,
-            header_params={"Accept": "application/json"},
-            auth_settings=["BearerToken"],
-            _preload_content=False,
-            _return_http_data_only=True,
+        answer = self.kind.get().get(
+            serialize=False,
+            watch="true",
+            allow_watch_bookmarks="true",
+            resource_version=revision,
+            timeout_seconds=random.randint(180, 260),
             _request_timeout=(5, 13),
+            **self.selectors,
         )
         try:
             buffer = b""

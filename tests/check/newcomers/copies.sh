@@ -51,7 +51,7 @@ rest() { # pauses for longer each time, at least for as long as the server wants
   pause=$((pause * 2 > 30000 ? 30000 : pause * 2))
 }
 
-declare -A data uids failed
+declare -A data=() uids=() failed=()
 
 settle() { # settle NAMESPACE/NAME: makes the copy like its source; returns 1 if it has to be tried again
   local key=$1 namespace=${1%/*} name=${1#*/} body
