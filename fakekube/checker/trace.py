@@ -336,9 +336,11 @@ def _is_rejected(call: Call) -> bool:
     """Reports whether the client could not use an answer: it lists and does not watch then, or closes the watch at once."""
     if call.is_list:
         return call.succeeded and "continue" not in call.query
-    return call.ended == CLOSED and call.end is not None and call.end - call.at < 1.0
+    return call.ended == CLOSED and call.end is not None and call.end - call.at < _REJECTED_WITHIN
 
 
+#: Seconds within which a client closes a watch that it cannot use; for a silent one it waits longer.
+_REJECTED_WITHIN = 3.0
 #: After so many failures in a row, which nothing provokes any more, the client will not recover.
 _AGAIN = 5
 

@@ -26,7 +26,7 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
 )
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import KeptFields
+from fakekube.checker.rules.conflicts import ForeignCondition, KeptFields
 from fakekube.checker.rules.retries import Jitter
 from fakekube.checker.rules.watch_ends import ResumedWatch, WholeEvents
 from fakekube.checker.rules.watch_events import WatchAfterList
@@ -103,8 +103,8 @@ _LINTS = (
         "conditions",
         "a condition that others have set disappears from the status",
         judge_lost_conditions,
-        advice="patch the own condition by strategic merge or apply, or update the whole status with its resourceVersion",
-        source="API conventions, typical status properties",
+        advice=ForeignCondition.advice,
+        source=ForeignCondition.source,
     ),
     _Lint(WholeEvents, "late", "the reaction to an event comes only after another list or watch", judge_late_reaction),
 )

@@ -204,7 +204,7 @@ def reconcile(key):
     namespace, name = key
     uid, message = widget["metadata"]["uid"], (widget.get("spec") or {}).get("message", "")
     board = deployments.cache.get(key)
-    if board is None and DEFECT != "by-name":
+    if board is None:
         try:
             board = deployments_of.get().get(name=name, namespace=namespace, _request_timeout=10).to_dict()
         except DynamicApiError as problem:
@@ -224,6 +224,8 @@ def reconcile(key):
             "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]},
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": pod},
         }
+        if DEFECT == "by-name" and not any(one["uid"] == uid for one in owners):
+            del body["metadata"]["ownerReferences"]
         deployments_of.get().server_side_apply(
             body, field_manager=MANAGER, force_conflicts=DEFECT != "no-force", _request_timeout=10
         )

@@ -73,8 +73,7 @@ def test_a_status_whose_definition_is_deleted_has_no_conditions() -> None:
     def history(*_: object) -> None:
         raise UnknownResource("no resource is called widgets")
 
-    write = SimpleNamespace(
-        is_write=True, succeeded=True, resource="widgets/status", collection="widgets", revision=7, name="a", namespace=""
-    )
+    place = {"resource": "widgets/status", "collection": "widgets", "name": "a", "namespace": ""}
+    write = SimpleNamespace(verb="update", is_write=True, succeeded=True, revision=7, **place)
     run: Any = SimpleNamespace(trace=SimpleNamespace(since=lambda: [write]), cluster=SimpleNamespace(history=history))
     assert judge_lost_conditions(run) is None
