@@ -121,7 +121,7 @@ class ExpiredAgainAndAgain(ExpiredInStream):
     def provoke(self, trial: Trial) -> None:
         """Expires watches from a revision at once, and others when they have delivered the present state: this cannot expire."""
         trial.require_watch()
-        expired = {"code": 410, "reason": "Expired", "message": _MARK}
+        expired: dict[str, Any] = {"code": 410, "reason": "Expired", "message": _MARK}
         begun = trial.now
         with arm(trial.faults.on("watch"), ExpireResumed(**expired), label="expired"):
             while trial.now < begun + min(trial.session.seconds, 6.0):
