@@ -145,7 +145,7 @@ def _type(types: Builtins, gvk: GVK) -> Type:
 
 def _strategy(emulation: features.Emulation, group: str, plural: str, version: str) -> Strategy:
     found = find_storage(group, version, plural)
-    strategy: Strategy = found() if found is not None else Strategy()
+    strategy: Strategy = found() if isinstance(found, type) else Strategy()  # an action or a computed resource has no own one
     strategy.emulation = emulation
     return strategy
 

@@ -40,3 +40,9 @@ def test_every_creatable_builtin_resource_has_its_own_strategy() -> None:
     known = {(group.partition("/")[0], name) for group, name in storage.PROVIDERS}
     generic = written - known - by_definition
     assert generic == set()
+
+
+def test_every_resource_has_a_strategy() -> None:
+    """Actions and computed resources have the generic one."""
+    for resource in builtin.resources():
+        assert isinstance(resource.strategy, Strategy), resource.plural
