@@ -264,8 +264,32 @@ def drop_disabled_pod_fields(emulation: Emulation, spec: Object, old: Object | N
     _drop(emulation, "pod spec", POD_SPEC, spec, old)
     if emulation.minor >= _DROPS_RESTART_POLICIES and not emulation.enabled("ContainerRestartRules"):
         _drop_restart_policies(spec, old)
+    if not emulation.enabled("PodLifecycleSleepAction"):
+        _drop_sleep_actions(spec, old)
     if not emulation.enabled(_IMAGE_VOLUMES):
         _drop_image_volumes(spec, old)
+
+
+def _drop_sleep_actions(spec: Object, old: Object | None) -> None:
+    """Drops the sleep of hooks, and the hooks that have nothing else (dropPodLifecycleSleepAction)."""
+    if old is not None and any(_list_sleeping_hooks(old)):
+        return
+    for container, name in list(_list_sleeping_hooks(spec)):
+        lifecycle = container["lifecycle"]
+        del lifecycle[name]["sleep"]
+        if not lifecycle[name]:
+            del lifecycle[name]
+        if not lifecycle:
+            del container["lifecycle"]
+
+
+def _list_sleeping_hooks(spec: Object) -> Iterator[tuple[Object, str]]:
+    """Yields the containers whose hooks sleep, with the name of the hook."""
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(field) or ():
+            for name in ("postStart", "preStop"):
+                if "sleep" in ((container.get("lifecycle") or {}).get(name) or ()):
+                    yield container, name
 
 
 def drop_disabled_pod_status(emulation: Emulation, status: Object, old: Object | None) -> None:

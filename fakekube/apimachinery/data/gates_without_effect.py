@@ -67,8 +67,7 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
     "Clients can see it in the real server; here it has no effect yet, and the behaviour is that of the default.": """
         APIServerWebhookAuthenticationToken AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
         AuthorizeNodeWithSelectors AuthorizeWithSelectors DRAFractionalCapacityRange DeclarativeValidationBeta
-        InPlacePodVerticalScalingMemoryBackedVolumes PodLifecycleSleepAction PodLifecycleSleepActionAllowZero
-        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation ShardedListAndWatch
+        InPlacePodVerticalScalingMemoryBackedVolumes         ShardedListAndWatch
         StructuredAuthenticationConfiguration UserNamespacesPodSecurityStandards WatchListCompression
     """,
 }

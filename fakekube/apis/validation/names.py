@@ -47,6 +47,7 @@ __all__ = [
     "dns_label",
     "dns_subdomain",
     "dns_subdomain_with_underscores",
+    "environment_name",
     "fits",
     "http_header_name",
     "in_range",
@@ -146,6 +147,23 @@ def relaxed_environment_name(value: str) -> list[str]:
     if _relaxed_matches(value):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+_strict_environment_name = form(
+    "[-._a-zA-Z][-._a-zA-Z0-9]*",
+    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
+    "and must not start with a digit",
+    "my.env-name",
+    "MY_ENV.NAME",
+    "MyEnvName1",
+)
+
+
+def environment_name(value: str) -> list[str]:
+    """Validates the name of an environment variable of a container, as the gate for relaxed names says."""
+    if features.current().enabled("RelaxedEnvironmentVariableValidation"):
+        return relaxed_environment_name(value)
+    return [*_strict_environment_name(value), *change_directory(value)]
 
 
 def kind_name(value: str) -> str:

@@ -393,10 +393,14 @@ def _grpc(action: Part, _grace: int | None, path: str) -> list[FieldError]:
 
 
 def _sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
-    seconds = action.get("seconds", 0)
-    if grace is None or 0 <= seconds <= grace:
+    seconds, may_be_zero = action.get("seconds", 0), features.current().enabled("PodLifecycleSleepActionAllowZero")
+    if grace is None or (0 if may_be_zero else 1) <= seconds <= grace:
         return []
-    return [invalid(path, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")]
+    bound = f"less than terminationGracePeriodSeconds ({grace})"
+    if may_be_zero:
+        return [invalid(path, seconds, f"must be non-negative and {bound}")]
+    hint = "Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
+    return [invalid(path, seconds, f"must be greater than 0 and {bound}. {hint}")]
 
 
 PROBE_ACTIONS: Mapping[str, Action] = {

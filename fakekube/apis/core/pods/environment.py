@@ -56,7 +56,7 @@ def variables(items: Sequence[Part], path: str) -> list[FieldError]:
         if not name:
             errors.append(required(f"{path}[{index}].name"))
         else:
-            details = names.relaxed_environment_name(name)
+            details = names.environment_name(name)
             if details:
                 errors += invalid_each(f"{path}[{index}].name", name, details)
         if "valueFrom" in item:
@@ -89,7 +89,7 @@ def sources(items: Sequence[Part], path: str) -> list[FieldError]:
     for index, item in enumerate(items):
         prefix = item.get("prefix", "")
         if prefix:
-            errors += invalid_each(f"{path}[{index}].prefix", prefix, names.relaxed_environment_name(prefix))
+            errors += invalid_each(f"{path}[{index}].prefix", prefix, names.environment_name(prefix))
         found = [name for name in ("configMapRef", "secretRef") if name in item]
         for name in found:
             errors += _validate_reference_name(item[name], f"{path}[{index}].{name}.name")

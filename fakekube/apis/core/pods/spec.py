@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.core.pods import containers, security_context
@@ -253,9 +254,10 @@ def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]
         text = too_many_error(SEARCH_LENGTH, "characters (including spaces) in the search list")
         errors.append(invalid(f"{path}.searches", searches, text))
     for index, search in enumerate(searches):
-        if search != ".":
+        is_relaxed = features.current().enabled("RelaxedDNSSearchValidation")
+        if search != "." or not is_relaxed:
             domain = search.removesuffix(".")
-            details = names.dns_subdomain_with_underscores(domain)
+            details = names.dns_subdomain_with_underscores(domain) if is_relaxed else names.dns_subdomain(domain)
             errors += invalid_each(f"{path}.searches[{index}]", domain, details)
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):

@@ -94,11 +94,11 @@ def parallel_update(w: World) -> None:
     w.edit("statefulsets", "db", image("app:2"))
     w.settle()
     w.dump("statefulsets", "pods", label="first")
-    w.order("order")
+    w.order("order", types=("DELETED",))
     for one in w.all("pods"):
         w.run(one["metadata"]["name"])
     w.settle()
-    w.order("second order")
+    w.order("second order", types=("DELETED",))
 
 
 @scenario
