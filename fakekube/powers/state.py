@@ -42,6 +42,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import DecodeError, json, yaml
 from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.features import emulating
+from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.decode import decode
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import Resource
@@ -356,13 +358,18 @@ def adapt_state(state: Value, version: str, resources: Iterable[Resource]) -> Va
         raise OtherMinorError(f"the state is one of Kubernetes {state.get('version')}; known: {', '.join(data.RELEASES)}")
     known = list(resources)
     types = {resource.bucket: resource.storage_type for resource in known if not resource.custom}
+    stored = {one.bucket: one for one in known if not one.custom and one.storage_type is one.type}
     served = {(resource.group, resource.version) for resource in known}
     rows: Mapping[str, list[dict[str, Any]]] = state["resources"]
     buckets = {resource.plural: resource.bucket for resource in known if not resource.custom}
     custom = {row["key"] for row in rows.get(buckets["customresourcedefinitions"], ())}
     readable = types.keys() | custom
     _refuse_unknown({name: found for name, found in rows.items() if found and name not in readable}, version)
-    made = {name: [_adapt_row(row, types.get(name)) for row in found] for name, found in rows.items() if name in readable}
+    made = {
+        name: [_adapt_row(row, types.get(name), stored.get(name)) for row in found]
+        for name, found in rows.items()
+        if name in readable
+    }
     services_bucket = buckets["apiservices"]
     services = made.get(services_bucket, [])
     stale = {row["key"] for row in services if _is_stale(row["object"], served)}
@@ -371,7 +378,13 @@ def adapt_state(state: Value, version: str, resources: Iterable[Resource]) -> Va
     if state.get("history") is not None:
         pasts = state["history"]["resources"]
         kept = {
-            name: {**past, **{part: [_adapt_row(row, types.get(name)) for row in past[part]] for part in ("before", "events")}}
+            name: {
+                **past,
+                **{
+                    part: [_adapt_row(row, types.get(name), stored.get(name)) for row in past[part]]
+                    for part in ("before", "events")
+                },
+            }
             for name, past in pasts.items()
             if name in readable and name != services_bucket
         }
@@ -391,7 +404,13 @@ def _is_stale(service: Value, served: set[tuple[str, str]]) -> bool:
     return is_own and (service["spec"].get("group", ""), service["spec"]["version"]) not in served
 
 
-def _adapt_row(row: Value, type_: Type | None) -> dict[str, Any]:
+def _adapt_row(row: Value, type_: Type | None, resource: Resource | None) -> dict[str, Any]:
+    """Returns a row as the minor reads it: without unknown fields, and with the defaults of the stored version."""
     if type_ is None or "object" not in row:
         return dict(row)
-    return {**row, "object": decode(type_, row["object"])}
+    obj = decode(type_, row["object"])
+    if resource is not None:
+        with emulating(resource.emulation):
+            defaults.apply(resource.emulation.types, resource.group, resource.version, resource.kind, obj)
+            resource.strategy.default(obj)
+    return {**row, "object": obj}

@@ -435,3 +435,14 @@ def test_state_with_kinds_that_a_minor_does_not_know_is_refused(tmp_path: Path) 
         with pytest.raises(StateError, match=r"^Kubernetes 1\.36 does not serve devicetaintrules\.resource\.k8s\.io \(r\)$"):
             older.load(tmp_path / "state")
         assert older.get("namespaces", "default")["metadata"]["name"] == "default"
+
+
+def test_state_of_an_older_minor_is_read_with_the_defaults_of_the_newer_one(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"serviceName": "db", "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    with Cluster(profile="apiserver", version="1.36") as older:
+        older.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec})
+        older.save(tmp_path / "state")
+    with Cluster(profile="apiserver", version="1.37") as newer:
+        newer.load(tmp_path / "state")
+        assert newer.get("statefulsets", "db")["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 0, "maxUnavailable": 1}
