@@ -1,7 +1,7 @@
 """The kubelets of all nodes: they make nodes ready, and run and remove the pods that are bound to them.
 
-A pod without a plan is ready at once; a pod of a Job then succeeds at once; a deleted pod is removed at once. Later changes of
-its status by others are kept.
+A pod without a plan is ready at once; a pod of a Job then succeeds at once; a deleted pod stops and is removed at once. Later
+changes of its status by others are kept.
 
 Invariant: only pods on existing nodes with a kubelet are changed.
 
@@ -28,9 +28,9 @@ from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands, Probes
 from fakekube.nodes.container_runtime import EXITS, Exit
-from fakekube.nodes.images.image import DEFAULT, Images
+from fakekube.nodes.images.image import DEFAULT, Image, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
-from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status
+from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods
@@ -152,7 +152,7 @@ class Kubelet(StatusManager):
             self._commands.containers_with_command,
             self._commands.obstacles,
             start=self._commands.start_before_status,
-            image_of=lambda name: self.context.shared.get("images", DEFAULT).find(name),
+            image_of=self._image_of,
         )
         self._probes = Probes(self, self._commands, self._workers)
         self._certificates: PodCertificates | None = None
@@ -312,6 +312,7 @@ class Kubelet(StatusManager):
         if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
             self._run_with_plan(key, pod, node, plan, exits)
         elif "deletionTimestamp" in pod["metadata"]:
+            self._stop(pod)
             self._remove(pod)
         elif status.get("phase", "Pending") == "Pending" and (find_condition(status, "Ready") or {}).get("status") != "True":
             self._run(pod, node)
@@ -437,6 +438,16 @@ class Kubelet(StatusManager):
         spec = node.get("spec") or {}
         cidrs = tuple(spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else ()))
         return self._addresses.pod(pod["metadata"]["uid"], cidrs)
+
+    def _stop(self, pod: Object) -> None:
+        """Writes the status of a deleted pod without a plan whose containers have stopped: clients see that it is unready."""
+        status = stopped_status(pod, self.client.now(), self._image_of)
+        if status is not None:
+            self.patch_status("pods", pod, status)
+
+    def _image_of(self, name: str) -> Image | None:
+        images: Images = self.context.shared.get("images", DEFAULT)
+        return images.find(name)
 
     def _remove(self, pod: Object) -> None:
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0 and pod["metadata"].get("finalizers"):

@@ -234,7 +234,7 @@ class PodState:
         if self.failed is not None or any(one.is_over and not one.finished_well for one in self.of_kind(Kind.INIT)):
             return "Failed"
         mains = list(self.of_kind(Kind.MAIN))
-        if all(one.is_over for one in mains):
+        if all(one.state is State.TERMINATED if self.terminating else one.is_over for one in mains):
             return "Succeeded" if all(one.finished_well for one in mains) else "Failed"
         if not self.is_initialized or any(one.state is State.WAITING and one.last is None for one in mains):
             return "Pending"
@@ -525,8 +525,13 @@ class PodState:
                 one.plan = _ending(one.plan, KILLED)
                 one.steps[Step.EXIT] = now + grace
             else:
-                one.plan = _ending(one.plan, 0)
+                one.plan = _ending(one.plan, KILLED if self._ignores_term(one) else 0)
                 one.steps[Step.EXIT] = now + one.plan.stop_seconds
+
+    def _ignores_term(self, one: Container) -> bool:
+        """Reports whether the program of a container is killed at its end: as process 1 it ignores SIGTERM without a handler."""
+        image = self.image_of(one.spec.get("image", ""))
+        return one.name in self.followed and not (image is not None and image.daemon)
 
     def _record(self, one: Container, type_: str, reason: str, message: str) -> None:
         self.events.append(ContainerEvent(one.name, type_, reason, message))

@@ -17,7 +17,7 @@ from fakekube.apimachinery.patch import STRATEGIC_MERGE_PATCH
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Reconciler
-from fakekube.nodes.pod_state import Container, Kind, PodState, State, Termination
+from fakekube.nodes.pod_state import KILLED, Container, Kind, PodState, State, Termination
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
@@ -122,6 +122,46 @@ def completed_status(pod: StoredObject, now: str) -> dict[str, Any]:
         "containerStatuses": [_completed_container(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
     }
     return status
+
+
+def stopped_status(pod: StoredObject, now: str, image_of: Callable[[str], Image | None]) -> dict[str, Any] | None:
+    """Returns the fields to set in the status of a deleted pod whose containers have stopped; None if none was running.
+
+    A server that is known to handle SIGTERM has ended well, all others were killed.
+    """
+    status: dict[str, Any] = {}
+    for field in CONTAINER_STATUSES:
+        known = (pod.get("status") or {}).get(field) or ()
+        if any("running" in (one.get("state") or {}) for one in known):
+            status[field] = [_stopped_container(one, now, image_of) for one in known]
+    if not status:
+        return None
+    mains = status.get("containerStatuses") or pod["status"].get("containerStatuses") or ()
+    ended_well = all((one["state"].get("terminated") or {}).get("exitCode") == 0 for one in mains)
+    generation = pod["metadata"].get("generation", 0)
+    common = {"status": "False", "lastTransitionTime": now, "observedGeneration": generation}
+    reason = {"reason": "PodCompleted" if ended_well else "PodFailed"}
+    conditions = [{"type": type_, **common, **reason} for type_ in ("Ready", "ContainersReady")]
+    conditions.append({"type": "PodReadyToStartContainers", **common})
+    phase = "Succeeded" if ended_well else "Failed"
+    return {**status, "observedGeneration": generation, "phase": phase, "conditions": conditions}
+
+
+def _stopped_container(status: StoredObject, now: str, image_of: Callable[[str], Image | None]) -> StoredObject:
+    running = (status.get("state") or {}).get("running")
+    if running is None:
+        return status
+    image = image_of(status.get("image", ""))
+    code = 0 if image is not None and image.daemon else KILLED
+    ended = {
+        "exitCode": code,
+        "reason": "Error" if code else "Completed",
+        "startedAt": running.get("startedAt"),
+        "finishedAt": now,
+    }
+    stopped = {name: value for name, value in status.items() if name != "user"}
+    state = {"terminated": {**ended, "containerID": status.get("containerID", "")}}
+    return {**stopped, "ready": False, "started": False, "state": state}
 
 
 def observed_status(pod: StoredObject) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from fakekube.base.clock import Clock
@@ -186,7 +186,7 @@ class PodWorkers:
         started = [one for one in state.containers if one.name in state.followed and one.is_new]
         if not started:
             return
-        status = {**(pod.get("status") or {}), **planned_status(pod, state, addresses, self._timestamps(now), now)}
+        status = {**(pod.get("status") or {}), **planned_status(pod, state, addresses, self._timestamps(), now)}
         for one in started:
             one.is_new = False
         for ended in self._start({**pod, "status": status}, started):
@@ -195,7 +195,7 @@ class PodWorkers:
     def _write_state(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> Object:
         """Records the events, and writes the status."""
         self._record_events(pod, state)
-        status = planned_status(pod, state, addresses, self._timestamps(now), now)
+        status = planned_status(pod, state, addresses, self._timestamps(), now)
         return self._write(pod, status)
 
     def _record_events(self, pod: Object, state: PodState) -> None:
@@ -218,6 +218,6 @@ class PodWorkers:
             self._recorder.event(about, one.type, one.reason, message, host=pod["spec"].get("nodeName", ""))
         state.events.clear()
 
-    def _timestamps(self, now: float) -> Callable[[float], str]:
-        current: datetime = self._clock.now()
-        return lambda time: print_time(current - timedelta(seconds=now - time))
+    def _timestamps(self) -> Callable[[float], str]:
+        current, monotonic = self._clock.now(), self._clock.monotonic()
+        return lambda time: print_time(current - timedelta(seconds=monotonic - time))

@@ -73,6 +73,34 @@ def test_a_program_that_ends_at_once_is_never_seen_running(cluster: Cluster) -> 
     assert states(cluster, "crashes") == [("Pending", "ContainerCreating"), *crashed]
 
 
+@pytest.mark.parametrize(
+    ("image", "command", "phase", "code"),
+    [
+        ("nginx", [], "Succeeded", 0),
+        ("example.com/app", [], "Failed", 137),
+        ("busybox", ["sleep", "100"], "Failed", 137),
+        ("busybox", ["sh", "-c", "trap 'exit 4' TERM; while true; do sleep 1; done"], "Failed", 4),
+    ],
+)
+def test_a_deleted_pod_is_seen_stopped_before_it_is_gone(image: str, command: list[str], phase: str, code: int) -> None:
+    with Cluster() as cluster:
+        cluster.clock.hold()
+        cluster.create(pod("p", {"name": "main", "image": image, "command": command}))
+        cluster.settle()
+        cluster.delete("pods", "p")
+        cluster.settle()
+        cluster.clock.advance(seconds=31)
+        cluster.settle()
+        *_, last, gone = [
+            version for version in cluster.history("pods", "p") if version.object["metadata"].get("deletionTimestamp")
+        ]
+        status = last.object["status"]
+        assert (status["phase"], status["containerStatuses"][0]["state"]["terminated"]["exitCode"]) == (phase, code)
+        ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "PodCompleted" if phase == "Succeeded" else "PodFailed")
+        assert gone.type == "DELETED"
+
+
 def test_init_containers_that_end_at_once_lead_to_the_main_containers(cluster: Cluster) -> None:
     inits = [{**container("true"), "name": "one"}, {**container("sleep 1"), "name": "two"}]
     cluster.create(pod("p", container("sleep 5"), restartPolicy="Never", initContainers=inits))
