@@ -440,8 +440,11 @@ class Kubelet(StatusManager):
         return self._addresses.pod(pod["metadata"]["uid"], cidrs)
 
     def _stop(self, pod: Object) -> None:
-        """Writes the status of a deleted pod without a plan whose containers have stopped: clients see that it is unready."""
-        status = stopped_status(pod, self.client.now(), self._image_of)
+        """Writes the status of a deleted pod without a plan whose containers have stopped: clients see that it is unready.
+
+        A pod that finalizers hold keeps its status, as with kwok.
+        """
+        status = None if pod["metadata"].get("finalizers") else stopped_status(pod, self.client.now(), self._image_of)
         if status is not None:
             self.patch_status("pods", pod, status)
 
