@@ -113,7 +113,8 @@ class MultiplexedConnection(ConnectionSocket):
             self._poll = select.poll()
             self._poll.register(self._transport.fileno(), select.POLLIN)
         started: list[RequestStream] = []
-        while not started and self._listener:
+        me = threading.get_ident()
+        while not started and self._listener == me:  # another worker may listen as soon as this one has stopped
             is_ready = bool(self._poll.poll(_LISTENING_MILLISECONDS))
             with self._lock:
                 if is_ready and not self._ended:

@@ -73,7 +73,14 @@ class NoHTTP2Error(Exception):
 
 
 def check_health(
-    send: Callable[[bytes], None], receive: Callable[[float], bytes], *, authority: str, service: str, agent: str, limit: float
+    send: Callable[[bytes], None],
+    receive: Callable[[float], bytes],
+    *,
+    authority: str,
+    service: str,
+    agent: str,
+    limit: float,
+    patience: float,
 ) -> str | None:
     """Calls Check. Returns why the server is not healthy; None if it is.
 
@@ -83,11 +90,12 @@ def check_health(
         authority: host and port of the server.
         service: the name that the probe asks for.
         agent: the User-Agent.
-        limit: real seconds for the whole call.
+        limit: the maximum time of the whole call, in seconds, as the message says.
+        patience: the same in real seconds.
 
     Raises NoHTTP2Error, OSError.
     """
-    end = time.monotonic() + limit
+    end = time.monotonic() + patience
     fields = [(":method", "POST"), (":scheme", "http"), (":path", _PATH), (":authority", authority)]
     fields += [("content-type", "application/grpc"), ("user-agent", agent), ("te", "trailers")]
     block = hpack.Encoder().encode(fields)
@@ -231,10 +239,12 @@ def run_handler(container: Container, handler: StoredObject, limit: float, calle
         return _run_command(container, handler["exec"].get("command") or (), limit)
     if "sleep" in handler:
         return Result(None, min(float(handler["sleep"]["seconds"]), limit))
+    # While the clock stands still, no time passes for a server, however busy the machine is.
+    patience = _MAX_WAIT if container.clock.held else min(limit, _MAX_WAIT)
     if "grpc" in handler:
-        return Result(_check_health(container, handler["grpc"], min(limit, _MAX_WAIT), caller))
+        return Result(_check_health(container, handler["grpc"], min(limit, _MAX_WAIT), patience, caller))
     if "httpGet" in handler:
-        return Result(_get(container, handler["httpGet"], min(limit, _MAX_WAIT), caller))
+        return Result(_get(container, handler["httpGet"], patience, caller))
     if "tcpSocket" in handler:
         return Result(_connect(container, handler["tcpSocket"]))
     return Result()
@@ -269,7 +279,7 @@ def _leave(connection: Connection) -> None:
     connection.to_client.abandon()
 
 
-def _get(container: Container, action: StoredObject, limit: float, caller: Caller) -> str | None:
+def _get(container: Container, action: StoredObject, patience: float, caller: Caller) -> str | None:
     """Sends the request of `httpGet`, and follows redirections to the same host. Returns why that failed."""
     host, port = action.get("host") or container.network.own_address(), _port(container, action["port"])
     path = action.get("path") or "/"
@@ -279,7 +289,7 @@ def _get(container: Container, action: StoredObject, limit: float, caller: Calle
     first = url
     for _ in range(_MAX_REDIRECTS):
         try:
-            status, location = _send(container, urlsplit(url), fields, limit)
+            status, location = _send(container, urlsplit(url), fields, patience)
         except TimeoutError:
             return f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
         except (BrokenPipeError, ConnectionEndedError):
@@ -299,7 +309,7 @@ def _get(container: Container, action: StoredObject, limit: float, caller: Calle
 _PLAIN_ANSWERS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST"})
 
 
-def _send(container: Container, url: SplitResult, fields: Mapping[str, str], limit: float) -> tuple[int, str]:
+def _send(container: Container, url: SplitResult, fields: Mapping[str, str], patience: float) -> tuple[int, str]:
     """Sends a GET request. Returns the status of the response, and where it redirects to. Raises what `_get` handles."""
     host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
     try:
@@ -313,33 +323,32 @@ def _send(container: Container, url: SplitResult, fields: Mapping[str, str], lim
         if url.scheme == "https":
             from fakekube.nodes.runtime.tls import BlockingClient
 
-            client = BlockingClient(connection, limit)
+            client = BlockingClient(connection, patience)
             client.send(data)
             reader = ResponseReader(client.receive)
         else:
             connection.from_client.write_all(data)
-            reader = ResponseReader(lambda: connection.to_client.read_blocking(timeout=limit))
+            reader = ResponseReader(lambda: connection.to_client.read_blocking(timeout=patience))
         response = reader.read_response("GET")
     finally:
         _leave(connection)
     return response.status, next(iter(response.values("location")), "")
 
 
-def _check_health(container: Container, action: StoredObject, limit: float, caller: Caller) -> str | None:
+def _check_health(container: Container, action: StoredObject, limit: float, patience: float, caller: Caller) -> str | None:
     """Asks a gRPC server for its health. Returns why it is not healthy."""
     port, service = int(action["port"]), str(action.get("service") or "")
     check = container.network.listeners.health.get(port)
     if check is None:
-        return _call_health(container, action, limit, caller)
+        return _call_health(container, action, limit, patience, caller)
     healthy = check(service)
     if healthy is None:
         return "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
     return None if healthy else 'service unhealthy (responded with "NOT_SERVING")'
 
 
-def _call_health(container: Container, action: StoredObject, limit: float, caller: Caller) -> str | None:
+def _call_health(container: Container, action: StoredObject, limit: float, patience: float, caller: Caller) -> str | None:
     """Calls the health service of the server at a port."""
-
     host, port, service = container.network.own_address(), int(action["port"]), str(action.get("service") or "")
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     late = f'timeout: failed to connect service "{authority}" within {limit:g}s: context deadline exceeded'
@@ -349,8 +358,8 @@ def _call_health(container: Container, action: StoredObject, limit: float, calle
     except OSError:
         return late  # the client of gRPC tries again until then
     try:
-        send, receive = _transport(connection, limit, action.get("mode") == "TLS")
-        return check_health(send, receive, authority=authority, service=service, agent=agent, limit=limit)
+        send, receive = _transport(connection, patience, action.get("mode") == "TLS")
+        return check_health(send, receive, authority=authority, service=service, agent=agent, limit=limit, patience=patience)
     except (NoHTTP2Error, TimeoutError, ssl.SSLError):
         return late
     except (OSError, ConnectionEndedError) as error:
@@ -359,13 +368,15 @@ def _call_health(container: Container, action: StoredObject, limit: float, calle
         _leave(connection)
 
 
-def _transport(connection: Connection, limit: float, is_secure: bool) -> tuple[Callable[[bytes], None], Callable[[float], bytes]]:
+def _transport(
+    connection: Connection, patience: float, is_secure: bool
+) -> tuple[Callable[[bytes], None], Callable[[float], bytes]]:
     """Returns functions that write to a server and read from it, through TLS if that is asked for."""
     if not is_secure:
         return connection.from_client.write_all, lambda seconds: connection.to_client.read_blocking(timeout=seconds)
     from fakekube.nodes.runtime.tls import BlockingClient
 
-    client = BlockingClient(connection, limit, ["h2"])
+    client = BlockingClient(connection, patience, ["h2"])
     return client.send, lambda _seconds: client.receive()
 
 

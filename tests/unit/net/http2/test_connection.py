@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.net import Server
+from fakekube.net.http2.connection import MultiplexedConnection
 from fakekube.net.streams import BrokenStreamError
 
 TIMEOUT = 10.0
@@ -56,6 +57,29 @@ def test_slow_request_does_not_block_other_streams(serve_http2: Serve, connect_h
     assert not client.answers[first].fields
     may_go_on.set()
     assert client.answer(first).status == "200"
+
+
+def test_worker_stops_listening_if_another_one_begins(
+    serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, listen = MultiplexedConnection._stop_listening, MultiplexedConnection._listen
+    returned = threading.Event()
+
+    def stop_while_another_begins(connection: MultiplexedConnection) -> None:
+        stop(connection)
+        connection._listener = -1
+
+    def listen_once(connection: MultiplexedConnection) -> Any:
+        following = listen(connection)
+        returned.set()
+        connection._listener = 0
+        return following
+
+    monkeypatch.setattr(MultiplexedConnection, "_stop_listening", stop_while_another_begins)
+    monkeypatch.setattr(MultiplexedConnection, "_listen", listen_once)
+    client = connect_http2(serve_http2(echo))
+    assert client.get("/").status == "200"
+    assert returned.wait(TIMEOUT)
 
 
 @pytest.mark.parametrize(("size", "has_length"), [(1, True), (4096, True), (4097, False), (3_000_000, False)])
