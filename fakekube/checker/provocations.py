@@ -90,7 +90,7 @@ class JoinEvents(Action):
         return exchange.verb == "watch" and exchange.headers.get("upgrade", "").lower() != "websocket"
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
-        stream.join()
+        stream.faults.join()
         if stream.exchange.query.get("sendInitialEvents") not in ("true", "1"):
             stream.set_bookmarks("first")
 
@@ -188,7 +188,7 @@ class PlainBookmarkFirst(Action):
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         stream.set_bookmarks("first")
-        stream.silence_after(1)
+        stream.faults.silence_after(1)
 
 
 @dataclass(slots=True, frozen=True)

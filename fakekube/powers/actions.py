@@ -22,12 +22,12 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 from fakekube.net.streams import BrokenStreamError
 from fakekube.powers.fault import Action
+from fakekube.powers.streams import CUT, ObservedStream
 
 if TYPE_CHECKING:
     from fakekube.powers.action_context import ActionContext
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Criteria, Fault
-    from fakekube.powers.streams import ObservedStream
 
 
 #: What the filters of the API server send instead of a Status (tooManyRequests), too.
@@ -209,7 +209,7 @@ class End(Action):
     after_events: int = 0
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
-        stream.end_after(self.after_events)
+        stream.faults.end_after(self.after_events)
 
 
 @dataclass(slots=True, frozen=True)
@@ -227,9 +227,9 @@ class Cut(Action):
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
         if self.after_events is not None:
-            stream.cut_after_events(self.after_events)
+            stream.faults.cut_after_events(self.after_events)
         if self.after_bytes is not None or self.after_events is None:
-            stream.cut_after_bytes(self.after_bytes or 0)
+            stream.faults.cut_after_bytes(self.after_bytes or 0)
 
     def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.body = _CutBody(response, self.after_bytes or 0)  # type: ignore[assignment]
@@ -245,7 +245,7 @@ class Slice(Action):
     size: int
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
-        stream.slice(self.size)
+        stream.faults.slice(self.size)
 
     def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         response.body = _SlicedBody(response, self.size)  # type: ignore[assignment]
@@ -266,7 +266,7 @@ class Silence(Action):
     connection: bool = False
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
-        stream.silence_after(self.after_events, connection=self.connection)
+        stream.faults.silence_after(self.after_events, connection=self.connection)
 
 
 @dataclass(slots=True, frozen=True)
@@ -361,7 +361,7 @@ class Malformed(Action):
     on_calls = True
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
-        stream.halve()
+        stream.faults.halve()
 
     def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         body = response.body
@@ -397,7 +397,7 @@ class Unavailable(Action):
             _mark_stale(response, resource.group)
 
     def stream(self, stream: ObservedStream, context: ActionContext) -> None:
-        stream.cut_after_bytes(0)
+        stream.faults.cut_after_bytes(0)
 
 
 def _mark_stale(response: Response, group: str) -> None:
@@ -495,7 +495,7 @@ class _CutBody:
         if self._head:
             yield self._head
         if not self._is_whole:
-            raise BrokenStreamError("the connection is cut")
+            raise BrokenStreamError(CUT)
 
 
 class _SlicedBody:
