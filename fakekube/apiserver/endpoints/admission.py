@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.patch.apply import entries
 from fakekube.apis.rest.strategy import Object, WriteContext
-from fakekube.apiserver.admission.chain import CONNECT, CREATE, DELETE, Attributes, Operation
+from fakekube.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Attributes, Operation
+from fakekube.apiserver.registry.generic import writes
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.store import Record
 
 _INVALID_MANAGED_FIELDS = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
@@ -42,6 +45,17 @@ def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -
     after = (obj.get("metadata") or {}).get("managedFields")
     if after is not before and after:
         _restore_managed_fields(scope, obj, before)
+
+
+def admit_update(scope: Scope, record: Record[Document] | None, obj: Object, live: Object | None) -> None:
+    """Runs mutating admission of a PUT or a patch of a stored object, or of an absent one, which it creates; then removes owners
+    that admission has doubled.
+
+    Custom resources are admitted in the version of the request, which is that of `live`. Raises StatusError.
+    """
+    old = None if record is None else record.value.object
+    admit(scope, CREATE if record is None else UPDATE, obj, live if scope.resource.custom else old)
+    writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
 
 
 def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:

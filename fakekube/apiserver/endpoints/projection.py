@@ -11,6 +11,7 @@ from functools import lru_cache
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import status
+from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apis.rest.strategy import Object, Projection, Subresource
@@ -62,10 +63,15 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
     """Writes a changed projection back: `change` gets the current projection and returns the new one with managedFields;
     `uid` is the uid precondition of the client."""
     projection, mapping = _projection(scope), field_manager.scale_mapping(scope)
+    check = admission.checker(scope, Operation.UPDATE)
 
-    def build(stored: Document | None) -> Object:
-        assert stored is not None
-        old = versions.to_version(scope.resource, stored).object
+    def check_projected(obj: Object, old: Object | None) -> None:
+        assert old is not None
+        check(_project_as_written(scope, obj), _project_as_written(scope, old))
+
+    for record in writes.attempts(scope.main, uid=uid):
+        assert record is not None
+        old = versions.to_version(scope.resource, record.value).object
         before = _project_for_update(scope, old)
         entries = mapping.to_scale(old["metadata"].get("managedFields"))
         if entries:
@@ -76,24 +82,24 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
         if errors:
             kind = scope.kind
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
-        written: Object = deep_copy(projection.write(old, changed))
-        meta, scale = written["metadata"], changed["metadata"]
-        if scale.get("resourceVersion") or not scope.resource.custom:
-            meta["resourceVersion"] = scale.get("resourceVersion", "")
-        entries = mapping.to_parent(meta.pop("managedFields", None), scale.get("managedFields"))
-        if entries:
-            meta["managedFields"] = entries
-        return written
+        obj = _write_projection(scope, old, changed, mapping)
+        written = writes.commit(scope.main, record, obj, check_projected)
+        if written is not None:
+            left = _project_as_written(scope, _convert_for_scale(scope, written.document).object)
+            return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
+    raise AssertionError
 
-    check = admission.checker(scope, Operation.UPDATE)
 
-    def check_projected(obj: Object, old: Object | None) -> None:
-        assert old is not None
-        check(_project_as_written(scope, obj), _project_as_written(scope, old))
-
-    written = writes.update(scope.main, build, check_projected, uid=uid)
-    left = _project_as_written(scope, _convert_for_scale(scope, written.document).object)
-    return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
+def _write_projection(scope: Scope, old: Object, changed: Object, mapping: ScaleMapping) -> Object:
+    """Returns the object with a changed projection, its resourceVersion and its managedFields."""
+    obj: Object = deep_copy(_projection(scope).write(old, changed))
+    meta, scale = obj["metadata"], changed["metadata"]
+    if scale.get("resourceVersion") or not scope.resource.custom:
+        meta["resourceVersion"] = scale.get("resourceVersion", "")
+    entries = mapping.to_parent(meta.pop("managedFields", None), scale.get("managedFields"))
+    if entries:
+        meta["managedFields"] = entries
+    return obj
 
 
 def _subresource(scope: Scope) -> Subresource:

@@ -18,7 +18,6 @@ from typing import Any
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
-from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import field, status
 from fakekube.apimachinery.patch import (
     APPLY_CBOR,
@@ -32,7 +31,7 @@ from fakekube.apimachinery.patch import (
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.schema.trees import copy_with_texts
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.chain import CREATE, UPDATE
+from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
@@ -362,21 +361,14 @@ def patch(scope: Scope) -> Response:
 
 
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
-    def build(stored: Document | None) -> Object:
-        old = None if stored is None else stored.object
-        if old is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
+    check, check_created = admission.checker(scope, UPDATE), admission.creation_checker(scope)
+    for record in writes.attempts(scope, create_absent=patch.creates):
+        if record is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
-        live = None if stored is None else versions.to_version(scope.resource, versions.uncache(scope.resource, stored)).object
+        live = versions.live_object(scope.resource, record)
         obj = versions.to_storage(scope.resource, patch(live))
-        admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
-        writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
-        return obj
-
-    written = writes.update(
-        scope,
-        build,
-        admission.checker(scope, UPDATE),
-        create_absent=patch.creates,
-        check_created=admission.creation_checker(scope),
-    )
-    return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
+        admission.admit_update(scope, record, obj, live)
+        written = writes.commit(scope, record, obj, check, check_created)
+        if written is not None:
+            return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
+    raise AssertionError

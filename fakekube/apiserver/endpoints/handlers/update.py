@@ -5,10 +5,9 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 
 from __future__ import annotations
 
-from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apis.rest.strategy import Object
-from fakekube.apiserver.admission.chain import CREATE, UPDATE
+from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
@@ -39,23 +38,18 @@ def update(scope: Scope) -> Response:
             uid=uid,
         )
 
-    attempts: list[Object] = [body]
-
-    def build(stored: Document | None) -> Object:
-        old = None if stored is None else stored.object
-        live = None if stored is None else versions.to_version(scope.resource, versions.uncache(scope.resource, stored)).object
-        # The write path changes its argument in place: a retry starts from the object that the client sent.
-        fresh = attempts.pop() if attempts else bodies.decode(scope, form, data, "Ignore")
-        writes.match_namespace(fresh["metadata"], scope.namespace)
-        obj = versions.to_storage(scope.resource, field_manager.update(scope, live, fresh, chosen.field_manager))
-        admission.admit(scope, CREATE if old is None else UPDATE, obj, live if scope.resource.custom else old)
-        writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
-        return obj
-
-    written = writes.update(
-        scope, build, admission.checker(scope, UPDATE), uid=uid, check_created=admission.creation_checker(scope)
-    )
-    return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
+    check, check_created = admission.checker(scope, UPDATE), admission.creation_checker(scope)
+    for record in writes.attempts(scope, uid=uid):
+        live = versions.live_object(scope.resource, record)
+        obj = versions.to_storage(scope.resource, field_manager.update(scope, live, body, chosen.field_manager))
+        admission.admit_update(scope, record, obj, live)
+        written = writes.commit(scope, record, obj, check, check_created)
+        if written is not None:
+            return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
+        # The write path has changed the tree: the next attempt starts from the object that the client sent.
+        body = bodies.decode(scope, form, data, "Ignore")
+        writes.match_namespace(body["metadata"], scope.namespace)
+    raise AssertionError
 
 
 def _live(scope: Scope) -> Object | None:

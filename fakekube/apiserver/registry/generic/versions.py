@@ -25,7 +25,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.store import Bucket, Compacted, Cursor, Event
+from fakekube.store import Bucket, Compacted, Cursor, Event, Record
 
 
 def to_storage(resource: Resource, obj: Object) -> Object:
@@ -50,6 +50,11 @@ def to_version(resource: Resource, document: Document) -> Document:
 def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
     """Returns every document in this version."""
     return documents if resource.from_storage is None else [to_version(resource, document) for document in documents]
+
+
+def live_object(resource: Resource, record: Record[Document] | None) -> Object | None:
+    """Returns the object of a record in the version of the resource; None without a record."""
+    return None if record is None else to_version(resource, uncache(resource, record.value)).object
 
 
 def uncache(resource: Resource, document: Document) -> Document:

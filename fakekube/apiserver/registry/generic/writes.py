@@ -1,9 +1,9 @@
 """Implements the write path of the registry: create and update, with the hooks of each kind's strategy.
 
-`create` stores a new object; `update` reads the stored one, calls its caller to build the new state, prepares and validates
-it, and commits unless another write came first, after which it retries. Only setting the revision runs under the store's lock.
-An update without changes commits nothing; one that removes the last finalizer of a terminating object deletes it. A dry run
-skips the commit.
+`create` stores a new object. An update is a loop over `attempts`: each yields the stored state, from which the handler makes the
+new one; `commit` prepares and validates it, and stores it unless another write came first, after which there is another attempt.
+Only setting the revision runs under the store's lock. An update without changes commits nothing; one that removes the last
+finalizer of a terminating object deletes it. A dry run skips the commit.
 
 The metadata that the server owns is set on create and kept on update, in the request's own tree. Times are RFC 3339 with whole
 seconds, from the cluster's clock.
@@ -18,7 +18,7 @@ storage/names/generate.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -130,9 +130,6 @@ NAME_ATTEMPTS = 8
 UNSTAMPED = "0"
 
 _NOT_COUNTED = frozenset({"metadata", "status", "apiVersion", "kind"})
-
-Build = Callable[[Document | None], Object]
-"""(stored document or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
 
 Check = Callable[[Object, Object | None], None]
 """(new object, stored object or None): validating admission; raises StatusError."""
@@ -287,13 +284,19 @@ def _make_already_exists(scope: Scope, key: str, name: str, obj: Object) -> Stat
 _ABSENCE_FIRST_SINCE = 34
 
 
-def update(
-    scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None
-) -> Written:
-    """Updates by compare-and-set: builds the new state from the stored one until it can be committed.
+def attempts(scope: Scope, *, uid: str = "", create_absent: bool = False) -> Iterator[Record[Document] | None]:
+    """Yields the record on which each attempt of an update is based: first the present one, and a newer one after each conflict.
 
-    `uid`: a precondition of the client. `create_absent`: an absent object is created from
-    `build(None)`. Raises StatusError: 404, 409 for a stale revision or another uid, 422, and what the callables raise.
+    A caller makes the new object and commits it (`commit`); it asks for another attempt when that returns None. There is no end:
+    an attempt succeeds, or raises an error.
+
+    Args:
+        scope: that of the object.
+        uid: the uid that the client has as a precondition; "" for none.
+        create_absent: whether an absent object, for which the record is None, is created. Strategies may allow it, too.
+
+    Raises:
+        StatusError: 404, or 409 for another uid.
     """
     create_allowed = create_absent or scope.strategy.create_on_update
     warnings = len(scope.request.warnings)
@@ -306,25 +309,41 @@ def update(
         stored_uid = record.value.object["metadata"].get("uid", "") if record else ""
         if uid and uid != stored_uid:
             raise scope.conflict(_wrong_uid(scope, uid, stored_uid))
-        try:
-            if record is None:
-                obj = build(None)
-                _revision_of(scope, obj["metadata"])
-                if not scope.dry_run:  # the storage takes it away, where a dry run does not come
-                    obj["metadata"].pop("resourceVersion", None)
-                return _create_named(scope, obj, check_created or check)
-            return _update_once(scope, record, build, check)
-        except Conflict:
-            continue
-        except StatusError as error:
-            if record is None and error.reason == "AlreadyExists":
-                continue
-            raise
+        yield record
 
 
-def _update_once(scope: Scope, record: Record[Document], build: Build, check: Check) -> Written:
+def commit(
+    scope: Scope, record: Record[Document] | None, obj: Object, check: Check, check_created: Check | None = None
+) -> Written | None:
+    """Writes the new state of an object by compare-and-set; returns None if another write came first.
+
+    Args:
+        scope: that of the object.
+        record: that of the attempt; None to create the object.
+        obj: the new state, a tree of the caller's own.
+        check: validating admission.
+        check_created: validating admission of an object that is created, if it differs.
+
+    Raises:
+        StatusError: 409 for a stale resourceVersion, 422, and what the checks raise.
+    """
+    try:
+        if record is not None:
+            return _update_once(scope, record, obj, check)
+        _revision_of(scope, obj["metadata"])
+        if not scope.dry_run:  # the storage takes it away, where a dry run does not come
+            obj["metadata"].pop("resourceVersion", None)
+        return _create_named(scope, obj, check_created or check)
+    except Conflict:
+        return None
+    except StatusError as error:
+        if record is None and error.reason == "AlreadyExists":
+            return None
+        raise
+
+
+def _update_once(scope: Scope, record: Record[Document], obj: Object, check: Check) -> Written:
     old = record.value.object
-    obj = build(record.value)
     scope.strategy.check_privileges(scope.context, obj, old)
     meta = obj["metadata"]
     revision = _revision_of(scope, meta)
