@@ -22,6 +22,8 @@ V = TypeVar("V")
 
 #: The maximum number of indexes of a bucket.
 _MAXIMUM = 16
+#: How many of the conditions of a selection are compared to find the most selective one; each may need an index that is built.
+_MAX_CONSIDERED = 8
 
 
 Attribute = Callable[[V], str | None]
@@ -115,7 +117,8 @@ class Indexes(Generic[V]):
     def _rarest(
         self, conditions: Sequence[Condition[V]], versions: Versions[V], history: History[V]
     ) -> tuple[Index[V], Collection[str]]:
-        found = [(self._current(one.attribute, versions, history), one.admitted) for one in conditions]
+        considered = conditions[:_MAX_CONSIDERED]
+        found = [(self._current(one.attribute, versions, history), one.admitted) for one in considered]
         return min(found, key=lambda one: one[0].count(one[1]))
 
     def _current(self, attribute: Attribute[V], versions: Versions[V], history: History[V]) -> Index[V]:

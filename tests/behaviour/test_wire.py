@@ -231,7 +231,7 @@ def test_many_query_parameters(raw: Exchange, target: bytes) -> None:
 
 
 def test_long_selectors(raw: Exchange, target: bytes) -> None:
-    raw.send(b"GET", target + b"?labelSelector=" + b",".join(b"a%d=b" % number for number in range(20_000)))
+    raw.send(b"GET", target + b"?labelSelector=" + b",".join(b"a%d=b" % number for number in range(5_000)))
     code, answer = raw.answer()
     assert (code, json.loads(answer)["items"]) == (200, [])
     raw.send(b"GET", target + b"?labelSelector=" + b"(" * 5000)

@@ -91,6 +91,13 @@ def test_index_is_rebuilt_after_lost_events() -> None:
     assert found(bucket, condition) == keys[200:]
 
 
+def test_many_conditions_build_few_indexes() -> None:
+    bucket = bucket_of(a={"app": "x"}, b={})
+    readers = [Reader("app"), *(Reader(f"other-{number}") for number in range(1000))]
+    assert found(bucket, *(Condition(reader, ["x"]) for reader in readers)) == []
+    assert sum(reader.reads > 1 for reader in readers) <= index._MAX_CONSIDERED
+
+
 def test_least_recently_used_index_is_evicted() -> None:
     bucket = bucket_of(a={"app": "x"})
     often, seldom = Reader("app"), Reader("tier")
