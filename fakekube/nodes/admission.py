@@ -9,7 +9,7 @@ Invariant: pods that the kubelet has not admitted yet do not count.
 
 Specified by: pkg/kubelet/lifecycle/predicate.go (Admit, generalFilter), pkg/scheduler/eventhandlers.go (AdmissionCheck),
 pkg/kubelet/kubelet.go (rejectPod), pkg/kubelet/kubelet_pods.go (makeMounts, makeEnvironmentVariables),
-pkg/kubelet/kuberuntime/security_context.go (verifyRunAsNonRoot), pkg/volume/configmap, pkg/volume/secret.
+pkg/kubelet/sysctl, pkg/kubelet/kuberuntime/security_context.go (verifyRunAsNonRoot), pkg/volume/configmap, pkg/volume/secret.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
 from fakekube.nodes.running_pods import insufficient_resource
+from fakekube.nodes.runtime.kernel import sysctl_name
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
@@ -70,6 +71,43 @@ def _rejections(pod: PodInfo, node: NodeInfo) -> Iterator[Rejection]:
 
 def _predicate(plugin: type[NodeAffinity | NodePorts | TaintToleration]) -> Rejection:
     return Rejection(plugin.name, f"Predicate {plugin.name} failed: {plugin.refusal.reasons[0]}")
+
+
+#: The namespace of the kernel → the parameters in it that a pod may set.
+_SAFE_SYSCTLS: Final = {
+    "ipc": frozenset({"kernel.shm_rmid_forced"}),
+    "net": frozenset(
+        f"net.ipv4.{name}"
+        for name in [
+            "ip_local_port_range",
+            "tcp_syncookies",
+            "ping_group_range",
+            "ip_unprivileged_port_start",
+            "ip_local_reserved_ports",
+            "tcp_keepalive_time",
+            "tcp_fin_timeout",
+            "tcp_keepalive_intvl",
+            "tcp_keepalive_probes",
+            "tcp_rmem",
+            "tcp_wmem",
+        ]
+    ),
+}
+
+
+def forbid_sysctls(pod: Object) -> Rejection | None:
+    """Returns why a kubelet rejects a pod for the kernel parameters that it sets; None if they are safe (patternAllowlist)."""
+    spec = pod["spec"]
+    shared = {"net": spec.get("hostNetwork"), "ipc": spec.get("hostIPC")}
+    for one in (spec.get("securityContext") or {}).get("sysctls") or ():
+        name = sysctl_name(one["name"])
+        namespace = next((namespace for namespace, names in _SAFE_SYSCTLS.items() if name in names), "")
+        if not namespace:
+            return Rejection("SysctlForbidden", f"forbidden sysctl: {go_quote(name)} not allowlisted")
+        if shared[namespace]:
+            text = f"forbidden sysctl: {go_quote(name)} not allowed with host {namespace} enabled"
+            return Rejection("SysctlForbidden", text)
+    return None
 
 
 def rejected_status(pod: Object, found: Rejection, now: str) -> dict[str, Any]:

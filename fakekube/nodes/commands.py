@@ -324,11 +324,13 @@ class Probes:
         from fakekube.nodes.runtime.probing import Caller, run_handler
 
         caller = Caller("kube-probe", self._kubelet.context.version)
-        failure = run_handler(running, spec, float(spec.get("timeoutSeconds") or 1), caller).failure
-        if failure is None:
+        result = run_handler(running, spec, float(spec.get("timeoutSeconds") or 1), caller)
+        title, where = kind.removesuffix("Probe").capitalize(), f"spec.containers{{{container.name}}}"
+        if result.failure is None:
+            if result.warning:
+                self._kubelet.record(pod, "Warning", "ProbeWarning", f"{title} probe warning: {result.warning}", where)
             return True
-        text = f"{kind.removesuffix('Probe').capitalize()} probe failed: {failure}"
-        self._kubelet.record(pod, "Warning", "Unhealthy", text, f"spec.containers{{{container.name}}}")
+        self._kubelet.record(pod, "Warning", "Unhealthy", f"{title} probe failed: {result.failure}", where)
         return False
 
 

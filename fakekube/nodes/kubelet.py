@@ -294,7 +294,7 @@ class Kubelet(StatusManager):
         if self._is_early(key, pod):
             return
         status = pod.get("status") or {}
-        if _is_unadmitted(pod) and self._reject(key, pod, node):
+        if (_is_unadmitted(pod) or _sets_sysctls(pod)) and self._reject(key, pod, node):
             return
         if has_certificates(pod) and "deletionTimestamp" not in pod["metadata"]:
             self._sync_certificates(key, pod, node)
@@ -347,10 +347,12 @@ class Kubelet(StatusManager):
 
     def _reject(self, key: Key, pod: Object, node: Object) -> bool:
         """Fails a pod that does not fit its node. Returns whether it did."""
-        from fakekube.nodes.admission import rejected_status, rejection
+        from fakekube.nodes.admission import forbid_sysctls, rejected_status, rejection
 
-        keys = [one for one in self._on_node.get(node["metadata"]["name"], ()) if one != key]
-        found = rejection(pod, node, [other for one in keys if (other := self.cache.get("pods", *one)) is not None])
+        found = forbid_sysctls(pod)
+        if found is None and _is_unadmitted(pod):
+            keys = [one for one in self._on_node.get(node["metadata"]["name"], ()) if one != key]
+            found = rejection(pod, node, [other for one in keys if (other := self.cache.get("pods", *one)) is not None])
         if found is None:
             return False
         self.record(pod, "Warning", found.reason, found.message)
@@ -473,6 +475,12 @@ def has_certificates(pod: Object) -> bool:
         if "projected" in volume
         for source in volume["projected"].get("sources") or ()
     )
+
+
+def _sets_sysctls(pod: Object) -> bool:
+    """Reports whether a pod that has not started sets kernel parameters."""
+    context = pod["spec"].get("securityContext") or {}
+    return bool(context.get("sysctls")) and not (pod.get("status") or {}).get("startTime")
 
 
 def _is_unadmitted(pod: Object) -> bool:

@@ -120,7 +120,7 @@ class Execution:
         self._notifier.unsubscribe(wake)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Connection:
     """A connection to a port of a pod.
 
@@ -132,6 +132,11 @@ class Connection:
     to_client: Pipe
     error: str = ""
     """Set by the pod's side before it closes `to_client`, if the connection failed; the text is sent on the error stream."""
+
+    def disconnect(self) -> None:
+        """Ends the connection on the pod's side, as when its process dies; what it has written can still be read."""
+        self.from_client.abandon()
+        self.to_client.close()
 
 
 class Kubelet(Protocol):

@@ -185,7 +185,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
     "nonewprivs": Image(
         programs={"/nnp": _import_later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False
     ),
-    "nonroot": Image(programs=_NO_NEW_PRIVILEGES, entrypoint=("/nnp",), user="1234", shell=False),
+    "nonroot": Image(programs=_NO_NEW_PRIVILEGES, entrypoint=("/nnp",), user="1234", system=_ALPINE, lacks=_NOT_IN_ALPINE),
     "glibc-dns-testing": Image(command=("bash",)),
     "jessie-dnsutils": Image(command=("bash",)),
     "sample-apiserver": Image(

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,6 +73,12 @@ class Answer:
     body: str | bytes = b""
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def redirect(location: str, code: int = 302) -> Answer:
+    """Returns the answer of http.Redirect."""
+    body = f'<a href="{escape(location)}">{HTTPStatus(code).phrase}</a>.\n\n'
+    return Answer(body, code, {"Content-Type": _HTML, "Location": location})
 
 
 class Exit:

@@ -114,6 +114,8 @@ class Directory(Node):
     mode: int = 0o755
     kind: str = ""
     """The type of a file system of its own, such as tmpfs."""
+    size: int | None = None
+    """The size of its file system in bytes, if that has a limit of its own."""
     source: Callable[[], dict[str, Node]] | None = None
     """Computes the entries for each access; None if they are `own`."""
 

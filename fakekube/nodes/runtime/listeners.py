@@ -4,7 +4,8 @@ A listener of TCP makes a connection when it is called; a listener of UDP return
 `Bridge` is a port on loopback for clients of the API server that need a socket, such as the callers of webhooks and of aggregated
 API servers. It is made when it is first needed.
 
-Invariant: a port is free again when its program ends; the threads and sockets of a bridge end with its pod, or its connection.
+Invariant: a port is free again when its program ends, and its connections end; the threads and sockets of a bridge end with its
+pod, or its connection.
 
 Specified by: listen(2), udp(7).
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -47,6 +49,8 @@ class Listeners:
     def __init__(self) -> None:
         self._tcp: dict[int, list[Accept]] = {}
         self._udp: dict[int, Receive] = {}
+        self._open: dict[Accept, weakref.WeakSet[Connection]] = {}
+        """The connections of each listener, which end with its program."""
         self.secure: set[int] = set()
         """The TCP ports whose programs expect TLS."""
         self.health: dict[int, Callable[[str], bool | None]] = {}
@@ -76,6 +80,8 @@ class Listeners:
         finally:
             self.stop(port, accept)
             self.secure.discard(port)
+            for connection in list(self._open.pop(accept, ())):
+                connection.disconnect()
 
     def stop(self, port: int, accept: Accept) -> None:
         """Ends a listener of TCP; unknown ones are ignored."""
@@ -106,7 +112,9 @@ class Listeners:
     def connect(self, port: int, peer: Peer) -> Connection:
         """Returns a connection to the program at a TCP port. Raises OSError if there is none."""
         for accept in list(self._tcp.get(port, ())):
-            return accept(peer)
+            connection = accept(peer)
+            self._open.setdefault(accept, weakref.WeakSet()).add(connection)
+            return connection
         raise oserror(errno.ECONNREFUSED)
 
     def send(self, port: int, data: bytes, peer: Peer) -> bytes | None:

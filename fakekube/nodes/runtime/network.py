@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, Protocol
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.validation.ip import parse_ip
+from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.base.clock import Clock
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection
@@ -28,8 +29,10 @@ from fakekube.nodes.runtime.listeners import Listeners, Peer
 
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
-#: The port of kubelets on their nodes.
-KUBELET_PORT: Final = 10250
+#: The ports of kube-proxy on a node: its health, and the mode of its proxier, which is on loopback only.
+PROXY_HEALTH_PORT: Final = 10256
+PROXY_STATUS_PORT: Final = 10249
+_NODE_PORTS: Final = frozenset({KUBELET_PORT, PROXY_HEALTH_PORT, PROXY_STATUS_PORT})
 
 
 #: Labels of Services and EndpointSlices that kube-proxy ignores (LabelServiceProxyName, IsHeadlessService).
@@ -63,8 +66,8 @@ class PodNetworks(Protocol):
     def connect_api_server(self) -> Connection:
         """Connects to the API server."""
 
-    def connect_kubelet(self, node: StoredObject) -> Connection:
-        """Connects to the kubelet of a node."""
+    def connect_node(self, node: StoredObject, port: int) -> Connection:
+        """Connects to the kubelet or the kube-proxy of a node."""
 
     def policies(self) -> NetworkPolicies | None:
         """Returns the NetworkPolicies that are in force; None if none are."""
@@ -115,7 +118,7 @@ class Routes:
         Raises:
             OSError: Nothing listens there.
         """
-        if client is not None and (address.startswith("127.") or address in ("::1", address_of(client))):
+        if client is not None and (_is_loopback(address) or address == address_of(client)):
             return self._local(client, address, port, protocol)
         for service in self._proxied_services():
             if address in _addresses_of(service):
@@ -244,6 +247,14 @@ class Routes:
                     return node
         return None
 
+    def node_for(self, client: StoredObject, address: str) -> StoredObject | None:
+        """Returns the node with an address, which is the client's own on loopback if it shares the node's network."""
+        if not _is_loopback(address):
+            return self.node_at(address)
+        return (
+            self._cluster.get("", "nodes", "", client["spec"].get("nodeName", "")) if client["spec"].get("hostNetwork") else None
+        )
+
     def _at_node(self, node: StoredObject, client: StoredObject | None, address: str, port: int, protocol: str) -> Target | None:
         """Returns what a port of a node leads to: a pod in its network, a hostPort, or a node port."""
         name = node["metadata"]["name"]
@@ -264,6 +275,10 @@ class Routes:
                 if one.get("nodePort") == port and one.get("protocol", "TCP") == protocol:
                     return self._behind(service, client, port, protocol, "nodePort")
         raise oserror(errno.ECONNREFUSED, address)
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
 
 
 def address_of(pod: StoredObject) -> str:
@@ -300,9 +315,9 @@ class Network:
         """Connects to a name or an address. Raises OSError, NoSuchHost."""
         pod = self._pod()
         for address in self._require_addresses(host):
-            node = self._runtime.routes.node_at(address) if port == KUBELET_PORT else None
-            if node is not None:
-                return self._runtime.connect_kubelet(node)
+            node = self._runtime.routes.node_for(pod, address) if port in _NODE_PORTS else None
+            if node is not None and (port != PROXY_STATUS_PORT or _is_loopback(address)):
+                return self._runtime.connect_node(node, port)
             target = self._runtime.routes.target(pod, address, port)
             self._check_policies(pod, target, address, port, "TCP")
             if target is None:

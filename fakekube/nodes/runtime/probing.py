@@ -195,6 +195,8 @@ def _status(message: bytes) -> int:
 #: The statuses of an HTTP response that are a success.
 _SUCCEEDED: Final = range(200, 400)
 _REDIRECTIONS: Final = range(300, 400)
+#: The bytes of a response's body that a probe reads.
+_MAX_BODY: Final = 10 * 1024
 #: How many redirections to the same host are followed.
 _MAX_REDIRECTS: Final = 10
 #: The real seconds for which a server of a test is waited for.
@@ -210,6 +212,8 @@ class Result(NamedTuple):
     """Why it failed; None if it succeeded."""
     seconds: float = 0.0
     """The time that it took, by the clock of the cluster."""
+    warning: str = ""
+    """What an event tells of a probe that has succeeded; "" for nothing."""
 
 
 class Caller(NamedTuple):
@@ -244,7 +248,7 @@ def run_handler(container: Container, handler: StoredObject, limit: float, calle
     if "grpc" in handler:
         return Result(_check_health(container, handler["grpc"], min(limit, _MAX_WAIT), patience, caller))
     if "httpGet" in handler:
-        return Result(_get(container, handler["httpGet"], patience, caller))
+        return _get(container, handler["httpGet"], patience, caller)
     if "tcpSocket" in handler:
         return Result(_connect(container, handler["tcpSocket"]))
     return Result()
@@ -279,8 +283,8 @@ def _leave(connection: Connection) -> None:
     connection.to_client.abandon()
 
 
-def _get(container: Container, action: StoredObject, patience: float, caller: Caller) -> str | None:
-    """Sends the request of `httpGet`, and follows redirections to the same host. Returns why that failed."""
+def _get(container: Container, action: StoredObject, patience: float, caller: Caller) -> Result:
+    """Sends the request of `httpGet`, and follows redirections to the same host; others are a success with a warning."""
     host, port = action.get("host") or container.network.own_address(), _port(container, action["port"])
     path = action.get("path") or "/"
     url = f"{(action.get('scheme') or 'HTTP').lower()}://{host}:{port}{path if path.startswith('/') else f'/{path}'}"
@@ -289,28 +293,33 @@ def _get(container: Container, action: StoredObject, patience: float, caller: Ca
     first = url
     for _ in range(_MAX_REDIRECTS):
         try:
-            status, location = _send(container, urlsplit(url), fields, patience)
+            status, location, body = _send(container, urlsplit(url), fields, patience)
         except TimeoutError:
-            return f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+            return Result(f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)')
         except (BrokenPipeError, ConnectionEndedError):
-            return f'Get "{url}": EOF'
+            return Result(f'Get "{url}": EOF')
         except ssl.SSLError as error:
             plain = error.reason in _PLAIN_ANSWERS
-            return f'Get "{url}": {HTTP_ANSWER if plain else f"remote error: tls: {error.reason}"}'
+            return Result(f'Get "{url}": {HTTP_ANSWER if plain else f"remote error: tls: {error.reason}"}')
         except (OSError, MalformedResponseError) as error:
-            return f'Get "{url}": {error}'
+            return Result(f'Get "{url}": {error}')
         url = urljoin(url, location)
         if status not in _REDIRECTIONS or not location or urlsplit(url).hostname != urlsplit(first).hostname:
-            return None if status in _SUCCEEDED or not caller.judges else f"HTTP probe failed with statuscode: {status}"
-    return f'Get "{url}": stopped after {_MAX_REDIRECTS} redirects'
+            if not caller.judges or status not in _SUCCEEDED:
+                return Result(f"HTTP probe failed with statuscode: {status}" if caller.judges else None)
+            return Result(warning=f"Probe terminated redirects, Response body: {body}" if status in _REDIRECTIONS else "")
+    return Result(f'Get "{url}": stopped after {_MAX_REDIRECTS} redirects')
 
 
 #: OpenSSL's reasons if a server does not speak TLS.
 _PLAIN_ANSWERS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST"})
 
 
-def _send(container: Container, url: SplitResult, fields: Mapping[str, str], patience: float) -> tuple[int, str]:
-    """Sends a GET request. Returns the status of the response, and where it redirects to. Raises what `_get` handles."""
+def _send(container: Container, url: SplitResult, fields: Mapping[str, str], patience: float) -> tuple[int, str, str]:
+    """Sends a GET request. Returns the status of the response, where it redirects to, and then its body.
+
+    Raises what `_get` handles.
+    """
     host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
     try:
         connection = container.network.connect(host, port)
@@ -330,9 +339,20 @@ def _send(container: Container, url: SplitResult, fields: Mapping[str, str], pat
             connection.from_client.write_all(data)
             reader = ResponseReader(lambda: connection.to_client.read_blocking(timeout=patience))
         response = reader.read_response("GET")
+        body = _read_body(reader) if response.status in _REDIRECTIONS else ""
     finally:
         _leave(connection)
-    return response.status, next(iter(response.values("location")), "")
+    return response.status, next(iter(response.values("location")), ""), body
+
+
+def _read_body(reader: ResponseReader) -> str:
+    """Returns the body of a response up to the bytes of which a probe tells."""
+    found = b""
+    for piece in reader.iterate_body():
+        found += piece
+        if len(found) >= _MAX_BODY:
+            break
+    return found[:_MAX_BODY].decode("utf-8", "replace")
 
 
 def _check_health(container: Container, action: StoredObject, limit: float, patience: float, caller: Caller) -> str | None:

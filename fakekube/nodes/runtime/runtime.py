@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.base.clock import Clock
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.client import ApiError, Client
@@ -197,8 +198,12 @@ class Runtime:
 
     def port_forward(self, pod: StoredObject, port: int) -> Connection:
         """See `kubelet_api.Kubelet`."""
+        sandbox = self.sandbox(pod)
+        if sandbox.is_gone:
+            identifier = pod["metadata"]["uid"]
+            raise PortForwardError(f'network namespace for sandbox "{identifier}" is closed')
         try:
-            return self.connect(pod, port)
+            return sandbox.connect(port)
         except OSError:
             raise PortForwardError(
                 f'failed to connect to localhost:{port} inside namespace "{pod["metadata"]["uid"]}", '
@@ -242,11 +247,16 @@ class Runtime:
 
         return secure(lambda: serve(self._client.application), credentials().context)
 
-    def connect_kubelet(self, node: StoredObject) -> Connection:
-        """Connects to the kubelet of a node, which serves TLS."""
+    def connect_node(self, node: StoredObject, port: int) -> Connection:
+        """Connects to the kubelet of a node, which serves TLS, or to its kube-proxy."""
+        from fakekube.nodes.runtime.ports import serve
+
+        if port != KUBELET_PORT:
+            from fakekube.nodes.runtime.kube_proxy import KubeProxy
+
+            return serve(KubeProxy(port, node, self.clock))
         from fakekube.net.certificates import credentials
         from fakekube.nodes.runtime.kubelet_server import KubeletPort, KubeletServer
-        from fakekube.nodes.runtime.ports import serve
         from fakekube.nodes.runtime.tls import secure
 
         name = node["metadata"]["name"]

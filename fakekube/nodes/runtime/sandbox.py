@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import weakref
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
@@ -21,6 +22,7 @@ from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
+from fakekube.nodes.runtime.kernel import mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks
 from fakekube.nodes.runtime.resources import mount_cgroup
@@ -85,6 +87,8 @@ class Sandbox:
         """Audience and lifetime → token, and the time at which it is renewed."""
         self._bridges: dict[int, Bridge] = {}
         """Port → the port of this machine that leads to it."""
+        self._served: weakref.WeakSet[Connection] = weakref.WeakSet()
+        """The connections to ports at which no program listens."""
         self.volumes = Volumes(
             lambda: self.pod,
             runtime.cluster,
@@ -187,6 +191,7 @@ class Sandbox:
         writable = FileSystem(root, self._timestamp, Space(container.memory_bound))
         install(self.pod, writable)
         mount_cgroup(writable, lambda: self._resources_of(container))
+        mount_proc(writable, lambda: self.pod, container.spec, lambda: (container.uid, container.gid, container.groups))
         self.volumes.mount(container.spec, container.environment, writable)
         if container.spec.get("terminationMessagePath"):
             writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._timestamp()))
@@ -207,7 +212,7 @@ class Sandbox:
             return True
         if found is not None:
             self._last = found
-        if found is None and self._bridges:
+        if found is None:
             self.close()
         now = self._runtime.clock.now()
         for name, runs in list(self._runs.items()):
@@ -307,11 +312,13 @@ class Sandbox:
             return self._bridges[port].address
 
     def close(self) -> None:
-        """Ends the bridges to the ports of the pod."""
+        """Ends the bridges to the ports of the pod, and the connections that no program serves."""
         with self._lock:
             found, self._bridges = self._bridges, {}
         for one in found.values():
             one.close()
+        for connection in list(self._served):
+            connection.disconnect()
 
     def listens(self, port: int, protocol: str = "TCP") -> bool:
         """Reports whether a program of a container listens at a port; first runs the programs up to now."""
@@ -338,7 +345,9 @@ class Sandbox:
         served = self._server_of(port)
         if served is None:
             raise oserror(errno.ECONNREFUSED)
-        return serve(served, peer)
+        connection = serve(served, peer)
+        self._served.add(connection)
+        return connection
 
 
 def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:

@@ -15,8 +15,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping
+from stat import S_ISGID, S_ISVTX
 from typing import Final, NamedTuple
 
+from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.objects import StoredObject
@@ -90,13 +92,24 @@ class Volumes:
         if view is None:
             return node
         if not view.exists(path):
-            return view.make_directories(path)
+            return self._make_below(node, path)
         found = view.node(path)
         return (
             File(found.mode, data=bytearray(found.content), mtime=self._now())
             if isinstance(found, File) and found.source
             else found
         )
+
+    def _make_below(self, volume: Node, path: str) -> Node:
+        """Makes the directories of a sub-path, with the mode of the volume, and its group if that is inherited."""
+        assert isinstance(volume, Directory)
+        found, gid = volume, volume.gid if volume.mode & S_ISGID else 0
+        for name in [one for one in path.split("/") if one]:
+            inner = found.own.setdefault(name, Directory(volume.mode, gid=gid, mtime=self._now(), kind=volume.kind))
+            if not isinstance(inner, Directory):  # a link, or what cannot have entries
+                return FileSystem(volume, self._now).make_directories(path)
+            found = inner
+        return found
 
     def _directory(self, volume: StoredObject) -> Node:
         found = self._directories.get(volume["name"])
@@ -153,9 +166,21 @@ class Volumes:
     def _empty(self, volume: StoredObject) -> Directory:
         """Returns the directory of a volume without content, which belongs to the pod's fsGroup."""
         group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
-        kind = "tmpfs" if (volume.get("emptyDir") or {}).get("medium") == "Memory" else "ext4"
-        mode = 0o777 if group is None else 0o2777
-        return Directory(mode, gid=int(group or 0), mtime=self._now(), kind=kind)
+        source = volume.get("emptyDir") or {}
+        is_memory = source.get("medium") == "Memory"
+        mode, kind = 0o777 if group is None else 0o2777, "tmpfs" if is_memory else "ext4"
+        mode |= S_ISVTX if is_memory else 0  # as a tmpfs is made
+        size = self._memory_size(source.get("sizeLimit")) if is_memory else None
+        return Directory(mode, gid=int(group or 0), mtime=self._now(), kind=kind, size=size)
+
+    def _memory_size(self, limit: str | None) -> int | None:
+        """Returns the size in bytes of a volume in memory: its limit, or that of the pod's memory if that is less."""
+        containers = self._pod()["spec"]["containers"]
+        limits = [((one.get("resources") or {}).get("limits") or {}).get("memory") for one in containers]
+        found = [parse(str(limit)).value()] if limit else []
+        if all(limits):
+            found.append(sum(parse(str(one)).value() for one in limits))
+        return min(found, default=None)
 
     def _contents_of(self, volume: StoredObject) -> Callable[[], dict[str, _Content]] | None:
         """Returns the function that computes the content of a volume; None for an empty directory."""

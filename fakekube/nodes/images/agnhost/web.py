@@ -16,7 +16,7 @@ from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.images.programs import flags, is_true, log, wait
-from fakekube.nodes.images.servers import Answer, Request, as_json, fetch, listen_http, tls_context
+from fakekube.nodes.images.servers import Answer, Request, as_json, fetch, listen_http, redirect, tls_context
 from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
 from fakekube.nodes.runtime.filesystem import Directory, File
 from fakekube.nodes.runtime.listeners import Peer
@@ -75,7 +75,7 @@ async def _liveness(program: Program) -> int:
         if request.path == "/started":
             return Answer(f"{seconds:.9f}s")
         if request.path == "/redirect":
-            return Answer("", 302, {"Location": request.query.get("loc", "")})
+            return redirect(request.query.get("loc", ""))
         if request.path == "/healthz":
             return Answer(f"error: {seconds}", 500) if seconds > 10 else Answer("ok")
         return Answer("404 page not found\n", 404)

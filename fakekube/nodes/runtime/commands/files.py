@@ -552,8 +552,11 @@ async def _df(program: Program) -> int:
     rows = [("Filesystem", "Size" if human else "1K-blocks", "Used", "Available", "Use%", "Mounted on")]
     for path in sorted(program.files.mounts):
         total, used = 100 * 1024 * 1024, 10 * 1024 * 1024
+        node = program.files.mounts[path].node
+        if isinstance(node, Directory) and node.size is not None:
+            total, used = node.size // 1024, 0
         sizes = [_human(one * 1024) if human else str(one) for one in (total, used, total - used)]
-        rows.append(("overlay" if path == "/" else "tmpfs", *sizes, "10%", path))  # type: ignore[arg-type]
+        rows.append(("overlay" if path == "/" else "tmpfs", *sizes, f"{100 * used // max(total, 1)}%", path))  # type: ignore[arg-type]
     await program.write("".join(f"{a:<20} {b:>9} {c:>9} {d:>9} {e:>4} {f}\n" for a, b, c, d, e, f in rows))
     return 0
 

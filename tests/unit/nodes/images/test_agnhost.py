@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from fakekube.net.streaming.kubelet_api import PortForwardError
 
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 
@@ -193,3 +194,103 @@ def test_pods_of_nettest_contact_each_other(cluster: Cluster) -> None:
     state = json.loads(run(cluster, f"curl -s {first}:8080/read"))
     assert (state["Sent"].keys(), state["Received"].keys()) == ({"net-1", "net-2"}, {"net-1", "net-2"})
     assert (state["Errors"], state["StillContactingPeers"]) == (None, True)
+
+
+def test_connections_end_with_the_program_that_serves_them(cluster: Cluster) -> None:
+    cluster.create(pod("brief", "netexec"))
+    cluster.settle()
+    runtime, brief = cluster._components.runtime, cluster.get("pods", "brief")
+    connection = runtime.port_forward(brief, 8080)
+    connection.from_client.write_all(b"GET /hostname HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert connection.to_client.read_blocking(timeout=30).startswith(b"HTTP/1.1 200")
+    cluster.delete("pods", "brief", gracePeriodSeconds=0)
+    cluster.settle()
+    while connection.to_client.read_blocking(timeout=30):
+        pass
+    with pytest.raises(PortForwardError, match="is closed"):
+        runtime.port_forward(brief, 8080)
+
+
+def test_kernel_parameters_have_two_spellings(cluster: Cluster) -> None:
+    security = {"sysctls": [{"name": "kernel/shm_rmid_forced", "value": "1"}]}
+    cluster.create(pod("kernel", "pause", securityContext=security))
+    cluster.settle()
+    assert run(cluster, "sysctl kernel/shm_rmid_forced", "kernel") == "kernel.shm_rmid_forced = 1\n"
+    assert run(cluster, "sysctl -n kernel.shm_rmid_forced", "kernel") == "1\n"
+
+
+def test_a_process_reads_its_own_status(cluster: Cluster) -> None:
+    made = pod("status", "pause", securityContext={"seccompProfile": {"type": "RuntimeDefault"}, "runAsUser": 7})
+    made["spec"]["containers"][0]["securityContext"] = {"capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}}
+    cluster.create(made)
+    cluster.settle()
+    assert run(cluster, "grep -E 'Seccomp:|CapBnd|CapEff|Uid' /proc/self/status", "status").split("\n")[:-1] == [
+        "Uid:\t7\t7\t7\t7",
+        "CapEff:\t0000000000000000",
+        "CapBnd:\t0000000000001000",
+        "Seccomp:\t2",
+    ]
+    assert run(cluster, "grep -E 'Seccomp:|CapEff' /proc/self/status") == "CapEff:\t00000000a80425fb\nSeccomp:\t0\n"
+
+
+def test_volumes_in_memory_have_the_size_of_their_limit(cluster: Cluster) -> None:
+    made = pod("sized", "pause", volumes=[{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "10Mi"}}])
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/sized"}]
+    cluster.create(made)
+    cluster.settle()
+    assert run(cluster, "df | grep /sized | awk '{print $2}'", "sized") == "10240\n"
+
+
+def test_kernel_parameters_that_are_not_safe_are_forbidden(cluster: Cluster) -> None:
+    cluster.create(pod("unsafe", "pause", securityContext={"sysctls": [{"name": "kernel/msgmax", "value": "1"}]}))
+    cluster.settle()
+    status = cluster.get("pods", "unsafe")["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "SysctlForbidden")
+    assert status["message"] == 'Pod was rejected: forbidden sysctl: "kernel.msgmax" not allowlisted'
+
+
+def test_nodes_have_a_kube_proxy(cluster: Cluster) -> None:
+    cluster.create(pod("host", "pause", hostNetwork=True))
+    cluster.settle()
+    assert json.loads(run(cluster, "curl -s http://localhost:10256/healthz", "host"))["nodeEligible"] is True
+    assert run(cluster, "curl -s http://localhost:10249/proxyMode", "host") == "iptables"
+    node = cluster.get("pods", "host")["status"]["hostIP"]
+    assert json.loads(run(cluster, f"curl -s http://{node}:10256/livez"))["healthy"] is True
+    assert run(cluster, f"/agnhost connect {node}:10249") == "REFUSED\n"
+
+
+def test_sub_paths_are_made_with_the_mode_of_their_volume(cluster: Cluster) -> None:
+    made = pod("sub-path", "pause", securityContext={"fsGroup": 123}, volumes=[{"name": "v", "emptyDir": {"medium": "Memory"}}])
+    mounts = [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/sub", "subPath": "a/b"}]
+    made["spec"]["containers"][0]["volumeMounts"] = mounts
+    cluster.create(made)
+    cluster.settle()
+    found = run(
+        cluster, "/agnhost mounttest --fs_type=/sub --file_mode=/sub --file_owner=/sub; touch /sub/f; ls /v/a/b", "sub-path"
+    )
+    assert found.splitlines() == [
+        'mount type of "/sub": tmpfs', 'mode of file "/sub": dgtrwxrwxrwx', 'owner UID of "/sub": 0', 'owner GID of "/sub": 123', "f",
+    ]  # fmt: skip
+
+
+def test_a_redirection_of_a_probe_to_another_host_is_a_warning(cluster: Cluster) -> None:
+    made = pod("redirected", "liveness")
+    get = {"path": "/redirect?loc=http%3A%2F%2F0.0.0.0%2F", "port": 8080}
+    made["spec"]["containers"][0]["livenessProbe"] = {"httpGet": get, "failureThreshold": 1}
+    cluster.create(made)
+    cluster.settle()
+    cluster.clock.hold()
+    cluster.clock.advance(seconds=11)
+    cluster.settle()
+    cluster.clock.release()
+    events = [one["message"] for one in cluster.list("events", namespace="default") if one["reason"] == "ProbeWarning"]
+    assert 'Liveness probe warning: Probe terminated redirects, Response body: <a href="http://0.0.0.0/">Found</a>.' in events[0]
+    assert cluster.get("pods", "redirected")["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_the_user_of_an_image_is_that_of_its_processes(cluster: Cluster) -> None:
+    container = {"name": "c", "image": "nonroot:1.4", "command": ["id", "-u"], "securityContext": {"runAsNonRoot": True}}
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "someone"}, "spec": spec})
+    cluster.settle()
+    assert cluster.pods.get("someone").logs() == "1234\n"

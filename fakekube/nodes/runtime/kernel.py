@@ -1,0 +1,142 @@
+"""What the kernel of a node tells a container about itself: /proc/self/status, and the names of kernel parameters.
+
+Specified by: proc_pid_status(5), capabilities(7), sysctl(8); containerd's defaults (oci/spec.go);
+pkg/kubelet/kuberuntime/security_context.go; k8s.io/component-helpers/node/util/sysctl (NormalizeName).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.base.objects import StoredObject
+
+if TYPE_CHECKING:
+    from fakekube.nodes.runtime.filesystem import FileSystem
+
+#: All capabilities, in the order of their bits.
+_CAPABILITIES: Final = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
+    "PERFMON",
+    "BPF",
+    "CHECKPOINT_RESTORE",
+]
+#: Those of a container that asks for nothing.
+_DEFAULT: Final = frozenset(
+    [
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "SETGID",
+        "SETUID",
+        "SETPCAP",
+        "NET_BIND_SERVICE",
+        "NET_RAW",
+        "SYS_CHROOT",
+        "MKNOD",
+        "AUDIT_WRITE",
+        "SETFCAP",
+    ]
+)
+
+
+def sysctl_name(name: str) -> str:
+    """Returns the name of a kernel parameter with dots (NormalizeName); in one with slashes, dots become slashes."""
+    separator = next((one for one in name if one in "./"), ".")
+    return name if separator == "." else name.translate(str.maketrans("./", "/."))
+
+
+def mount_proc(
+    files: FileSystem, pod: Callable[[], StoredObject], container: StoredObject, ids: Callable[[], tuple[int, int, Sequence[int]]]
+) -> None:
+    """Mounts /proc/self of a container, which is read-only.
+
+    Args:
+        files: the files of the container.
+        pod: returns the pod.
+        container: the container's item in the pod's spec.
+        ids: returns user, group, and all groups of its processes.
+    """
+    from fakekube.nodes.runtime.filesystem import Directory, File  # the first cluster imports this module, and needs no files
+
+    def status() -> bytes:
+        return _status(pod(), container, *ids()).encode()
+
+    own = {"status": File(0o444, mtime=files.now(), source=status)}
+    files.mount("/proc/self", Directory(0o555, mtime=files.now(), own={**own}), read_only=True)
+
+
+def _status(pod: StoredObject, container: StoredObject, uid: int, gid: int, groups: Sequence[int]) -> str:
+    """Returns the lines of a process that reads its own status."""
+    context = container.get("securityContext") or {}
+    profile = context.get("seccompProfile") or (pod["spec"].get("securityContext") or {}).get("seccompProfile") or {}
+    filtered = profile.get("type", "Unconfined") != "Unconfined" and not context.get("privileged")
+    kept = _capabilities_of(context)
+    bounding = sum(1 << bit for bit, name in enumerate(_CAPABILITIES) if name in kept)
+    permitted = bounding if uid == 0 else 0
+    rows = {
+        "Name": "cat",
+        "State": "R (running)",
+        "Uid": "\t".join([str(uid)] * 4),
+        "Gid": "\t".join([str(gid)] * 4),
+        "Groups": " ".join(map(str, groups)),
+        "CapInh": f"{0:016x}",
+        "CapPrm": f"{permitted:016x}",
+        "CapEff": f"{permitted:016x}",
+        "CapBnd": f"{bounding:016x}",
+        "CapAmb": f"{0:016x}",
+        "NoNewPrivs": int(context.get("allowPrivilegeEscalation") is False),
+        "Seccomp": 2 if filtered else 0,
+        "Seccomp_filters": int(filtered),
+    }
+    return "".join(f"{name}:\t{value}\n" for name, value in rows.items())
+
+
+def _capabilities_of(context: dict[str, Any]) -> frozenset[str]:
+    """Returns the capabilities of a container: those that it has by default, without `drop`, with `add`."""
+    every = frozenset(_CAPABILITIES)
+    if context.get("privileged"):
+        return every
+    asked = context.get("capabilities") or {}
+    added, dropped = ({one.upper().removeprefix("CAP_") for one in asked.get(name) or ()} for name in ("add", "drop"))
+    kept = every if "ALL" in added else _DEFAULT if "ALL" not in dropped else frozenset()
+    return (kept - dropped) | (added & every)

@@ -1,0 +1,63 @@
+"""The ports of kube-proxy on a node: its health, and on the node itself the mode of its proxier.
+
+Specified by: pkg/proxy/healthcheck/proxy_health.go; cmd/kube-proxy/app/server.go (serveMetrics).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from fakekube.base.clock import Clock
+from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import StoredObject
+from fakekube.nodes.runtime.network import PROXY_HEALTH_PORT
+from fakekube.nodes.runtime.ports import TEXT
+
+#: The taint by which the autoscaler marks a node that it will delete.
+_TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+
+
+class KubeProxy:
+    """A port of kube-proxy as a WSGI application.
+
+    Args:
+        port: the port.
+        node: the node.
+        clock: of the cluster.
+    """
+
+    def __init__(self, port: int, node: StoredObject, clock: Clock) -> None:
+        self._pages = {"/proxyMode": self._mode, "/healthz": self._ok}
+        if port == PROXY_HEALTH_PORT:
+            self._pages = {"/healthz": self._health, "/livez": self._alive}
+        self._node, self._clock = node, clock
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        page = self._pages.get(environ["PATH_INFO"])
+        status, kind, body = page() if page is not None else ("404 Not Found", TEXT, "404 page not found\n")
+        headers = [("Content-Type", kind), ("X-Content-Type-Options", "nosniff"), ("Content-Length", str(len(body)))]
+        start_response(status, headers)
+        return [body.encode()]
+
+    def _mode(self) -> tuple[str, str, str]:
+        return "200 OK", TEXT, "iptables"
+
+    def _ok(self) -> tuple[str, str, str]:
+        return "200 OK", TEXT, "ok"
+
+    def _health(self) -> tuple[str, str, str]:
+        taints = self._node["spec"].get("taints") or ()
+        eligible = "deletionTimestamp" not in self._node["metadata"] and all(one["key"] != _TO_BE_DELETED for one in taints)
+        return "200 OK" if eligible else "503 Service Unavailable", "application/json", self._document(nodeEligible=eligible)
+
+    def _alive(self) -> tuple[str, str, str]:
+        return "200 OK", "application/json", self._document()
+
+    def _document(self, **more: bool) -> str:
+        now = print_time(self._clock.now())
+        status = {"IPv4": {"lastUpdated": now, "healthy": True}}
+        return json.dumps(
+            {"lastUpdated": now, "currentTime": now, **more, "healthy": True, "status": status}, separators=(",", ":")
+        )
