@@ -1,4 +1,4 @@
-"""The controllers of CertificateSigningRequests: they approve, sign and delete requests.
+"""The controllers of certificates: they approve, sign and delete CertificateSigningRequests, and publish the CA.
 
 `parse` and the functions beside it check a request against the rules of its signer.
 
@@ -11,8 +11,11 @@ signer gets the condition Failed. Requests of other signers are ignored.
 Old requests are deleted: one hour after a decision, 24 hours after creation, or when the certificate expires. The real cleaner
 lists all of them every hour; here each is deleted at its own time.
 
+PodCertificateRequests are deleted after 15 minutes. The CA of the API server is published as a ClusterTrustBundle.
+
 Specified by: pkg/controller/certificates/{approver/sarapprove,signer/signer,authority/policies,cleaner/cleaner}.go,
-pkg/apis/certificates/helpers.go, pkg/controller/certificates/certificate_controller_utils.go.
+pkg/controller/certificates/{cleaner/pcrcleaner,clustertrustbundlepublisher/publisher}.go, pkg/apis/certificates/helpers.go,
+pkg/controller/certificates/certificate_controller_utils.go.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import Object, StoredObject
@@ -388,3 +392,64 @@ def _certificate_expiration(certificate: str) -> Iterator[datetime]:
         yield x509.load_pem_x509_certificate(base64.b64decode(certificate)).not_valid_after_utc
     except ValueError:
         return
+
+
+POD_REQUESTS: Final = "podcertificaterequests.certificates.k8s.io"
+BUNDLES: Final = "clustertrustbundles.certificates.k8s.io"
+#: How long PodCertificateRequests are kept, and how often they are looked at.
+POD_REQUEST_AGE: Final = timedelta(minutes=15)
+_SERVING_SIGNER: Final = "kubernetes.io/kube-apiserver-serving"
+
+
+class PodCertificateRequestCleaner(Reconciler):
+    """Deletes old PodCertificateRequests, whatever their state (PCRCleanerController)."""
+
+    name = "podcertificaterequest-cleaner-controller"
+    client_name = "podcertificaterequestcleaner"
+    watches = (POD_REQUESTS,)
+
+    def reconcile(self, key: Key) -> None:
+        found = self.cache.get(POD_REQUESTS, *key)
+        if found is None:
+            return
+        metadata = found["metadata"]
+        left = (datetime.fromisoformat(metadata["creationTimestamp"]) + POD_REQUEST_AGE - self.clock.now()).total_seconds()
+        if left > 0:
+            self.requeue_after(key, left)
+        else:
+            self.client.delete(POD_REQUESTS, key.name, namespace=key.namespace, preconditions={"uid": metadata["uid"]})
+
+
+class ClusterTrustBundlePublisher(Reconciler):
+    """Publishes the CA of the API server as a ClusterTrustBundle, and deletes other bundles of its signer.
+
+    Without TLS there is no CA, and nothing is published.
+    """
+
+    name = "kube-apiserver-serving-clustertrustbundle-publisher-controller"
+    client_name = "kube-apiserver-serving-clustertrustbundle-publisher"
+    watches = (BUNDLES,)
+
+    def on_start(self) -> None:
+        self.enqueue(Key("", ""))
+
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
+        return (Key("", ""),) if obj["spec"].get("signerName") == _SERVING_SIGNER else ()
+
+    def reconcile(self, key: Key) -> None:
+        authority = self.context.certificate_authority
+        if not authority or self.context.registry.any_version("certificates.k8s.io", "clustertrustbundles") is None:
+            return
+        name = f"{_SERVING_SIGNER.replace('/', ':')}:{sha256(authority.encode()).hexdigest()[:24]}"
+        spec = {"signerName": _SERVING_SIGNER, "trustBundle": authority}
+        found = self.cache.get(BUNDLES, "", name)
+        if found is None:
+            api_version = self.client.resource(BUNDLES).api_version
+            self.client.create(
+                {"apiVersion": api_version, "kind": "ClusterTrustBundle", "metadata": {"name": name}, "spec": spec}
+            )
+        elif found["spec"] != spec:
+            self.client.update({**found, "spec": spec})
+        for other in self.cache.list(BUNDLES):
+            if other["spec"].get("signerName") == _SERVING_SIGNER and other["metadata"]["name"] != name:
+                self.client.delete(BUNDLES, other["metadata"]["name"])

@@ -77,6 +77,18 @@ def new_resource_quota_controller() -> Reconciler:
     return ResourceQuotaController()
 
 
+def new_pod_certificate_request_cleaner() -> Reconciler:
+    from fakekube.controllers.certificates import PodCertificateRequestCleaner
+
+    return PodCertificateRequestCleaner()
+
+
+def new_cluster_trust_bundle_publisher() -> Reconciler:
+    from fakekube.controllers.certificates import ClusterTrustBundlePublisher
+
+    return ClusterTrustBundlePublisher()
+
+
 def new_storage_version_migrator() -> Reconciler:
     from fakekube.controllers.storage_version_migrator import StorageVersionMigratorController
 
@@ -410,6 +422,11 @@ def _has_managed_attachments(node: Mapping[str, Any]) -> bool:
     return "volumes.kubernetes.io/controller-managed-attach-detach" in (node["metadata"].get("annotations") or {})
 
 
+def _is_root_certificate_or_bundle(obj: Mapping[str, Any]) -> bool:
+    """Reports whether this is a ClusterTrustBundle, or the ConfigMap of the CA, with which a cluster with TLS begins."""
+    return obj["metadata"]["name"] == "kube-root-ca.crt" or "trustBundle" in (obj.get("spec") or {})
+
+
 def _is_claim_or_pod_with_claims(obj: Mapping[str, Any]) -> bool:
     return "containers" not in obj["spec"] or bool(obj["spec"].get("resourceClaims"))
 
@@ -466,6 +483,17 @@ CONTROLLERS: Final[tuple[ControllerDescriptor, ...]] = (
         "volumeattributesclass-protection-controller",
         new_attributes_class_protection,
         ("volumeattributesclasses.storage.k8s.io",),
+    ),
+    ControllerDescriptor(
+        "podcertificaterequest-cleaner-controller",
+        new_pod_certificate_request_cleaner,
+        ("podcertificaterequests.certificates.k8s.io",),
+    ),
+    ControllerDescriptor(
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        new_cluster_trust_bundle_publisher,
+        ("configmaps", "clustertrustbundles.certificates.k8s.io"),
+        _is_root_certificate_or_bundle,
     ),
     ControllerDescriptor(
         "storage-version-migrator-controller", new_storage_version_migrator, ("storageversionmigrations.storagemigration.k8s.io",)

@@ -24,11 +24,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
+from fakekube.controllers.certificates import POD_REQUESTS
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.nodes.pod_status import StatusManager
 
-REQUESTS: Final = "podcertificaterequests.certificates.k8s.io"
 #: The key of credentials in `Context.shared`: (uid of the pod, volume, index of the source) → `Credential`.
 CREDENTIALS: Final = "credentials"
 NOT_ISSUED: Final = "credential bundle is not issued yet"
@@ -90,7 +90,7 @@ class PodCertificates:
 
     def __init__(self, kubelet: StatusManager) -> None:
         self._kubelet = kubelet
-        kubelet.also_watch(REQUESTS)
+        kubelet.also_watch(POD_REQUESTS)
         self._store: MutableMapping[tuple[str, str, int], Credential] = kubelet.context.shared.setdefault(CREDENTIALS, {})  # type: ignore[attr-defined]
 
     def forget(self, uid: str) -> None:
@@ -137,7 +137,7 @@ class PodCertificates:
 
     def _read_request(self, pod: Object, credential: Credential, now: datetime) -> None:
         namespace = pod["metadata"]["namespace"]
-        request = self._kubelet.cache.get(REQUESTS, namespace, credential.request)
+        request = self._kubelet.cache.get(POD_REQUESTS, namespace, credential.request)
         if request is None:
             if credential.abandoned_at is not None and now >= credential.abandoned_at:
                 credential.request = ""
@@ -201,7 +201,7 @@ class PodCertificates:
         }
         created = self._kubelet.client.create(
             {
-                "apiVersion": self._kubelet.client.resource(REQUESTS).api_version,
+                "apiVersion": self._kubelet.client.resource(POD_REQUESTS).api_version,
                 "kind": "PodCertificateRequest",
                 "metadata": {
                     "generateName": "req-",

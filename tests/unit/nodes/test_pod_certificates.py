@@ -119,13 +119,37 @@ def test_certificate_is_refreshed(cluster: Cluster) -> None:
     issue(cluster, first)
     cluster.clock.advance(hours=11)
     cluster.settle()
-    assert len(cluster.list(REQUESTS, namespace="default")) == 1
-    cluster.clock.advance(hours=2)
+    assert cluster.list(REQUESTS, namespace="default") == []  # the request is old, and the certificate is not
+    cluster.clock.advance(hours=1, minutes=1)
     cluster.settle()
-    requests = cluster.list(REQUESTS, namespace="default")
-    second = next(one for one in requests if one["metadata"]["name"] != first["metadata"]["name"])
+    second = request_of(cluster)
     assert second["spec"]["stubPKCS10Request"] != first["spec"]["stubPKCS10Request"]
     issue(cluster, second)
     cluster.clock.advance(hours=1)
     cluster.settle()
-    assert len(cluster.list(REQUESTS, namespace="default")) == 2
+    assert cluster.list(REQUESTS, namespace="default") == []
+    assert cluster.list("pods", namespace="default")[0]["status"]["phase"] == "Running"
+
+
+def test_late_refresh_and_expiry_are_told(cluster: Cluster) -> None:
+    cluster.create(pod())
+    cluster.settle()
+    issue(cluster, request_of(cluster))
+    cluster.clock.advance(hours=12, minutes=11)
+    cluster.settle()
+    cluster.clock.advance(hours=12)
+    cluster.settle()
+    reasons = {one["reason"] for one in cluster.list("events", namespace="default")}
+    assert "CertificateExpired" in reasons
+
+
+def test_authority_of_the_server_is_published() -> None:
+    with Cluster(profile="cluster", tls=True) as cluster:
+        cluster.settle()
+        (bundle,) = cluster.list("clustertrustbundles")
+        assert bundle["spec"]["signerName"] == "kubernetes.io/kube-apiserver-serving"
+        authority = cluster.get("configmaps", "kube-root-ca.crt", namespace="default")["data"]["ca.crt"]
+        assert bundle["spec"]["trustBundle"] == authority
+        cluster.delete("clustertrustbundles", bundle["metadata"]["name"])
+        cluster.settle()
+        assert [one["metadata"]["name"] for one in cluster.list("clustertrustbundles")] == [bundle["metadata"]["name"]]
