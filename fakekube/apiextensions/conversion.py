@@ -18,11 +18,11 @@ from fakekube.apimachinery.data import API_EXTENSIONS
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import aggregate
 from fakekube.apis.rest.cluster_access import Call, CallError
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.webhooks import REVIEW_VERSIONS
 from fakekube.base.golang.json_reader import UNEXPECTED_END
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_quote, go_type, json_kind, unmarshal_error
+from fakekube.base.objects import Object
 
 Convert = Callable[[Object, str], Object]
 """(object, desired apiVersion) → the object in that version, which may share parts. Raises StatusError 500."""

@@ -21,9 +21,10 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
 from fakekube.apis.rest.resource import path as field_reader
-from fakekube.apis.rest.strategy import Object, Subresource
+from fakekube.apis.rest.strategy import Subresource
 from fakekube.apis.validation.names import preference
 from fakekube.apis.validation.webhooks import has_usable_ca_bundle
+from fakekube.base.objects import Object
 
 _VERBS = frozenset({"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
 #: The verbs that a terminating definition no longer supports.

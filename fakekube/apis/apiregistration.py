@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, one_of
 from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 MAX_GROUP_PRIORITY, MAX_VERSION_PRIORITY = 20000, 1000
 CONDITION_STATUSES = ("True", "False", "Unknown")

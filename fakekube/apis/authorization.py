@@ -12,8 +12,9 @@ from fakekube.apimachinery import features, selectors
 from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation.selectors import VALUES_FORBIDDEN, VALUES_REQUIRED, label_selector_requirement
+from fakekube.base.objects import Object
 
 OPERATORS_OF_FIELDS = ("In", "NotIn")
 _ONE_OF_THEM: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, not_supported
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation.checks import ABOVE_0, label_name
 from fakekube.apis.validation.rules import Rule, at_least, calls, optional, rules
+from fakekube.base.objects import Object
 
 STRATEGIES = ("OldestEmulationVersion",)
 

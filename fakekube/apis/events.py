@@ -13,11 +13,12 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, invalid, required
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update
 from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.base.objects import Object
 
 #: events.k8s.io name → core name, in the order in which the new group prints them.
 _STORED_NAMES = {

@@ -14,7 +14,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.rbac import SUBJECT_KINDS
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     API_GROUP_REQUIRED,
@@ -46,6 +46,7 @@ from fakekube.apis.validation.rules import (
     then,
 )
 from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.base.objects import Object
 
 PATH = "/apis/flowcontrol.apiserver.k8s.io/v1/"
 MANDATORY = ("exempt", "catch-all")

@@ -13,7 +13,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation.checks import ABSOLUTE_PATH, domain_prefixed_path, immutable_field, invalid_each, one_of, port
@@ -23,6 +23,7 @@ from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import contains_empty, to_internal
 from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS, LABEL_IP_ADDRESS_FAMILY
 from fakekube.base.chance import random_uuid
+from fakekube.base.objects import Object
 
 PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")

@@ -11,7 +11,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate
 from fakekube.apis.core.nodes import DEPRECATED
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
 from fakekube.apis.validation.rules import (
@@ -30,6 +30,7 @@ from fakekube.apis.validation.rules import (
 )
 from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import to_internal
+from fakekube.base.objects import Object
 
 
 class RuntimeClassStrategy(Strategy):

@@ -15,13 +15,14 @@ from fakekube.apimachinery.errors.field import invalid
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.core.pods.strategy import SUCCESS
 from fakekube.apis.rest.cluster_access import Recorded
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import all_non_negative, at_most_one_hundred_percent, conditions, int_or_percent, one_of
 from fakekube.apis.validation.objectmeta import is_ready, set_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 
 AMOUNTS = ("minAvailable", "maxUnavailable")
 POLICIES = ("AlwaysAllow", "IfHealthyBudget")

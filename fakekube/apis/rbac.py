@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, WriteContext
+from fakekube.apis.rest.strategy import RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import API_GROUP_REQUIRED, RESOURCE_REQUIRED, RESOURCES_OR_URLS, VERBS_REQUIRED
 from fakekube.apis.validation.rules import (
@@ -42,6 +42,7 @@ from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import SYSTEM_PRIVILEGED_GROUP
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 

@@ -14,7 +14,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.rules import (
@@ -34,6 +34,7 @@ from fakekube.apis.validation.rules import (
     then,
 )
 from fakekube.apis.validation.to_internal import same
+from fakekube.base.objects import Object
 
 MAX_USER_PRIORITY = 1_000_000_000
 _CRITICAL = 2 * MAX_USER_PRIORITY

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, invalid, required
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions
+from fakekube.base.objects import Object
 
 _WELL_FORMED: Final = re.compile(r"0|[1-9]\d*")
 RUNNING: Final = "Running"

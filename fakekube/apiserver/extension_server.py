@@ -20,7 +20,6 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.data import API_EXTENSIONS
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.rest.resource import Registry
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission import Chain, Plugin
 from fakekube.apiserver.admission.default_plugins import NamespaceLifecycle
 from fakekube.apiserver.aggregator.aggregator import Aggregator
@@ -35,6 +34,7 @@ from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.apiserver.registry.store_access import StoreAccess
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
+from fakekube.base.objects import Object
 from fakekube.store import Store
 
 #: The paths that need no authorization (RecommendedOptions).

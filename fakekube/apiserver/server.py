@@ -22,7 +22,6 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, init_plugin
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.auth.access import Access
@@ -47,6 +46,7 @@ from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.chance import Chance
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.store import Retention, Store
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apimachinery.schema.trees import are_equal
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import condition, with_condition
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.urls import parse_url
+from fakekube.base.objects import Object
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 

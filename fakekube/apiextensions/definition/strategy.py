@@ -21,13 +21,14 @@ from fakekube.apiextensions.schema import Schema, schemas_in
 from fakekube.apimachinery.codecs.json import to_untyped
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but
+from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta, with_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 #: The finalizers of propagation policies of other kinds; here the policy of the first deletion is ignored.
 _PROPAGATION = frozenset({ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})

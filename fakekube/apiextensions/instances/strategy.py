@@ -23,10 +23,11 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.errors.field import FieldErrorType
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK
-from fakekube.apis.rest.strategy import Finish, Object, Projection, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Finish, Projection, Strategy, WriteContext
 from fakekube.apis.validation.objectmeta import standard_finalizer_warnings, validate_object_meta
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import MAX_INT32, go_quote, go_type, plain
+from fakekube.base.objects import Object
 
 #: Types of errors after which the real server does not evaluate rules.
 _BLOCKING = frozenset(

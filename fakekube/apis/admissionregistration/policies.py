@@ -25,7 +25,7 @@ from fakekube.apis.admissionregistration.webhookconfigurations import (
     match_resources,
     mutating_operations,
 )
-from fakekube.apis.rest.strategy import Object, StatusStrategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     NOT_BLANK,
@@ -41,6 +41,7 @@ from fakekube.apis.validation.expressions import expression, expression_error
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.base.objects import Object
 
 REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 ACTIONS = ("Audit", "Deny", "Warn")

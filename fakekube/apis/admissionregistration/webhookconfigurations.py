@@ -17,7 +17,7 @@ from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.types import BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, label_name, one_of, wildcard_alone
 from fakekube.apis.validation.expressions import expression
@@ -25,6 +25,7 @@ from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import has_invalid_label_value, label_selector
 from fakekube.apis.validation.to_internal import contains_empty
 from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, client_errors, review_version_errors
+from fakekube.base.objects import Object
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")

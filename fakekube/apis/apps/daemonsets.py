@@ -13,7 +13,7 @@ from fakekube.apis.apps.deployments import cannot_be_handled
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import (
     StatusNumbers,
@@ -26,6 +26,7 @@ from fakekube.apis.validation.checks import (
 from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.apis.well_known import DEPRECATED_TEMPLATE_GENERATION
 from fakekube.base.golang.strconv import parse_int
+from fakekube.base.objects import Object
 
 STATUS = StatusNumbers(
     not_negative=(

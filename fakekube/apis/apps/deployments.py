@@ -16,7 +16,7 @@ from fakekube.apimachinery.errors.field import FieldErrorType, forbidden, invali
 from fakekube.apimachinery.selectors import LabelRequirement, LabelSelector, Operator
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     StatusNumbers,
@@ -29,6 +29,7 @@ from fakekube.apis.validation.checks import (
 from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO
 from fakekube.base.golang.strconv import parse_int
+from fakekube.base.objects import Object
 
 STATUS = StatusNumbers(
     not_negative=(

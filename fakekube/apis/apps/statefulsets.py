@@ -16,7 +16,7 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.annotations import pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     StatusNumbers,
@@ -32,6 +32,7 @@ from fakekube.apis.validation.rules import Change, calls_on_change, changes, fro
 from fakekube.apis.validation.to_internal import same_as, to_internal, without_empty_fields
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import json_text
+from fakekube.base.objects import Object
 
 _WITHIN = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 

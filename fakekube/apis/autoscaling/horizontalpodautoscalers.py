@@ -13,7 +13,7 @@ from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.autoscaling.v1_conversion import DEFAULT_CPU_UTILIZATION, default_behavior, default_target, drop_annotations
-from fakekube.apis.rest.strategy import Object, Projection, StatusStrategy, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Projection, StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import ABOVE_0, NOT_BELOW_ZERO, POSITIVE, invalid_each, non_negative
 from fakekube.apis.validation.objectmeta import validate_object_meta
@@ -37,6 +37,7 @@ from fakekube.apis.validation.rules import (
     set_,
     then,
 )
+from fakekube.base.objects import Object
 
 SCALE_TO_ZERO_GATE = "HPAScaleToZero"
 MAX_PERIOD = 1800

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fakekube.apis.rest.strategy import Object
 from fakekube.base.golang.strings import json_text
+from fakekube.base.objects import Object
 
 METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"

@@ -22,11 +22,12 @@ from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.batch.job_validation import job_spec_warnings, validate_job_spec
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation.checks import all_non_negative, required_one_of
 from fakekube.apis.validation.to_internal import without_empty_fields
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import INVALID_LOCATION, parse_duration
+from fakekube.base.objects import Object
 
 #: The maximum length of a name: the name of a job has eleven more characters.
 NAME_LENGTH = 63 - 11

@@ -19,11 +19,11 @@ from fakekube.apimachinery.errors.field import OMITTED, duplicate, invalid, not_
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 Part = Mapping[str, Any]
 

@@ -14,12 +14,13 @@ from fakekube.apimachinery.errors.field import immutable, invalid, required
 from fakekube.apis.batch.job_validation import job_spec_warnings, validate_job_spec, validate_status_update
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.objects import Object
 
 _DOMAIN = "batch.kubernetes.io/"
 #: Labels of the pods of a job, with and without a domain.

@@ -18,11 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, invalid, required, too_long
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, restore
+from fakekube.apis.rest.strategy import Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 DECISIONS = ("Approved", "Denied")
 FINAL = (*DECISIONS, "Failed")

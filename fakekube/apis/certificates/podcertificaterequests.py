@@ -22,12 +22,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.certificates.certificatesigningrequests import pem_blocks, signer_name
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, keep_all_but, keep_metadata
+from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.objectmeta import ANNOTATIONS_LENGTH
 from fakekube.apis.validation.to_internal import same
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 MIN_SECONDS: Final = 3600
 MAX_SECONDS: Final = 91 * 24 * 3600

@@ -12,13 +12,14 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required, too_long
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field, invalid_each
 from fakekube.apis.well_known import SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
 from fakekube.base.golang.json_reader import object_error
 from fakekube.base.golang.key_pairs import key_pair_problem
 from fakekube.base.golang.strings import bytes_of
+from fakekube.base.objects import Object
 
 #: The maximum total size of the values of a config map or a secret, in bytes.
 MAX_SECRET_SIZE = 1024 * 1024

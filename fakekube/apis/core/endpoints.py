@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation.checks import (
@@ -28,6 +28,7 @@ from fakekube.apis.validation.checks import (
 )
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable, needed, rules
 from fakekube.apis.validation.to_internal import same, same_as
+from fakekube.base.objects import Object
 
 _SLICE = "k8s.io/api/discovery/v1.EndpointSlice"
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
+from fakekube.base.objects import Object
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 #: v1.FinalizerKubernetes.

@@ -20,7 +20,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, WriteContext, restore
+from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, WriteContext, restore
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import label_name, positive
 from fakekube.apis.validation.objectmeta import read_avoid_pods, read_taints
@@ -30,6 +30,7 @@ from fakekube.apis.validation.selectors import taint_effect
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.json_reader import JSONError
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 TAINTS = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"

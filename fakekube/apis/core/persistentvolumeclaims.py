@@ -15,7 +15,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
@@ -30,6 +30,7 @@ from fakekube.apis.validation.resource_lists import (
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
+from fakekube.base.objects import Object
 
 CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -19,10 +19,11 @@ from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
 from fakekube.apis.core.pods.warnings import hostname_warnings, template_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.to_internal import without_empty_fields
+from fakekube.base.objects import Object
 
 
 class PodTemplateStrategy(Strategy):

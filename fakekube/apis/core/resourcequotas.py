@@ -12,7 +12,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.resource_lists import (
@@ -29,6 +29,7 @@ from fakekube.apis.validation.resource_lists import (
 from fakekube.apis.validation.selectors import NOT_AN_OPERATOR
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.chance import random_uuid
+from fakekube.base.objects import Object
 
 _PODS = frozenset({"pods"})
 _COMPUTE = frozenset({"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})

@@ -13,11 +13,12 @@ from typing import Any
 
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, check_key_name
+from fakekube.apis.rest.strategy import Strategy, WriteContext, check_key_name
 from fakekube.apis.validation.checks import token_seconds
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 
 MOUNTABLE_SECRETS_TEXT = (
     f"metadata.annotations[{ENFORCE_MOUNTABLE_SECRETS_ANNOTATION}]: deprecated in v1.32+; "

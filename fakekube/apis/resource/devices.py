@@ -16,13 +16,14 @@ from fakekube.apimachinery.cel.types import ANY, BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.core.pods.volumes import csi_driver_name
-from fakekube.apis.rest.strategy import Object, StatusStrategy, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strings import json_text
 from fakekube.base.golang.timestamps import ZERO_TIME
+from fakekube.base.objects import Object
 
 Check = Callable[[Any, str], list[FieldError]]
 

@@ -33,7 +33,7 @@ from fakekube.apis.resource.devices import (
     selectors,
     uid,
 )
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import POSITIVE, conditions, invalid_each, label_name
 from fakekube.apis.validation.names import label_key
@@ -41,6 +41,7 @@ from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import same, same_as, to_internal
+from fakekube.base.objects import Object
 
 OPTIONS = 8
 RESERVATIONS = 256

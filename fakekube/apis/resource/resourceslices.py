@@ -27,13 +27,14 @@ from fakekube.apis.resource.devices import (
     pool_name,
     qualified_name,
 )
-from fakekube.apis.rest.strategy import Object, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_BELOW_ZERO, POSITIVE, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.base.objects import Object
 
 DEVICES, COMPLICATED_DEVICES = 128, 64
 COUNTER_SETS = 8

@@ -27,7 +27,7 @@ from fakekube.base.golang.strconv import parse_int
 if TYPE_CHECKING:
     from fakekube.apimachinery.features import Emulation
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apis.rest.strategy import Object
+    from fakekube.base.objects import Object
 
 
 @dataclass(slots=True, frozen=True)

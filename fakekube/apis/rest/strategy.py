@@ -39,6 +39,7 @@ from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.names import path_segment
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.errors import FieldError, StatusError
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from fakekube.apis.rest.resource import GVK, Resource
     from fakekube.base.clock import Clock
 
-
-Object = dict[str, Any]
-"""A Kubernetes object as a JSON object."""
 
 Finish = Callable[[bool], None]
 """Finishes a `begin_…`. True: the object was stored, so release what it no longer needs; False: it was not stored (as in

@@ -15,7 +15,7 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, 
 from fakekube.apis.core.nodes import node_label_selector_warnings
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import csi_driver_name
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     condition_reason,
@@ -33,6 +33,7 @@ from fakekube.apis.validation.rules import one_of as value_of
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same, same_as, to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.objects import Object
 
 NODE_ID_LENGTH = 256
 HEALTH_CONDITIONS = 16

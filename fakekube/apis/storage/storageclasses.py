@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, too_long
 from fakekube.apis.core.nodes import DEPRECATED
-from fakekube.apis.rest.strategy import Object, RevalidatingStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import total_size
 from fakekube.apis.validation.rules import (
@@ -33,6 +33,7 @@ from fakekube.apis.validation.rules import (
     then,
 )
 from fakekube.apis.validation.selectors import topology_selector_term
+from fakekube.base.objects import Object
 
 MAX_PARAMETERS = 512
 PARAMETERS_SIZE = 256 * 1024

@@ -34,9 +34,10 @@ from fakekube.apiserver.admission.matching import namespace_of
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import GVK, Resource
-    from fakekube.apis.rest.strategy import Object, WriteContext
+    from fakekube.apis.rest.strategy import WriteContext
     from fakekube.apiserver.admission.chain import Attributes
     from fakekube.apiserver.admission.matching import VersionedAttributes
+    from fakekube.base.objects import Object
 
 
 #: What one expression may cost.

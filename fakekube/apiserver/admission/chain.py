@@ -23,7 +23,8 @@ from fakekube.apimachinery.selectors.labels import label_key
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import AdmissionSnapshot
     from fakekube.apis.rest.resource import GVK, Resource
-    from fakekube.apis.rest.strategy import Object, WriteContext
+    from fakekube.apis.rest.strategy import WriteContext
+    from fakekube.base.objects import Object
 
 
 class Operation(StrEnum):

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from fakekube.apimachinery.data import NETWORKING
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import (
@@ -32,6 +31,7 @@ from fakekube.apis.well_known import (
 from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 NAMESPACES = ("", "namespaces")

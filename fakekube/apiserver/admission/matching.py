@@ -30,7 +30,7 @@ from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apiserver.admission.chain import Attributes, Operation
 
 if TYPE_CHECKING:
-    from fakekube.apis.rest.strategy import Object
+    from fakekube.base.objects import Object
 
 
 _UNSET: Any = object()

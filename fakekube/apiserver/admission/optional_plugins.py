@@ -22,13 +22,13 @@ from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apimachinery.selectors.labels import label_key, label_value
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.resources import qos_class
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.well_known import LABEL_HOSTNAME
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 PODS = ("", "pods")
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.well_known import (
     DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
     SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
     SECCOMP_POD_ANNOTATION_KEY,
 )
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 
 @dataclass(slots=True, frozen=True)

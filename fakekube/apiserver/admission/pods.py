@@ -18,7 +18,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apis.core.pods.defaults import sync_service_account
 from fakekube.apis.core.pods.visitor import secret_names
-from fakekube.apis.rest.strategy import Object, WriteContext, unusable_name
+from fakekube.apis.rest.strategy import WriteContext, unusable_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import (
@@ -29,6 +29,7 @@ from fakekube.apis.well_known import (
 from fakekube.apiserver.admission.chain import CREATE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_string
 from fakekube.base.golang.strconv import TRUE_TEXTS, go_quote
+from fakekube.base.objects import Object
 
 PODS = ("", "pods")
 

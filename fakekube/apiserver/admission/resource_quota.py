@@ -17,11 +17,11 @@ from functools import cache
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests, qos_class, with_allocated_resources
 from fakekube.apis.rest.cluster_access import Recorded
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import HUGE_PAGES, MAX_MILLI_VALUE, REQUESTS, is_extended, is_native, quantity
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.apiserver.admission.chain import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.admission.default_plugins import CLAIMS
+from fakekube.base.objects import Object
 
 # --- LimitRanger ------------------------------------------------------------------------------------------------------
 

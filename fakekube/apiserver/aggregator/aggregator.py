@@ -11,7 +11,6 @@ from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.aggregator.backends import MountedBackend
 from fakekube.apiserver.aggregator.controller import AvailableConditionController, Remote
 from fakekube.apiserver.aggregator.documents import (
@@ -28,6 +27,7 @@ from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.options import AggregatorOptions
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
+from fakekube.base.objects import Object
 from fakekube.store import Store
 
 DEFAULT_OPTIONS = AggregatorOptions()

@@ -26,7 +26,6 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import condition, with_condition
 from fakekube.apis.well_known import LABEL_SERVICE_NAME
 from fakekube.apiserver.aggregator.backends import BackendError, BackendTimeoutError
@@ -37,6 +36,7 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock, Timer
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.base.threads import WORKERS
 from fakekube.store import Record, Reflector, Store
 

@@ -22,12 +22,12 @@ from typing import Any
 from fakekube.apimachinery.codecs import DecodeError, json
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.aggregator.backends import BackendError, BackendResponse, header
 from fakekube.apiserver.aggregator.controller import AGGREGATOR, Remote
 from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
+from fakekube.base.objects import Object
 
 _DISCOVERY_SECONDS = 5.0
 _LARGEST = 32 << 20

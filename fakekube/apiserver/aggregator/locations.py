@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apis.rest.cluster_access import CallError, ClusterAccess
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.webhooks import ca_bundle_errors
 from fakekube.apiserver.webhooks.services import HEADLESS, ServiceResolver
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apiserver.aggregator.remote import RemoteBackend

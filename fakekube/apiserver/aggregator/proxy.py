@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import condition
 from fakekube.apiserver.aggregator.backends import (
     BackendBody,
@@ -47,6 +46,7 @@ from fakekube.apiserver.aggregator.locations import Location, Locations, Unreach
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, Response, User
 from fakekube.base.golang.timestamps import parse_duration
+from fakekube.base.objects import Object
 from fakekube.net.streaming.kubelet_api import Destination
 from fakekube.net.streams import BrokenStreamError
 

@@ -34,13 +34,13 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.objectmeta import condition, with_condition, with_condition_since
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.net.streams import Source, subscribe_weakly
 from fakekube.store import Reflector, Store
 

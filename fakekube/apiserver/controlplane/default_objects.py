@@ -33,12 +33,11 @@ from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.flowcontrol import MANDATORY
 from fakekube.apis.rest.cluster_access import ClusterAccess, Recorded, ServiceRanges
 from fakekube.apis.rest.resource import Registry
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.base.objects import StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.net.streams import subscribe_weakly
 from fakekube.store import Store
 

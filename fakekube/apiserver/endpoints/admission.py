@@ -8,10 +8,11 @@ from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.patch.apply import entries
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Attributes, Operation
 from fakekube.apiserver.registry.generic import writes
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.objects import Object
 from fakekube.store import Record
 
 _INVALID_MANAGED_FIELDS = (

@@ -30,11 +30,11 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
 from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
 from fakekube.apis.rest.resource import GVK
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 from fakekube.base.golang.strings import text_of
+from fakekube.base.objects import Object
 
 _SUMMARY_LENGTH = 30
 

@@ -17,7 +17,6 @@ from urllib.parse import urlencode
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, WITH_PATHS
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.ip import parse_ip
 from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.apiserver.registry.generic import reads
@@ -25,6 +24,7 @@ from fakekube.apiserver.registry.options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote, parse_uint16
 from fakekube.base.golang.urls import refused_dial
+from fakekube.base.objects import Object
 from fakekube.net.streaming.kubelet_api import Kubelet, KubeletError
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")

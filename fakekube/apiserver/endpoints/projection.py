@@ -14,13 +14,14 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.trees import deep_copy
-from fakekube.apis.rest.strategy import Object, Projection, Subresource
+from fakekube.apis.rest.strategy import Projection, Subresource
 from fakekube.apiserver.admission.chain import Operation
 from fakekube.apiserver.endpoints import admission, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.objects import Object
 
 
 @lru_cache(maxsize=256)

@@ -24,7 +24,6 @@ from fakekube.apimachinery.printers.table import Row, TableConvertor
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.resource import Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.bodies import internal_package
 from fakekube.apiserver.endpoints.negotiation import MediaType
@@ -33,6 +32,7 @@ from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.reads import Listing
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.depth import with_deep_stack
+from fakekube.base.objects import Object
 from fakekube.store import Event, Record
 
 if TYPE_CHECKING:

@@ -24,11 +24,12 @@ from fakekube.apimachinery.schema.known_specs import set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.cluster_access import ServiceRanges
 from fakekube.apis.rest.resource import GVK, Resource
-from fakekube.apis.rest.strategy import Object, Strategy, Subresource, WriteContext
+from fakekube.apis.rest.strategy import Strategy, Subresource, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apiserver.endpoints.request import Request
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 from fakekube.store import Bucket
 
 if TYPE_CHECKING:

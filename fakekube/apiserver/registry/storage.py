@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fakekube.apis.rest.strategy import Action, Object, Projection, Strategy
+from fakekube.apis.rest.strategy import Action, Projection, Strategy
+from fakekube.base.objects import Object
 
 Storage = Mapping[str, type[Strategy] | Strategy | Projection | Action | Callable[..., Sequence[Object]]]
 """Resource, or resource/subresource → its code: a Strategy (or its class) for a view, a Projection (scale), an Action of a POST,

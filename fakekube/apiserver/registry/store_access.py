@@ -14,10 +14,10 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot, Decision, Recorded, ServiceRanges
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import field_manager
 from fakekube.apiserver.registry.generic.writes import same_object, stamp_revision
 from fakekube.apiserver.registry.scope import Settings
+from fakekube.base.objects import Object
 from fakekube.store import Bucket, Conflict, Store
 
 _LIMIT_RANGES = ("", "limitranges")

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.auth.authentication import IN_PROCESS_USER
 from fakekube.apiserver.auth.identities import with_authenticated
 from fakekube.apiserver.endpoints.request import User
 from fakekube.apiserver.extension_server import Group, build_extension_server
+from fakekube.base.objects import Object
 from fakekube.net.streams import Notifier, frames_of, is_stream
 from fakekube.nodes.images.programs import SERVICE_ACCOUNT_TOKEN, wait
 from fakekube.nodes.images.servers import listen

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission import Attributes, Operation, Plugin
 from fakekube.apiserver.extension_server import Group
+from fakekube.base.objects import Object
 from fakekube.net.certificates import credentials
 from fakekube.nodes.images.extension_apiserver import serve
 from fakekube.nodes.images.programs import flags, wait

@@ -15,8 +15,8 @@ from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.visitor import is_sidecar
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_pod_level, pod_resource_name, quantity, requirements
+from fakekube.base.objects import Object
 
 Sums = dict[str, Quantity]
 

@@ -37,7 +37,6 @@ from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import USE_APPARMOR, hostname_warnings, pod_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
 from fakekube.apis.rest.strategy import (
-    Object,
     Strategy,
     WriteContext,
     check_key_name,
@@ -51,6 +50,7 @@ from fakekube.apis.validation.objectmeta import set_condition
 from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX, MIRROR_POD_ANNOTATION_KEY
+from fakekube.base.objects import Object
 
 _CLASSIFIES_COMPLETE_PODS: Final = 37
 """The first minor whose QoS class is that of the pod with all its defaults and without disabled fields."""

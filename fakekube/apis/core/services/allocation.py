@@ -31,9 +31,10 @@ from fakekube.apis.core.services.validation import (
     uses_node_ports,
 )
 from fakekube.apis.networking import parent_reference, service_ip_address
-from fakekube.apis.rest.strategy import Object, WriteContext
+from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.base.chance import chance
+from fakekube.base.objects import Object
 
 PORT_POOL = "nodeports"
 

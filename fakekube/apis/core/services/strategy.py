@@ -28,10 +28,11 @@ from fakekube.apis.core.services.validation import (
     service,
     service_update,
 )
-from fakekube.apis.rest.strategy import Finish, Object, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import Finish, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.objects import Object
 
 DEFAULT_AFFINITY_SECONDS = 10800
 

@@ -18,11 +18,11 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.core.endpoints import endpoint_ip
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import PROTOCOLS, invalid_each, label_name, one_of, port, port_or_name, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
+from fakekube.base.objects import Object
 
 # --- What a Service of a type needs, and what a change of the type clears ----------------------------------------------
 # Specified by: pkg/api/service/util.go, pkg/registry/core/service/strategy.go.

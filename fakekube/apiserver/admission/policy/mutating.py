@@ -49,8 +49,8 @@ from fakekube.base.golang.strconv import go_quote
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
     from fakekube.apis.rest.resource import GVK
-    from fakekube.apis.rest.strategy import Object
     from fakekube.apiserver.admission.matching import VersionedAttributes
+    from fakekube.base.objects import Object
 
 
 class MutationError(Exception):

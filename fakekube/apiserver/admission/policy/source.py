@@ -21,7 +21,7 @@ from fakekube.apiserver.admission.matching import Criteria
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apis.rest.strategy import Object
+    from fakekube.base.objects import Object
 
 
 E = TypeVar("E")

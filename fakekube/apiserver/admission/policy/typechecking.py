@@ -27,7 +27,7 @@ from fakekube.apimachinery.schema.model import Shape, Type
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apis.rest.strategy import Object
+    from fakekube.base.objects import Object
 
 
 _MOST_TYPES: Final = 10

@@ -40,8 +40,8 @@ from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsErro
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.libraries.authorization import Authorizer
     from fakekube.apis.rest.resource import Resource
-    from fakekube.apis.rest.strategy import Object
     from fakekube.apiserver.admission.matching import VersionedAttributes
+    from fakekube.base.objects import Object
 
 
 #: Bytes of a message that an expression has made.

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.strategy import Object, Subresource
+from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.endpoints import admission
 from fakekube.apiserver.endpoints.connection_info import connect_options
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.objects import Object
 
 
 def is_connection(subresource: Subresource) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import printing
-from fakekube.apis.rest.strategy import Action, Object
+from fakekube.apis.rest.strategy import Action
 from fakekube.apiserver.admission.chain import CREATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
@@ -20,6 +20,7 @@ from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import deletion, field_manager, versions, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.objects import Object
 
 #: Kinds of actions whose body may have uid and resourceVersion as preconditions.
 KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})

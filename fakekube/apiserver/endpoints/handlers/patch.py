@@ -30,7 +30,6 @@ from fakekube.apimachinery.patch import (
 )
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.schema.trees import copy_with_texts
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
@@ -39,6 +38,7 @@ from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, json_kind, unmarshal_error
+from fakekube.base.objects import Object
 
 Change = Callable[["Object | None"], Object]
 """(live object in the request's version, or None) → the patched one. Raises StatusError."""

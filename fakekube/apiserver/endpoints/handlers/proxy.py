@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.ip import parse_ip
 from fakekube.apiserver.endpoints.connection_info import (
     connection_info,
@@ -25,6 +24,7 @@ from fakekube.apiserver.endpoints.connection_info import (
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 from fakekube.net.streaming.kubelet_api import Destination
 
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")

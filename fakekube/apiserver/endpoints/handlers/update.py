@@ -6,13 +6,13 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 from __future__ import annotations
 
 from fakekube.apimachinery.schema.trees import deep_copy
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import field_manager, versions, writes
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.objects import Object
 
 
 def update(scope: Scope) -> Response:

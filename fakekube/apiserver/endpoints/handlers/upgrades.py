@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.endpoints.connection_info import (
     ConnectionInfo,
     connection_info,
@@ -32,6 +31,7 @@ from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 from fakekube.net import websocket
 from fakekube.net.streaming import negotiation
 from fakekube.net.streaming.channels import UnsupportedProtocolError, handshake

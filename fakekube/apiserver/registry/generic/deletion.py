@@ -22,13 +22,14 @@ from typing import Any
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema.printing import zero
-from fakekube.apis.rest.strategy import Object, Strategy
+from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.generic.writes import document_at, stamp_revision
 from fakekube.apiserver.registry.options import DeleteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.store import Conflict, Record
 
 Admit = Callable[[Object], None]

@@ -21,11 +21,12 @@ from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts
 from fakekube.apimachinery.schema.unstructured import holds_any_form
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Object, Strategy, Subresource
+from fakekube.apis.rest.strategy import Strategy, Subresource
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strings import readable
+from fakekube.base.objects import Object
 
 #: The field manager of writes of the real server as a client.
 SERVER = "kube-apiserver"

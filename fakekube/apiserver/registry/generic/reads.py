@@ -30,12 +30,12 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.resource import FieldReader, Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.base64 import corrupt_input_error
 from fakekube.base.golang.strconv import MAX_INT64, json_kind
+from fakekube.base.objects import Object
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
 
 #: The revision of a token that continues at the current revision.

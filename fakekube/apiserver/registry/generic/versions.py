@@ -23,8 +23,8 @@ from weakref import WeakKeyDictionary
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.registry.scope import Backend
+from fakekube.base.objects import Object
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record
 
 

@@ -30,13 +30,14 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.schema import printing
 from fakekube.apis.disabled_fields import drop_disabled_fields
-from fakekube.apis.rest.strategy import Object, Strategy
+from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.chance import random_string, random_uuid
 from fakekube.base.golang.timestamps import print_time
+from fakekube.base.objects import Object
 from fakekube.store import Conflict, Record
 
 _SUFFIX_LENGTH = 5

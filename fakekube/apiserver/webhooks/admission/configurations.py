@@ -29,12 +29,12 @@ from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import Call, CallError, ClusterAccess
 from fakekube.apis.rest.resource import GVK, Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.matching import Criteria, Match, VersionedAttributes, namespace_of
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.cel import MatchConditions

@@ -14,11 +14,11 @@ import orjson
 
 from fakekube.apimachinery.errors.status import uninterpretable
 from fakekube.apis.rest.cluster_access import CallError
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.timestamps import print_duration
+from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport

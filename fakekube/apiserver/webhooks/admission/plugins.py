@@ -29,7 +29,6 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import Resource
-from fakekube.apis.rest.strategy import Object
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, is_exempt
 from fakekube.apiserver.webhooks.admission.configurations import (
@@ -43,6 +42,7 @@ from fakekube.apiserver.webhooks.admission.configurations import (
     type_meta,
 )
 from fakekube.base.golang.strconv import go_json, go_quote
+from fakekube.base.objects import Object
 
 
 class PatchDecodeError(Exception):
