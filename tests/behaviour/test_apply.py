@@ -475,3 +475,24 @@ def test_random_sequences_of_applies_keep_ownership_consistent(
         assert entries.get(manager, {}).get("f:data", {}) == {f"f:{key}": {} for key in data}
         assert {key for fields in entries.values() for key in fields["f:data"]} == {f"f:{key}" for key in held}
         assert config.apply(manager, **parts).json == reply.json
+
+
+def test_the_same_apply_again_and_again_changes_nothing_until_somebody_else_does(api) -> None:
+    pods = Applier(api, "Pod", "pods")
+    spec = {
+        "containers": [
+            {"name": "c", "image": "a", "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}
+        ]
+    }
+    first = pods.apply("one", spec=spec, metadata={"labels": {"a": "1"}})
+    revisions = {
+        pods.apply("one", spec=spec, metadata={"labels": {"a": "1"}}).at("metadata", "resourceVersion") for _ in range(4)
+    }
+    assert revisions == {first.at("metadata", "resourceVersion")}
+    api.patch(pods.path, {"metadata": {"labels": {"a": "2"}}}, MERGE_PATCH)
+    assert pods.apply("one", spec=spec, metadata={"labels": {"a": "1"}}).status == 409
+    forced = pods.apply("one", force=True, spec=spec, metadata={"labels": {"a": "1"}})
+    assert (forced.status, forced.at("metadata", "labels")) == (200, {"a": "1"})
+    other = pods.apply("two", metadata={"labels": {"a": "1"}})
+    assert {entry["manager"] for entry in other.at("metadata", "managedFields")} == {"one", "two"}
+    assert pods.apply("one", spec=spec).at("metadata", "labels") == {"a": "1"}  # it has another owner

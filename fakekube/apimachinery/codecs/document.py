@@ -105,6 +105,14 @@ class Document:
             encoded = self._json = memoryview(json.dumps(self.tree)).tobytes()
         return encoded
 
+    def note_unchanged(self, apply: Hashable) -> None:
+        """Remembers the last apply that left the object as it is."""
+        self._made[_UNCHANGED] = [apply]
+
+    def is_unchanged_by(self, apply: Hashable) -> bool:
+        """Reports whether this is the last apply that left the object as it is."""
+        return apply in self._made.get(_UNCHANGED, ())
+
     def supersede(self) -> None:
         """Drops the cached JSON after a newer version has replaced this one."""
         self._json = b""
@@ -116,6 +124,9 @@ class Document:
 
 _get_tree: Final[Callable[[Document], Object]] = Document.__dict__["object"].__get__
 """Returns the object of a document; raises AttributeError if it is packed."""
+
+#: The key of what `note_unchanged` remembers.
+_UNCHANGED: Final = "unchanged by"
 
 #: The encodings that refer to no part of a tree; a packed document keeps only these.
 _TREELESS: Final = (bytes, tuple)

@@ -282,7 +282,7 @@ def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuratio
 
 
 def _annotate(attributes: Attributes, key: str, value: str) -> None:
-    attributes.add_annotation(PREFIX + key, value)
+    attributes.context.annotations.setdefault(PREFIX + key, ("Metadata", value))
 
 
 def _format_violations(found: Sequence[Violation]) -> str:

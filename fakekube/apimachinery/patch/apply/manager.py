@@ -13,7 +13,7 @@ structuredmerge).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.timestamps import print_time
+from fakekube.base.golang.timestamps import ZERO_TIME, print_time
 from fakekube.base.objects import Object
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
@@ -64,11 +64,35 @@ _NEVER_OWNED: Final = FieldSet.from_paths(
 #: The maximum number of configurations whose field sets are cached.
 _MAX_APPLIED: Final = 500
 
+#: The maximum number of shapes of new objects whose managedFields are cached.
+_MAX_CREATIONS: Final = 500
+
 #: The manager of the current change until it is known whether anything changed.
 _CURRENT: Final = Manager("current-operation", UPDATE)
 
 #: The manager of the existing fields at the first apply to an object without managedFields.
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+_creations: BoundedCache[Hashable, dict[str, Any]] = BoundedCache(_MAX_CREATIONS)
+"""The managedFields entries of new objects, with some time, by `FieldManager._creation_key`."""
+
+
+def _has_no_scalars(value: Any) -> bool:
+    """Reports whether no scalar of an object can equal that of an empty one, so that all that are there are owned."""
+    return value is None or (isinstance(value, dict) and all(map(_has_no_scalars, value.values())))
+
+
+def _shape_of(value: dict[str, Any]) -> Hashable:
+    """Returns the names of an object's members and the classes of scalars, at all levels, and the texts of lists.
+
+    Objects of one shape have the same field set.
+    """
+    marks: list[Hashable] = []
+    for item in value.values():
+        kind = item.__class__
+        marks.append(_shape_of(item) if kind is dict else text_of(item) if kind is list else kind)
+    return tuple(value), tuple(marks)
 
 
 def excluding(paths: Iterable[tuple[str, ...]]) -> Filter:
@@ -122,6 +146,7 @@ class FieldManager:
         self._atom = custom_atom_of(type) if custom else atom_of(type)
         self._atoms: dict[int, Atom] = {id(type): self._atom}
         self._empty = {} if custom else zero(type)
+        self._has_plain_zero = _has_no_scalars(self._empty)
         self._updater = Updater(self._convert, filters or {})
         self._changes = Changes(self._api_version)
         self._applied: BoundedCache[bytes | None, FieldSet] = BoundedCache(_MAX_APPLIED)
@@ -157,13 +182,26 @@ class FieldManager:
 
     def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime) -> None:
         """Sets the managedFields of a new object: its maker owns all its fields."""
-        try:
-            change = self._change(self._as_typed(self._empty), self._as_typed(new), {}, manager)
-        except TypingError:
-            return
-        if change.maker is not None:
-            times = {change.maker: print_time(now)}
-            metadata["managedFields"] = entries.encode(Managed(change.owners, times))
+        key = self._creation_key(new, manager)
+        entry = _creations.get(key)
+        if entry is None:
+            try:
+                change = self._change(self._as_typed(self._empty), self._as_typed(new), {}, manager)
+            except TypingError:
+                return
+            if change.maker is None:
+                return
+            (entry,) = entries.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
+            if key is not None:
+                _creations.add(key, entry)
+        metadata["managedFields"] = [{**entry, "time": print_time(now)}]
+
+    def _creation_key(self, new: Object, manager: str) -> Hashable | None:
+        """Returns what the entry of a new object depends on: the spec, and which members the rest has; None if unknown."""
+        if not self._has_plain_zero:
+            return None
+        spec, rest = text_of(new.get("spec")), {name: item for name, item in new.items() if name != "spec"}
+        return None if spec is None or text_of(rest) is None else (self, manager, spec, _shape_of(rest))
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
         """Returns the managers before a change: the request's own if it may set them and they are valid, else the live

@@ -6,7 +6,7 @@ Specified by: ValidatePodSpecificAnnotations and the functions next to it in pkg
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
@@ -33,10 +33,27 @@ LOCALHOST = "localhost/"
 
 Annotations = Mapping[str, str]
 
+#: How the annotations begin that are validated.
+_READ: Final = (
+    MIRROR_POD_ANNOTATION_KEY,
+    TOLERATIONS,
+    POD_DELETION_COST,
+    SECCOMP_POD_ANNOTATION_KEY,
+    SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
+    DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
+)
+
+
+def concerns_pods(annotations: Annotations) -> bool:
+    """Reports whether any annotation is one that the API server reads of pods."""
+    return any(key.startswith(_READ) for key in annotations)
+
 
 def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the annotations of a pod or template at `path` (ValidatePodSpecificAnnotations)."""
     errors: list[FieldError] = []
+    if not concerns_pods(annotations):
+        return errors
     mirror = annotations.get(MIRROR_POD_ANNOTATION_KEY)
     if mirror is not None and not spec.get("nodeName"):
         text = "must set spec.nodeName if mirror pod annotation is set"
@@ -120,7 +137,7 @@ def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[F
 
 def validate_profiles_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     """Validates, on create, that annotations and fields have the same profiles."""
-    if not annotations:
+    if not concerns_pods(annotations):
         return []
     return _seccomp_match(annotations, spec, path) + _apparmor_match(annotations, spec, path)
 

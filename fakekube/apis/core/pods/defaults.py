@@ -38,7 +38,7 @@ def _default_volume(volume: dict[str, Any]) -> None:
     image = volume.get("image")
     if image is not None and not image.get("pullPolicy"):
         image["pullPolicy"] = default_pull_policy(image.get("reference", ""))
-    if "emptyDir" not in volume and not any(source in volume for source in SOURCES):
+    if "emptyDir" not in volume and SOURCES.keys().isdisjoint(volume):
         volume["emptyDir"] = {}
 
 

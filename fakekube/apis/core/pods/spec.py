@@ -50,7 +50,7 @@ def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOption
         return []
     errors = _validate_unknown_spec(spec, path, options, meta)
     if not errors and key is not None and options.were_strict:
-        _VALID.add(key, None)
+        _VALID.add(key, "")
     return errors
 
 

@@ -13,6 +13,7 @@ from fakekube.apimachinery.errors.field import aggregate, forbidden, not_support
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
     changed_annotations,
+    concerns_pods,
     pod_annotations,
     profile_of_annotation,
     validate_profiles_match,
@@ -32,7 +33,13 @@ from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.core.pods.security_context import apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.update_validation import keep_all_but_resources, refusal, validate_resize
-from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, merges_spread_keys, pod_affinity_terms
+from fakekube.apis.core.pods.validation_options import (
+    NEW_POD,
+    KnownSpecs,
+    ValidationOptions,
+    merges_spread_keys,
+    pod_affinity_terms,
+)
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import USE_APPARMOR, hostname_warnings, pod_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
@@ -92,15 +99,25 @@ class PodStrategy(Strategy):
             obj["status"]["qosClass"] = sent or qos_class(obj["spec"])
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
+        spec, status = obj["spec"], obj["status"]
+        key = _PREPARED.key(spec, of_pod=True)
+        known = _PREPARED.get(key)
+        if known is None or concerns_pods(obj["metadata"].get("annotations") or {}):
+            self._prepare_spec(context, obj)
+            known = qos_class(spec)
+            if key is not None and _PREPARED.key(spec, of_pod=True) == key and not _depends_on_metadata(spec):
+                _PREPARED.add(key, known)
+        if context.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
+            status["qosClass"] = known
+
+    def _prepare_spec(self, context: WriteContext, obj: Object) -> None:
+        spec, meta = obj["spec"], obj["metadata"]
         drop_disabled_pod_fields(self.emulation, spec, None)
         if spec.get("schedulingGates"):
-            status["conditions"] = [_scheduling_gated(context)]
+            obj["status"]["conditions"] = [_scheduling_gated(context)]
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
         default_pod_level_resources(self.emulation, spec)
-        if context.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
-            status["qosClass"] = qos_class(spec)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         _keep_pod_level_resources(context, obj, old)
@@ -142,6 +159,15 @@ class PodStrategy(Strategy):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
+
+
+_PREPARED: Final = KnownSpecs()
+"""The specs that nothing has to be changed in before they are created, with the QoS class."""
+
+
+def _depends_on_metadata(spec: dict[str, Any]) -> bool:
+    """Reports whether the preparation of a spec may depend on the labels of its pod, or on the time."""
+    return "schedulingGates" in spec or "affinity" in spec or "topologySpreadConstraints" in spec
 
 
 def _validation_options(old: Object) -> ValidationOptions:

@@ -243,8 +243,8 @@ def _has_restarting_init_container(spec: Spec) -> bool:
 _MAX_SPECS: Final = 256
 
 
-class KnownSpecs(BoundedCache[Hashable, None]):
-    """The specs of pods and templates in which one check finds nothing."""
+class KnownSpecs(BoundedCache[Hashable, str]):
+    """The specs of pods and templates in which one check finds nothing, or of which one step makes always the same."""
 
     def __init__(self) -> None:
         super().__init__(_MAX_SPECS)

@@ -83,7 +83,7 @@ def _find_warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
         return []
     texts = _warnings_of_unknown_spec(spec, {}, prefix)
     if not texts and key is not None:
-        _WITHOUT_WARNINGS.add(key, None)
+        _WITHOUT_WARNINGS.add(key, "")
     return texts
 
 

@@ -11,10 +11,10 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
@@ -51,6 +51,8 @@ class Patch:
     read: Callable[[], Change]
     creates: bool = False
     """The patch creates an object that does not exist."""
+    key: Hashable | None = None
+    """What an apply of which the same object can be made again depends on; None for other patches."""
     _change: Change | None = None
 
     def __call__(self, live: Object | None) -> Object:
@@ -91,8 +93,24 @@ def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOption
     read = _Body(body)
     if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE:
         _validate_patch(content_type, read)
-    creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
-    return Patch(partial(_READERS[content_type], scope, read, options), creates)
+    applies = content_type in _APPLIES
+    creates = applies and (scope.subresource is None or scope.strategy.create_on_update)
+    key = _key_of_apply(scope, content_type, body, options) if applies else None
+    return Patch(partial(_READERS[content_type], scope, read, options), creates, key)
+
+
+#: The maximum length of a configuration that is recognized.
+_MAX_CONFIGURATION: Final = 5000
+
+
+def _key_of_apply(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Hashable | None:
+    """Returns what distinguishes an apply; None if webhooks or policies must see what it makes of the object."""
+    resource = scope.resource
+    converts = resource.custom or resource.to_storage is not None
+    if converts or len(body) > _MAX_CONFIGURATION or scope.context.configured.webhooks_or_policies:
+        return None
+    subresource = "" if scope.subresource is None else scope.subresource.name
+    return resource, subresource, content_type, body, options.field_manager, options.force, options.field_validation
 
 
 #: The number of the first minor that validates every patch before it looks for the object (validateAndTranscodePatch).
@@ -366,9 +384,14 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         if record is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
         live = versions.live_object(scope.resource, record)
-        obj = versions.to_storage(scope.resource, patch(live))
+        if record is not None and patch.key is not None and record.value.is_unchanged_by(patch.key):
+            obj = _copy_object(record.value.object)
+        else:
+            obj = versions.to_storage(scope.resource, patch(live))
         admission.admit_update(scope, record, obj, live)
         written = writes.commit(scope, record, obj, check, check_created)
         if written is not None:
+            if record is not None and written.document is record.value and patch.key is not None and not scope.request.warnings:
+                record.value.note_unchanged(patch.key)
             return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
     raise AssertionError

@@ -132,3 +132,14 @@ def test_several_encodings_of_a_packed_document_are_made_from_one_tree() -> None
     assert len(set(trees)) == 1
     assert document.encoding("a", make) == b"x"
     assert len(trees) == 2
+
+
+def test_a_document_knows_the_last_apply_that_left_it_as_it_is() -> None:
+    document = Document({"metadata": {"name": "a"}})
+    assert not document.is_unchanged_by("first")
+    document.note_unchanged("first")
+    assert document.is_unchanged_by("first")
+    document.note_unchanged("second")
+    assert (document.is_unchanged_by("first"), document.is_unchanged_by("second")) == (False, True)
+    document.pack()
+    assert not document.is_unchanged_by("second")

@@ -49,6 +49,40 @@ def created(**data: Any) -> dict[str, Any]:
     return stored(obj)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"labels": {"a": "1"}}, {"labels": {"b": "1"}}),
+        ({"labels": {"a": "1"}}, {"annotations": {"a": "1"}}),
+        ({"finalizers": ["x.io/a"]}, {"finalizers": ["x.io/b"]}),
+        ({"ownerReferences": [{"uid": "1", "name": "o"}]}, {"ownerReferences": [{"uid": "2", "name": "o"}]}),
+        ({"labels": {}}, {"labels": {"a": "1"}}),
+        ({}, {"generateName": "m-"}),
+    ],
+)
+def test_entries_of_new_objects_are_those_of_their_members(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for _ in range(2):  # the second time they are known
+        for metadata in (one, other):
+            obj = {"metadata": {"name": "m", **copy.deepcopy(metadata)}, "data": {"k": "v"}}
+            again = copy.deepcopy(obj)
+            CONFIG_MAPS.update(None, obj, "creator", NOW)
+            built_in("", "ConfigMap").update(None, again, "creator", NOW)
+            assert json.dumps(obj) == json.dumps(again)
+            assert list(obj["metadata"]["managedFields"][0]) == [
+                "manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1",
+            ]  # fmt: skip
+
+
+def test_entries_of_equal_new_objects_have_their_own_times_and_managers() -> None:
+    objects = [config_map(a="1") for _ in range(3)]
+    CONFIG_MAPS.update(None, objects[0], "one", NOW)
+    CONFIG_MAPS.update(None, objects[1], "one", LATER)
+    CONFIG_MAPS.update(None, objects[2], "two", LATER)
+    first, second, third = (obj["metadata"]["managedFields"][0] for obj in objects)
+    assert first["time"] != second["time"] == third["time"]
+    assert (first["manager"], third["manager"]) == ("one", "two")
+
+
 def updated(live: dict[str, Any], manager: str = "updater", *, entries: Any = ..., **data: Any) -> dict[str, Any]:
     new = copy.deepcopy({**live, "data": data})
     if entries is not ...:
