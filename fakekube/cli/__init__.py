@@ -84,7 +84,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     except (OptionError, ManifestError, StageError) as problem:
         raise UsageError(str(problem)) from None
     try:
-        if options.command == "serve":
+        if options.command in ("serve", "run"):
             cluster.pace = options.pace
             cluster.network_policies = options.network_policies
             _load_pods(cluster, options)

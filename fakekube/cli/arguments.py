@@ -193,37 +193,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
     serve.add_argument(
-        "--pace",
-        type=_pause,
-        metavar="50ms",
-        default=0.05,
-        help="the time to start and to remove a pod, and to finalize definitions and namespaces (50ms); 0 for at once",
-    )
-    serve.add_argument("--network-policies", action="store_true", help="NetworkPolicies decide which pods reach each other")
-    serve.add_argument(
-        "--rules",
-        dest="pod_rules",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="rules for pods, in YAML or JSON: the bodies of POST /fakekube/v1/pods/rules; may be repeated",
-    )
-    serve.add_argument(
-        "--images",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="images of containers, in YAML or JSON: the bodies of POST /fakekube/v1/images; may be repeated",
-    )
-    serve.add_argument(
-        "--kube-system",
-        action="store_true",
-        help="start with the system pods of a kind cluster: control plane, CoreDNS, kube-proxy, kindnet",
-    )
-    serve.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
-    serve.add_argument(
         "--ready-file",
         type=Path,
         metavar="PATH",
@@ -246,6 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
+        _add_pods(command)
         command.add_argument(
             "--seed",
             type=int,
@@ -435,6 +405,41 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
     envtest.add_argument(
         "--powers", action="store_true", default=None, help="serve the control API, /fakekube/v1, to administrators"
     )
+
+
+def _add_pods(command: argparse.ArgumentParser) -> None:
+    """Adds the options about pods and nodes, and about what is written of requests."""
+    command.add_argument(
+        "--pace",
+        type=_pause,
+        metavar="50ms",
+        default=0.05,
+        help="the time to start and to remove a pod, and to finalize definitions and namespaces (50ms); 0 for at once",
+    )
+    command.add_argument("--network-policies", action="store_true", help="NetworkPolicies decide which pods reach each other")
+    command.add_argument(
+        "--rules",
+        dest="pod_rules",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="rules for pods, in YAML or JSON: the bodies of POST /fakekube/v1/pods/rules; may be repeated",
+    )
+    command.add_argument(
+        "--images",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="images of containers, in YAML or JSON: the bodies of POST /fakekube/v1/images; may be repeated",
+    )
+    command.add_argument(
+        "--kube-system",
+        action="store_true",
+        help="start with the system pods of a kind cluster: control plane, CoreDNS, kube-proxy, kindnet",
+    )
+    command.add_argument("-v", dest="verbose", action="store_true", help="write a line for each request to stderr")
 
 
 def _add_check(check: argparse.ArgumentParser) -> None:

@@ -64,6 +64,18 @@ def test_system_pods_are_those_of_a_kind_cluster(tmp_path: Path) -> None:
         assert cluster.get("endpoints", served_by, namespace="kube-system")["subsets"][0]["addresses"]
 
 
+def test_run_has_the_options_about_pods(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("on: {name: bad}\ndo: {exits: {code: 4}}\n")
+    words = ["run", "--pace", "70ms", "--rules", str(tmp_path / "rules.yaml"), "--kube-system", "--", "true"]
+    with _cluster(parse(words)) as cluster:
+        assert cluster.pace == 0.07
+        cluster.clock.hold()
+        cluster.create(pod("bad", "x:1"))
+        cluster.settle()
+        assert cluster.get("pods", "bad")["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+        assert cluster.list("pods", namespace="kube-system")
+
+
 def test_a_cluster_without_metrics_has_no_metrics_server(tmp_path: Path) -> None:
     with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--controllers=*,-metrics-server")) as cluster:
         names = {one["metadata"]["name"] for one in cluster.list("deployments", namespace="kube-system")}
