@@ -63,7 +63,7 @@ class Listeners:
         Args:
             port: the port.
             accept: returns a new connection.
-            shared: whether other programs may wait for a connection at the port as well.
+            shared: whether other programs may wait for a connection at the port as well; its connections outlive the listener.
             secure: whether its connections begin with a TLS handshake.
 
         Raises:
@@ -81,7 +81,8 @@ class Listeners:
             self.stop(port, accept)
             self.secure.discard(port)
             for connection in list(self._open.pop(accept, ())):
-                connection.disconnect()
+                if not shared:
+                    connection.disconnect()
 
     def stop(self, port: int, accept: Accept) -> None:
         """Ends a listener of TCP; unknown ones are ignored."""

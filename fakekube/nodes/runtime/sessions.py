@@ -165,17 +165,22 @@ def attach(container: Container, streams: Streams) -> Execution:
         if container.spec.get("stdinOnce") and streams.stdin is not None:
             main.stdin.close()
 
-    def on_end() -> None:
-        if main.exit is not None and not attachment.gone:
+    def leave() -> None:
+        if not attachment.gone:
             detach()
             _close(streams)
             execution.finish(ExitStatus(0))
+
+    def on_end() -> None:
+        if main.exit is not None:
+            leave()
 
     main.attachments = [*main.attachments, attachment]
     main.ended.subscribe(on_end)
     main.follow()
     if streams.stdin is not None and container.spec.get("stdin"):
-        body = _carry(streams.stdin, main.stdin, close=bool(container.spec.get("stdinOnce")))
+        closes = bool(container.spec.get("stdinOnce")) and not streams.tty
+        body = _carry(streams.stdin, main.stdin, main.stdin.close if closes else leave)
         carriers.append(main.scheduler.start(body, "attach", 0).kill)
     if streams.sizes is not None:
         carriers.append(_carry_sizes(streams.sizes, main.sizes))
@@ -184,13 +189,12 @@ def attach(container: Container, streams: Streams) -> Execution:
     return execution
 
 
-async def _carry(source: Pipe, target: Pipe, *, close: bool) -> int:
-    """Transfers the data of a pipe to another one."""
+async def _carry(source: Pipe, target: Pipe, at_end: Callable[[], None]) -> int:
+    """Transfers the data of a pipe to another one, and then calls a function: the client is detached if the input stays open."""
     writer = PipeWriter(target)
     while data := await wait_until(source.read, source):
         await writer.write(data)
-    if close:
-        target.close()
+    at_end()
     return 0
 
 

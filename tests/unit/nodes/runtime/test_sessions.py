@@ -208,3 +208,22 @@ def test_kubelet_container_logs_endpoint(cluster: Cluster) -> None:
     cluster.pods.get("web").log("hello")
     answer = cluster.request("GET", "/api/v1/nodes/node-1/proxy/containerLogs/default/web/main?tailLines=1")
     assert (answer.status, answer.body) == (200, b"hello\n")
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_the_end_of_the_input_detaches_the_client_or_ends_the_input_of_the_program(cluster: Cluster, once: bool) -> None:
+    name = f"reader-{str(once).lower()}"
+    command = ["sh", "-c", "cat && echo closed; sleep 1000"]
+    container = {"name": "c", "image": "busybox", "stdin": True, "stdinOnce": once, "command": command}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}})
+    cluster.settle()
+    streams = Streams(Pipe(), Pipe(), Pipe(), False, None)
+    assert streams.stdin is not None
+    assert streams.stdout is not None
+    execution = cluster._components.runtime.attach(stored(cluster, name), "c", streams)
+    streams.stdin.write_all(b"typed\n")
+    assert streams.stdout.readline(timeout=60) == b"typed\n"
+    streams.stdin.close()
+    assert streams.stdout.readline(timeout=60) == (b"closed\n" if once else b"")
+    assert (execution.exit is None) is once
+    assert "running" in cluster.get("pods", name)["status"]["containerStatuses"][0]["state"]
