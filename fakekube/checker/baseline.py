@@ -133,9 +133,12 @@ def _describe_output(trial: Trial) -> str:
 
 def _await_reactions(trial: Trial, copies: Sequence[Copy]) -> float:
     """Waits until the client has reacted to copies; returns how many seconds it took."""
-    _await_poll(trial, copies[-1].created_at)
+    begun = copies[-1].created_at
+    _await_poll(trial, begun)
+    if not any(call.is_watch for call in trial.trace):
+        begun = min((call.at for call in trial.trace if call.is_list and call.at > begun), default=begun)
     last = await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
-    return max(last - copies[-1].created_at, 0.0)
+    return max(last - begun, 0.0)
 
 
 def _await_poll(trial: Trial, since: float) -> None:

@@ -129,9 +129,7 @@ def _run_steps(rule: Rule, trial: Trial) -> None:
         if rule.fallback is not None and not trial.trace.count_since(-1):
             raise _NoReaction
         trial.stimulate()
-        if not trial.await_reaction(
-            trial.copies[0], 20.0 + 5 * trial.baseline.reaction_seconds + 3 * trial.baseline.start_seconds
-        ):
+        if not trial.await_reaction(trial.copies[0], trial.baseline.seconds_to_react(20.0) + 3 * trial.baseline.start_seconds):
             raise _NoReaction
         trial.begin_provocation()
     rule.provoke(trial)

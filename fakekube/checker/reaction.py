@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from fakekube.apimachinery.codecs import json
 from fakekube.controllers.client import ApiError, UnknownResource
@@ -229,11 +230,12 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
     found = _objects(cluster, effect.resource)
     if effect.kind is EffectKind.CHILD:
         return sum(
-            obj["metadata"]["name"] == name if effect.name != _ANY_NAME else is_child(obj, effect.resource, copy) for obj in found
+            one.object["metadata"]["name"] == name if effect.name != _ANY_NAME else one.is_child(effect.resource, copy)
+            for one in found
         )
     return sum(
         has(obj, effect.detail)
-        for obj in found
+        for obj in (one.object for one in found)
         if copy.owns(effect.resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         and effect.name in (_ANY_NAME, obj["metadata"]["name"].replace(copy.token, _PLACE_OF_TOKEN))
     )
@@ -241,22 +243,43 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
 
 def children_of(cluster: Cluster, copy: Copy, resource: str) -> list[Object]:
     """Returns the objects of a resource that refer to a copy and are not its own objects."""
-    return [obj for obj in _objects(cluster, resource) if is_child(obj, resource, copy)]
+    return [one.object for one in _objects(cluster, resource) if one.is_child(resource, copy)]
 
 
-def is_child(obj: Object, resource: str, copy: Copy) -> bool:
-    """Reports whether an object refers to a copy and is not one of its own objects."""
-    metadata = obj["metadata"]
-    if copy.owns(resource, metadata.get("namespace", ""), metadata["name"]):
-        return False
-    return copy.token.encode() in json.dumps({**obj, "metadata": {**metadata, "managedFields": None}})
+@dataclass(slots=True)
+class _Listed:
+    """An object of a list, which several conditions look at."""
+
+    object: Object
+    text: bytes = b""
+    """What it contains, without its managedFields; b"" if nobody has asked yet."""
+
+    def is_child(self, resource: str, copy: Copy) -> bool:
+        """Reports whether the object refers to a copy and is not one of its own objects."""
+        metadata = self.object["metadata"]
+        if copy.owns(resource, metadata.get("namespace", ""), metadata["name"]):
+            return False
+        self.text = self.text or json.dumps({**self.object, "metadata": {**metadata, "managedFields": None}})
+        return copy.token.encode() in self.text
 
 
-def _objects(cluster: Cluster, resource: str) -> list[Object]:
+_Lists = dict[str, tuple[int, list[_Listed]]]
+
+#: Cluster → resource → the last list, with the revision of the cluster before it: conditions of waits ask many times for lists
+#: that have not changed. Nobody changes the objects.
+_LISTS: WeakKeyDictionary[Cluster, _Lists] = WeakKeyDictionary()
+
+
+def _objects(cluster: Cluster, resource: str) -> list[_Listed]:
+    lists, now = _LISTS.setdefault(cluster, {}), cluster.revision
+    if resource in lists and lists[resource][0] == now:
+        return lists[resource][1]
     try:
-        return cluster.list(resource)
+        found = [_Listed(obj) for obj in cluster.list(resource)]
     except (ApiError, UnknownResource):
         return []
+    lists[resource] = (now, found)
+    return found
 
 
 def has(obj: Any, path: Sequence[str]) -> bool:

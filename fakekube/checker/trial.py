@@ -94,7 +94,8 @@ class Baseline:
     start_seconds: float
     """Seconds from the start to the first request."""
     reaction_seconds: float
-    """Seconds from the creation of a copy to the last request of the reaction."""
+    """Seconds from the creation of a copy, or from the next list of a client that does not watch, to the last request of the
+    reaction."""
     requests: int
     """How many requests the client sent for the copies."""
     control: Copy
@@ -145,6 +146,10 @@ class Baseline:
         now = self.trial.now
         times = [[*(call.at for call in stream.lists), now] for stream in self.trial.trace.streams().values()]
         return max((after - before for some in times for before, after in pairwise(some)), default=0.0)
+
+    def seconds_to_react(self, least: float) -> float:
+        """Returns how many seconds to wait for a reaction without a fault; `least`: for a client that reacts at once."""
+        return least + 4 * self.reaction_seconds + _POLLS * self.poll_seconds()
 
     def periodic_fields(self) -> dict[str, set[tuple[str, ...]]]:
         """Returns the fields that the idle client has changed until now, by resource."""

@@ -258,6 +258,11 @@ class Cluster(SeenCluster):
         return self._components.pods
 
     @property
+    def revision(self) -> int:
+        """The resourceVersion of the last write; while it is the same, all reads return the same."""
+        return self._machinery.backend.store.revision
+
+    @property
     def pace(self) -> float:
         """The seconds of the clock that a kubelet takes before it starts a new pod and before it removes a deleted one, and for
         which deleted definitions and namespaces are to be seen as terminating.

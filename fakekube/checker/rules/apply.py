@@ -68,7 +68,7 @@ class AppliedByOthers(Rule):
             if first is None:
                 break
             first += 1
-            trial.await_until(lambda: bool(self.met), 1.0 + 4 * trial.baseline.reaction_seconds)
+            trial.await_until(lambda: bool(self.met), trial.baseline.seconds_to_react(1.0))
             if self.met or trial.missing_of(subject):
                 subject.judged = not trial.missing_of(subject)
                 break
@@ -86,7 +86,7 @@ class AppliedByOthers(Rule):
                         self.changed.add((resource, str(metadata["name"])))
                         break
         if self.changed:
-            trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+            trial.wait(trial.baseline.seconds_to_react(1.0))
 
     def judge(self, trial: Trial) -> Verdict:
         for call in trial.trace.since(trial.provoked_at):

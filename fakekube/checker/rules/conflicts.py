@@ -338,14 +338,14 @@ class ForeignFieldsOfChildren(KeptFields):
         touch = {"metadata": {"annotations": {TOUCHED: "yes"}}}
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
-        trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+        trial.wait(trial.baseline.seconds_to_react(1.0))
         first = 0
         for _ in range(_CHANGES):  # many clients write a child again only when its owner has changed
             number = trial.alter(subject, first)
             if number is None:
                 break
             first = number + 1
-            trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+            trial.wait(trial.baseline.seconds_to_react(1.0))
             if trial.missing_of(subject):  # this string decides whether the client handles the object
                 subject.judged = False
                 break
@@ -409,7 +409,7 @@ class ForeignCondition(KeptFields):
             if first is None:
                 break
             first += 1
-            trial.wait(1.0 + 4 * trial.baseline.reaction_seconds)
+            trial.wait(trial.baseline.seconds_to_react(1.0))
             if trial.missing_of(subject):
                 subject.judged = False
                 break

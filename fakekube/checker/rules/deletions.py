@@ -189,7 +189,7 @@ class RemovedOwners(Rule):
             self._make(trial, child)
             trial.wait(0.3)
             self._remove(trial, resource, child)
-        trial.wait(2.0 + 2 * trial.baseline.reaction_seconds)
+        trial.wait(trial.baseline.seconds_to_react(2.0))
 
     @staticmethod
     def _make(trial: Trial, child: dict[str, Any]) -> None:
@@ -235,7 +235,7 @@ def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
         await_quiet(trial, copy.mark, [copy.token])
         if not delete_children(trial, copy, resource):
             return False
-        if not trial.await_reaction(copy, _REPAIRED_WITHIN + 4 * trial.baseline.reaction_seconds):
+        if not trial.await_reaction(copy, trial.baseline.seconds_to_react(_REPAIRED_WITHIN)):
             return False
     if resource in trial.baseline.streams.values():
         await_delivery(trial, resource, children_of(trial.cluster, copy, resource))

@@ -504,7 +504,7 @@ class StaleCacheAfterUpdate(Rule):
 
         with trial.faults.on("create,update,patch").intercept(silence, label="late"):
             subject = self.copy = trial.stimulate()
-            enough = _COMPLETE_WITHIN + 4 * trial.baseline.reaction_seconds
+            enough = trial.baseline.seconds_to_react(_COMPLETE_WITHIN)
             complete = trial.await_until(lambda: not trial.missing_of(subject), enough)
         if complete:
             await_quiet(trial, subject.mark, [subject.token])

@@ -203,7 +203,7 @@ class LostLease(Election):
         self.hold(trial, lease, holderIdentity=_OTHER, renewTime=_time(), leaseDurationSeconds=3600)
         self.mark = trial.trace.mark()
         self.copy = trial.stimulate()
-        trial.wait(4.0 + 2 * trial.baseline.reaction_seconds)
+        trial.wait(trial.baseline.seconds_to_react(4.0))
 
     def disturb(self, trial: Trial) -> None:
         """Makes the client's renewals of its lease fail from now on."""

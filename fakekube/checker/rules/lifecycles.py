@@ -198,7 +198,7 @@ class FirstSeenDeleting(Rule):
             subject.judged = False
             trial.delete(subject)
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
-        trial.wait(2.0 + 4 * trial.baseline.reaction_seconds)
+        trial.wait(trial.baseline.seconds_to_react(2.0))
         for resource, obj in own_objects(trial, subject):
             drop_finalizers(trial, resource, obj)
 
@@ -258,7 +258,7 @@ class RecreatedObject(Rule):
             raise NotExercised("the client does not let go of a deleted object")
         names = trial.baseline.reaction.children
         gone = trial.await_until(
-            lambda: not any(children_of(trial.cluster, old, one) for one in names), 5.0 + 4 * trial.baseline.reaction_seconds
+            lambda: not any(children_of(trial.cluster, old, one) for one in names), trial.baseline.seconds_to_react(5.0)
         )
         if not gone:  # the client does not use owner references; its children would count for the new object
             raise NotExercised("the children of a deleted object stay")
@@ -349,7 +349,7 @@ class ForeignChild(Rule):
         subject = trial.stimulate(token=token)
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
-        trial.wait(2.0 + 4 * trial.baseline.reaction_seconds)
+        trial.wait(trial.baseline.seconds_to_react(2.0))
 
     @staticmethod
     def _find_body(trial: Trial, resource: str, name: str) -> Object | None:

@@ -210,7 +210,7 @@ class IdleRequests(RequestEconomy):
         before = [call for call in trial.trace.since() if call.at >= trial.baseline.idle_from]
         length_before = max(trial.now - trial.baseline.idle_from, 0.0)
         trial.await_reaction(trial.stimulate())
-        trial.wait(1.0 + 3 * trial.baseline.reaction_seconds)
+        trial.wait(trial.baseline.seconds_to_react(1.0))
         since = trial.now
         trial.wait(max(self.SECONDS - length_before, self.AFTERWARDS))
         length = trial.now - since
