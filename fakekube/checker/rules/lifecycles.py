@@ -350,6 +350,9 @@ class ForeignChild(Rule):
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
         trial.wait(trial.baseline.seconds_to_react(2.0))
+        if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.deletion.effects):
+            trial.delete(subject)  # the client deletes its children itself, and must not delete this one
+            trial.wait(trial.baseline.seconds_to_react(2.0))
 
     @staticmethod
     def _find_body(trial: Trial, resource: str, name: str) -> Object | None:

@@ -54,7 +54,7 @@ async def account(name, namespace, uid, spec, body, retry, patch, **_):
             if problem.status != 409:
                 raise
             there = await call(core.read_namespaced_service_account, name, namespace)
-            if not any(one.uid == uid for one in there.metadata.owner_references or ()) and DEFECT != "any-owner":
+            if not any(one.uid == uid for one in there.metadata.owner_references or ()):
                 raise
             if (there.metadata.annotations or {}).get("say") != wanted["say"]:
                 change = {"metadata": {"annotations": wanted, "ownerReferences": [owner]}}
@@ -85,7 +85,7 @@ async def account(name, namespace, uid, spec, body, retry, patch, **_):
 async def remove(name, namespace, uid, retry, **_):
     try:
         there = await call(core.read_namespaced_service_account, name, namespace)
-        if any(one.uid == uid for one in there.metadata.owner_references or ()):
+        if any(one.uid == uid for one in there.metadata.owner_references or ()) or DEFECT == "any-owner":
             options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=there.metadata.uid))
             await call(core.delete_namespaced_service_account, name, namespace, body=options)
     except ApiException as problem:

@@ -165,7 +165,7 @@ DEFECTS = (
     ("copies", "half-lines", "W8"),
     ("tickets", "revision-again", "P2"),
     ("tickets", "old-token", "P1"),
-    ("tickets", "part-is-all", "P1,R2"),
+    ("tickets", "part-is-all", "P2"),
     ("tickets", "counts", "P2"),
     ("tickets", "there-is-fatal", "C6"),
     ("held", "by-name", "C5"),
