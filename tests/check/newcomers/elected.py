@@ -121,8 +121,9 @@ class Election:
         spec["leaseTransitions"] = (old.get("leaseTransitions") or 0) + (not mine)
         body = {**lease, "spec": {**old, **spec}}
         if DEFECT == "overwrites":
-            body["metadata"] = {"name": "elected"}
-        call("PUT", f"{LEASES}/elected", body, **limit)
+            call("PATCH", f"{LEASES}/elected", {"spec": body["spec"]}, "application/merge-patch+json", **limit)
+        else:
+            call("PUT", f"{LEASES}/elected", body, **limit)
         self.record, self.observed = body["spec"], time.monotonic()
         return True
 

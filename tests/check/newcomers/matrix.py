@@ -184,7 +184,6 @@ DEFECTS = (
     ("typed", "shared-object", "C1,R2"),
     ("typed", "no-tombstones", "W12,S3"),
     ("typed", "no-expectations", "C8"),
-    ("typed", "gone-is-an-error", "C6"),
     ("typed", "blind-list", "C4"),
 )
 

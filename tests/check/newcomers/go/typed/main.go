@@ -166,9 +166,6 @@ func (c *controller) release(ctx context.Context, source *corev1.ConfigMap, know
 	for _, service := range known {
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(service.UID))}
 		err := c.client.CoreV1().Services(service.Namespace).Delete(ctx, service.Name, options)
-		if defect == "gone-is-an-error" && err != nil {
-			return err
-		}
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return err
 		}
