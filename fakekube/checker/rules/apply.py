@@ -62,12 +62,12 @@ class AppliedByOthers(Rule):
         subject = trial.stimulate(_add_label)
         trial.await_reaction(subject)
         self._change_children(trial, subject)
-        first: int | None = 0
+        first = 0
         for _ in range(_CHANGES if not self.met else 0):  # many clients apply again only when the owner has changed
-            first = trial.alter(subject, first)
-            if first is None:
+            number = trial.alter(subject, first)
+            if number is None:
                 break
-            first += 1
+            first = number + 1
             trial.await_until(lambda: bool(self.met), trial.baseline.seconds_to_react(1.0))
             if self.met or trial.missing_of(subject):
                 subject.judged = not trial.missing_of(subject)

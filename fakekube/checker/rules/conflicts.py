@@ -403,12 +403,12 @@ class ForeignCondition(KeptFields):
         if not sum(self._set_condition(trial, *pair) for pair in own_objects(trial, subject)):
             raise NotExercised("the status has no conditions that another client could set")
         self.mark = trial.trace.mark()
-        first: int | None = 0
+        first = 0
         for _ in range(_CHANGES):
-            first = trial.alter(subject, first)
-            if first is None:
+            number = trial.alter(subject, first)
+            if number is None:
                 break
-            first += 1
+            first = number + 1
             trial.wait(trial.baseline.seconds_to_react(1.0))
             if trial.missing_of(subject):
                 subject.judged = False

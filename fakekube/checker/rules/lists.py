@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors.status import StatusError
 from fakekube.checker.client_writes import generated_children
@@ -24,6 +24,8 @@ from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
@@ -183,7 +185,7 @@ class ShortPagesOfList(Rule):
     id = "P2"
     name = "short"
     provocation = "pages are shorter than their limit, without remainingItemCount"
-    steps = ("W14", "W1")
+    steps: ClassVar[Sequence[str]] = ("W14", "W1")
     fast = True
     obligation = "a list is complete when it has no continue token; a request with one has neither resourceVersion nor its match"
     advice = "continue while metadata.continue is set, even after an empty page; send only limit and continue"
