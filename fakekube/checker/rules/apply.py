@@ -55,7 +55,7 @@ class AppliedByOthers(Rule):
         for resource in _applies(trial.baseline):
 
             def take(exchange: Exchange, resource: str = resource) -> None:
-                if exchange.path not in met and _apply_as_other(trial, exchange, self.MANAGER):
+                if exchange.path not in met and apply_as_other(trial, exchange, self.MANAGER):
                     met.add(exchange.path)
 
             trial.faults.on("patch", resource).intercept(take, label="applied by another manager")
@@ -147,7 +147,7 @@ def _applies(baseline: Baseline) -> list[str]:
     return found
 
 
-def _apply_as_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
+def apply_as_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
     """Applies the client's configuration with one changed string to an existing object, as another manager.
 
     Returns whether this succeeded.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.reaction import Copy, Reaction, effects_of
+from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of
 from fakekube.checker.trace import Trace
 
 Object = dict[str, Any]
@@ -48,6 +48,9 @@ class Sample:
     def states(self) -> list[str]:
         return [str(one) for one in self.reaction().effects if one.is_state]
 
+    def children(self, resource: str) -> list[str]:
+        return [one["metadata"]["name"] for one in children_of(self._cluster, self._copy, resource)]
+
 
 @pytest.fixture
 def sample() -> Iterator[Sample]:
@@ -75,3 +78,12 @@ def test_what_the_client_has_removed_again_or_is_not_stored_is_not(sample: Sampl
     sample.patch({"metadata": {"annotations": {"busy": None}}})
     sample.send("POST", REVIEWS, REVIEW)
     assert sample.states() == ["writes configmaps/sample-{} data.seen"]
+
+
+def test_children_are_those_after_the_last_write(sample: Sample) -> None:
+    assert sample.children("secrets") == []
+    sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "bcdfgh-child"}})
+    assert sample.children("secrets") == ["bcdfgh-child"]
+    assert sample.children("secrets") == ["bcdfgh-child"]
+    sample.send("DELETE", f"{NAMESPACE}/secrets/bcdfgh-child")
+    assert sample.children("secrets") == []

@@ -1,0 +1,40 @@
+"""How another manager applies what a client applies (C7)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import fakekube
+from fakekube.checker.rules.apply import AppliedByOthers, apply_as_other
+
+PATH = "/apis/apps/v1/namespaces/default/deployments/web"
+SECRET = "/api/v1/namespaces/default/secrets/web"
+
+
+def deployment(value: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "web:1", "env": [{"name": "TEXT", "value": value}, {"name": "LAST"}]}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def secret(value: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "data": {"text": value}}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [(PATH, deployment("old"), deployment("new")), (SECRET, secret("b2xk"), secret("bmV3"))],
+    ids=["a name of an item makes another item", "data in base64"],
+)
+def test_another_manager_owns_a_text_that_the_client_applies(path: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        cluster.apply(before, field_manager="client")
+        trial: Any = SimpleNamespace(cluster=cluster)
+        exchange: Any = SimpleNamespace(body=after, path=path, subresource="", name="web", namespace="default")
+        assert apply_as_other(trial, exchange, AppliedByOthers.MANAGER)
+        with pytest.raises(fakekube.ApiError, match=f'conflict with "{AppliedByOthers.MANAGER}"'):
+            cluster.apply(after, field_manager="client", force=False)
