@@ -22,15 +22,16 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
-from fakekube.checker.rules.sieve import MissedChange
-from fakekube.checker.trace import LEASES
+from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
+from fakekube.checker.trace import LEASES, WRITES, is_failure
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import require_resumption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fakekube.base.objects import Object
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
     from fakekube.powers.fault import Fault
@@ -43,6 +44,8 @@ class WriteSpell(Rule):
 
     #: How long the spell lasts, as a part of the option --seconds.
     PART: ClassVar[float] = 0.5
+    #: How many times a write is refused, if there is time: some clients give up after a few attempts.
+    ATTEMPTS: ClassVar[int] = 0
 
     spell_ended: bool = False
     refused: int = 0
@@ -65,9 +68,17 @@ class WriteSpell(Rule):
             trial.stimulate()
             self.during(trial)
             trial.wait(self.PART * trial.session.seconds)
+            if trial.session.depth == "full":
+                trial.await_until(lambda: self._most_attempts(trial) >= self.ATTEMPTS, trial.session.seconds)
             self.refused = sum(fault.hits for fault in faults)
         self.spell_ended = True
         trial.await_all()
+
+    @staticmethod
+    def _most_attempts(trial: Trial) -> int:
+        """Returns how many times the write that was refused most often was sent."""
+        writes = trial.trace.refused_writes(trial.provoked_at)
+        return max((sum(map(is_failure, one.calls)) for one in writes), default=0)
 
     def during(self, trial: Trial) -> None:
         """Does something else while the writes fail."""
@@ -92,6 +103,7 @@ class FailingWrites(WriteSpell):
     name = "writes"
     provocation = "writes are answered with 500 for some seconds"
     fast = True
+    ATTEMPTS = 6
     obligation = ServerErrors.obligation
     advice = "keep the object in the queue, and double the pause before each attempt"
     source = "client-go util/workqueue (ItemExponentialFailureRateLimiter)"
@@ -104,6 +116,7 @@ class UnansweredWrites(FailingWrites):
     provocation = "writes are not answered, and their connections break after some seconds"
     legality = "C"
     fast = False
+    ATTEMPTS = 0
 
     def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
         return arm(trial.faults.on(verb, resource), BreakUnanswered(), label="not answered")
@@ -146,6 +159,7 @@ class RefusedAgainAndAgain(WriteSpell):
     id = "R1"
     name = "writes-again"
     provocation = "writes are refused with 429 again and again"
+    ATTEMPTS = 6
     obligation = RetryAfter.obligation
     advice = RetryAfter.advice
     source = RetryAfter.source
@@ -160,6 +174,16 @@ class RefusedAgainAndAgain(WriteSpell):
         return Verdict.success(f"{self.refused} refused writes") if self.refused else super().judge_trace(trial)
 
 
+@contextmanager
+def refused(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
+    """Refuses writes, each a verb and a resource, within the context."""
+    with ExitStack() as spell:
+        for verb, resource in writes:
+            selector = trial.faults.on(verb, resource)
+            spell.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
+        yield
+
+
 class ChangedUnderFault(MissedChange):
     """A copy is changed while the client's writes fail."""
 
@@ -171,18 +195,33 @@ class ChangedUnderFault(MissedChange):
         self.reaction = self.learn(trial)
         after_change = {(one.detail[0], one.resource) for one in self.reaction.effects}
         writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_change)
-        with ExitStack() as spell:
-            for verb, resource in writes:
-                selector = trial.faults.on(verb, resource)
-                spell.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
+        with refused(trial, writes):
             self.mark = trial.trace.mark()
             self._alter(trial, trial.copies[0])
             trial.wait(_UNDER_FAULT)
         trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
 
 
-#: For how many seconds writes fail after a change.
+#: For how many seconds writes fail after a change or a deletion.
 _UNDER_FAULT = 3.0
+
+
+class DeletedUnderFault(MissedDeletion):
+    """A copy is deleted while the client's writes fail."""
+
+    name = "deletion-fault"
+    provocation = "an object is deleted while the writes of the client fail"
+    fast = False
+    steps = ()
+
+    def miss(self, trial: Trial, subject: Copy) -> None:
+        after_deletion = {
+            (one.detail[0], one.resource) for one in trial.baseline.deletion.effects if one.detail[:1] and one.detail[0] in WRITES
+        }
+        writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_deletion)
+        with refused(trial, writes):
+            trial.delete(subject)
+            trial.wait(_UNDER_FAULT)
 
 
 class ChangedUnderConflict(MissedChange):
@@ -351,6 +390,7 @@ RULES = (
     ConflictSpell,
     RefusedAgainAndAgain,
     ChangedUnderFault,
+    DeletedUnderFault,
     ChangedUnderConflict,
     LostUnderChange,
     UnansweredReads,
