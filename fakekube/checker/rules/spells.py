@@ -175,7 +175,7 @@ class RefusedAgainAndAgain(WriteSpell):
 
 
 @contextmanager
-def refused(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
+def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
     """Refuses writes, each a verb and a resource, within the context."""
     with ExitStack() as spell:
         for verb, resource in writes:
@@ -195,7 +195,7 @@ class ChangedUnderFault(MissedChange):
         self.reaction = self.learn(trial)
         after_change = {(one.detail[0], one.resource) for one in self.reaction.effects}
         writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_change)
-        with refused(trial, writes):
+        with refuse_writes(trial, writes):
             self.mark = trial.trace.mark()
             self._alter(trial, trial.copies[0])
             trial.wait(_UNDER_FAULT)
@@ -219,7 +219,7 @@ class DeletedUnderFault(MissedDeletion):
             (one.detail[0], one.resource) for one in trial.baseline.deletion.effects if one.detail[:1] and one.detail[0] in WRITES
         }
         writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_deletion)
-        with refused(trial, writes):
+        with refuse_writes(trial, writes):
             trial.delete(subject)
             trial.wait(_UNDER_FAULT)
 
