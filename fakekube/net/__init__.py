@@ -27,4 +27,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'fakekube.net' has no attribute {name!r}")
     from fakekube.net import server
 
-    return getattr(server, name)
+    found = globals()[name] = getattr(server, name)
+    return found

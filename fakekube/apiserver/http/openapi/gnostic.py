@@ -21,7 +21,13 @@ Encoder = Callable[[Any], bytes]
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
+_ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
+"""The encodings of small numbers: of all tags, and of most lengths."""
+
+
 def _varint(number: int) -> bytes:
+    if 0 <= number <= 0x7F:
+        return _ONE_BYTE[number]
     if number < 0:
         number += 1 << 64
     written = bytearray()
@@ -33,8 +39,11 @@ def _varint(number: int) -> bytes:
 
 
 def _field(number: int, content: bytes, wire: int = _BYTES) -> bytes:
-    tag = _varint(number << 3 | wire)
-    return tag + _varint(len(content)) + content if wire == _BYTES else tag + content
+    tag = _ONE_BYTE[number << 3 | wire] if number < 16 else _varint(number << 3 | wire)
+    if wire != _BYTES:
+        return tag + content
+    length = len(content)
+    return tag + (_ONE_BYTE[length] if length <= 0x7F else _varint(length)) + content
 
 
 def _text(value: Any) -> bytes:

@@ -101,7 +101,7 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], old: Object, pl
             # The update that removes the last finalizer is aborted, and leaves an empty object as the response.
             return Removed(Document(zero(scope.resource.type)), deleted=True, returns_object=True)
         return _take_away(scope, key, record, old)
-    final = scope.resource.to_stored_form(plan.obj)
+    final = scope.resource.to_stored_form(plan.obj, old)
     if scope.dry_run:
         return Removed(document_at(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
     if final != old:
