@@ -114,14 +114,14 @@ class Loop:
 
     def watch(self, fileno: int, events: int, callback: Callable[[int], None]) -> None:
         """Calls `callback` with those of `events` that occur on a descriptor; replaces an earlier call for the descriptor."""
-        if fileno in self._selector.get_map():
+        try:
             self._selector.modify(fileno, events, callback)
-        else:
+        except KeyError:  # it was not watched
             self._selector.register(fileno, events, callback)
 
     def forget(self, fileno: int) -> None:
         """Stops watching a descriptor. Must be called before it is closed."""
-        if fileno in self._selector.get_map():
+        with suppress(KeyError):
             self._selector.unregister(fileno)
 
     def _drain_wakes(self, _events: int) -> None:

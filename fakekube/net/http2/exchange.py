@@ -64,8 +64,16 @@ class _Body:
 _MEASURED_BYTES = 4096
 """Bodies up to this size have a Content-Length (handlerChunkBytes)."""
 _DROPPED = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
+_TREATED = _DROPPED | {"content-length", "date"}
 
 _NAME = operator.itemgetter(0)
+
+
+@functools.lru_cache(maxsize=512)
+def _find_meaning(name: str) -> str:
+    """Returns the name of a field in lower case if the server treats it, else ""."""
+    lower = name.lower()
+    return lower if lower in _TREATED else ""
 
 
 class AnswerSink(Protocol):
@@ -151,17 +159,16 @@ class StreamAnswer(WSGIResponse):
         date = ""
         declared = None if is_bodiless else length
         fields: list[tuple[str, str]] = []
-        for name, value in self._fields:
-            match name.lower():
+        for field in self._fields:
+            match _find_meaning(field[0]):
+                case "":
+                    fields.append(field)
                 case "content-length":
-                    declared = int(value)
+                    declared = int(field[1])
                 case "date":
-                    date = value
-                case lower if lower in _DROPPED:
-                    if lower == "connection" and value == "close":
-                        self._sink.go_away_after(self._stream)
-                case _:
-                    fields.append((name, value))
+                    date = field[1]
+                case "connection" if field[1] == "close":
+                    self._sink.go_away_after(self._stream)
         fields.sort(key=_NAME)
         if declared is not None:
             fields.append(("content-length", str(declared)))

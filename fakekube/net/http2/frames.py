@@ -133,6 +133,7 @@ _DECODED_BYTES = MAX_LIST_BYTES + (256 << 10)
 _TABLE_BYTES = 4096
 _REMEMBERED_BLOCK = 1024
 _REMEMBERED_BLOCKS = 64
+_REMEMBERED_LIST_BYTES = 4096
 
 _TOO_LARGE = "431"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
@@ -169,6 +170,8 @@ class BlockDecoder:
         self._decoder = hpack.Decoder(max_header_list_size=_DECODED_BYTES)
         self._decoder.max_allowed_table_size = _TABLE_BYTES
         self._known: dict[bytes, Block] = {}
+        self._requests: dict[tuple[bytes, bool], Request] = {}
+        """The requests of the known blocks, without and with a body."""
 
     def decode(self, block: bytes) -> Block:
         """Decodes a block. Raises ConnectionFailure if it is invalid, because later ones cannot be decoded either."""
@@ -189,9 +192,19 @@ class BlockDecoder:
         resizes = block[:1] and block[0] & 0xE0 == 0x20
         if resizes or len(entries) != count or (count and entries[0] is not newest) or len(self._known) >= _REMEMBERED_BLOCKS:
             self._known.clear()
+            self._requests.clear()
         elif len(block) <= _REMEMBERED_BLOCK:
             self._known[block] = fields
         return fields
+
+    def parse(self, block: bytes, fields: Block, has_body: bool) -> Request:
+        """Returns the request of a block that was just decoded; see `parse_request`."""
+        request = self._requests.get((block, has_body))
+        if request is None:
+            request = parse_request(fields, has_body)
+            if block in self._known:
+                self._requests[block, has_body] = request
+        return request
 
 
 def _is_affordable(block: bytes) -> bool:
@@ -319,7 +332,7 @@ _cached_fields = functools.lru_cache(maxsize=512)(_parse_fields)
 
 
 def _known_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
-    if len(regular) > 32:
+    if len(regular) > 32 or _list_bytes(regular) > _REMEMBERED_LIST_BYTES:
         return _parse_fields(regular, authority, has_body)
     return _cached_fields(regular, authority, has_body)
 
@@ -360,12 +373,21 @@ def encode_block(status: str, fields: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _literal(name: str, value: str) -> bytes:
+    """Returns an encoded field; those that many responses have are encoded once."""
+    return _encode_literal(name, value) if len(value) > _USUAL_VALUE else _usual_literal(name, value)
+
+
+def _encode_literal(name: str, value: str) -> bytes:
     """Encodes a literal field without indexing (RFC 7541, 6.2.2)."""
     raw = value.encode("latin-1", "replace")
     if b"\n" in raw or b"\r" in raw:
         raw = raw.replace(b"\r", b" ").replace(b"\n", b" ")
     length = len(raw)
     return _name(name) + (bytes((length,)) if length < 127 else _integer(length, 7)) + raw
+
+
+_USUAL_VALUE = 128
+_usual_literal = functools.lru_cache(maxsize=512)(_encode_literal)
 
 
 @functools.lru_cache(maxsize=512)

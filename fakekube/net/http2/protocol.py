@@ -30,7 +30,6 @@ from fakekube.net.http2.frames import (
     MalformedRequest,
     Setting,
     StreamFailure,
-    parse_request,
 )
 from fakekube.net.http2.stream import MAX_AWAITED_BODY, STREAM_BUFFER, ConnectionState, RequestStream
 
@@ -273,7 +272,7 @@ class Protocol(ConnectionState):
         if len(self.streams) >= self._max_streams:
             raise StreamFailure(stream_id, ErrorCode.REFUSED_STREAM if self._unacknowledged else ErrorCode.PROTOCOL_ERROR)
         try:
-            request = parse_request(fields, not ends)
+            request = self._decoder.parse(block, fields, not ends)
         except MalformedRequest:
             raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR) from None
         if len(self._waiting) > 4 * self._max_streams:

@@ -93,3 +93,17 @@ def test_expensive_header_blocks_are_refused_before_they_are_decoded(block: byte
 def test_large_header_block_of_few_fields_is_decoded() -> None:
     block = encode_block("200", [(f"name-{number}", "x" * 1000) for number in range(500)])
     assert len(BlockDecoder().decode(block)) == 501
+
+
+def test_requests_of_known_blocks_are_parsed_once_and_forgotten_when_the_table_changes() -> None:
+    decoder = BlockDecoder()
+    stable = b"\x82\x87\x84\x01\x01a"  # GET https / with the authority "a"; nothing is indexed
+    fields = decoder.decode(stable)
+    request = decoder.parse(stable, fields, False)
+    assert decoder.parse(stable, decoder.decode(stable), False) is request
+    assert decoder.parse(stable, fields, True) is not request
+    assert (request.method, request.target) == ("GET", "/")
+    decoder.decode(b"\x40\x01b\x01c")  # adds an entry to the table
+    again = decoder.parse(stable, decoder.decode(stable), False)
+    assert again is not request
+    assert again == request
