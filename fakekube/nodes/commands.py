@@ -222,7 +222,11 @@ class Commands:
             hook = (spec.get("lifecycle") or {}).get("preStop")
             if hook and field == "containers":
                 took[spec["name"]] = self._run_pre_stop(pod, spec, hook)
-            if spec["name"] in self._started.get(uid, {}) and (main := self.container(pod, spec["name"]).main).catches_term:
+            if spec["name"] not in self._started.get(uid, {}):
+                continue
+            main = self.container(pod, spec["name"]).main
+            main.catch_up()  # a busy machine may not have let it set its trap
+            if main.catches_term:
                 if wait := took.get(spec["name"], 0.0):
                     self._kubelet.clock.call_at(self._kubelet.clock.monotonic() + wait, main.terminate)
                 else:
