@@ -49,8 +49,8 @@ func main() {
 		statuses = append(statuses, fmt.Sprint(*one.Status))
 	}
 	held := check(own.PostClockHoldWithResponse(ctx)).JSON200
-	moved := check(own.PostClockAdvanceWithResponse(ctx, control.PostClockAdvanceJSONRequestBody{Seconds: pointer(60.0)})).JSON200
-	wrong := check(own.PostClockAdvanceWithResponse(ctx, control.PostClockAdvanceJSONRequestBody{Seconds: pointer(-1.0)})).JSONDefault
+	moved := check(own.PostClockAdvanceWithResponse(ctx, control.PostClockAdvanceJSONRequestBody{Seconds: 60})).JSON200
+	wrong := check(own.PostClockAdvanceWithResponse(ctx, control.PostClockAdvanceJSONRequestBody{Seconds: -1})).JSONDefault
 	check(pool.DeleteClustersByNameWithResponse(ctx, made.Name))
 	fmt.Println(refused.StatusCode, hits, strings.Join(statuses, ","), held.Now, moved.Now, *wrong.Error)
 }

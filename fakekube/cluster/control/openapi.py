@@ -30,9 +30,11 @@ def _type(name: str) -> Schema:
 
 
 STRING: Final = _type("string")
-NUMBER: Final = _type("number")
+NUMBER: Final[Schema] = {"type": "number", "format": "double"}
 INTEGER: Final[Schema] = {"type": "integer", "format": "int64"}
 BOOLEAN: Final = _type("boolean")
+#: JSON's types of numbers → the schemas, with formats: generated clients use 64 bits.
+_SCALARS: Final = {"number": NUMBER, "integer": INTEGER}
 OBJECT: Final[Schema] = {"type": "object", "additionalProperties": True}
 
 
@@ -274,7 +276,7 @@ def _arguments(found: Iterable[Mapping[str, Any]]) -> Schema:
     properties = {}
     required = []
     for one in found:
-        schema: Schema = {"type": one["type"], "description": one["description"]}
+        schema: Schema = {**_SCALARS.get(one["type"], _type(one["type"])), "description": one["description"]}
         if one["default"] is None and not one["required"]:
             schema["nullable"] = True
         properties[one["name"]] = schema
