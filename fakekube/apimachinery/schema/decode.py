@@ -30,6 +30,7 @@ from typing import Any, Final
 from fakekube.apimachinery.schema import quantity
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.printing import always_printed, zero
+from fakekube.apimachinery.schema.trees import KNOWN
 from fakekube.apimachinery.schema.walk import DecodeError, Decoder, Frame, Literals, SlowPathRequired, Strict, Walk
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang import base64, timestamps
@@ -218,11 +219,14 @@ def _custom_unmarshal(read: Decoder, value: Any, walk: Walk | None) -> Any:
     return read(value, None) if walk is None else walk.custom_unmarshal(read, value)
 
 
-def _mismatch(value: Any, go: str, walk: Walk | None) -> None:
+def _mismatch(value: Any, go: str, walk: Walk | None) -> Any:
     """Reports a value that does not fit the Go type `go`."""
+    if value is KNOWN:
+        return value
     if walk is None:
         raise SlowPathRequired
     walk.mismatch(value, go)
+    return None
 
 
 def _decode_failure(message: str, walk: Walk | None) -> Exception:

@@ -29,20 +29,20 @@ SPEC: Final = "spec"
 #: The maximum number of specs in each cache.
 _MAX_SPECS: Final = 500
 
-_decoded: BoundedCache[tuple[Type, Defaulter, bytes], bytes] = BoundedCache(_MAX_SPECS)
+_decoded: BoundedCache[tuple[Type, Defaulter | None, bytes], bytes] = BoundedCache(_MAX_SPECS)
 """The text of a spec in a body → that of the decoded spec with its constant defaults; empty for one that was seen once."""
-_defaulted: BoundedCache[tuple[Defaulter, bytes], None] = BoundedCache(_MAX_SPECS)
-"""The texts of specs that have their constant defaults."""
+_defaulted: BoundedCache[tuple[Defaulter, bytes], bytes] = BoundedCache(_MAX_SPECS)
+"""The text of a spec → that with its constant defaults; empty for one that has them."""
 _normalised: BoundedCache[tuple[Type, bool, bytes], Any] = BoundedCache(_MAX_SPECS)
 """The text of a spec → the normalised spec, stored or not; None for one that was seen once."""
 
 
-def decode_spec(type_: Type, default: Defaulter, value: Any) -> Any:
+def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
     """Returns the decoded spec of an object with its constant defaults, a new tree.
 
     Args:
         type_: the type of the kind.
-        default: sets the constant defaults of the kind.
+        default: sets the constant defaults of the kind; None: they are not set.
         value: the spec in the body.
 
     Raises:
@@ -54,11 +54,13 @@ def decode_spec(type_: Type, default: Defaulter, value: Any) -> Any:
     if known:
         return orjson.loads(known)
     holder = {SPEC: decoder(type_.fields[SPEC].type)(value, None)}
-    default(holder)
+    if default is not None:
+        default(holder)
     form = text_of(holder[SPEC]) if text else None
     if form is not None:
         _decoded.add(key, b"" if known is None else form)
-        _defaulted.add((default, form), None)
+        if default is not None:
+            _defaulted.add((default, form), b"")
     return holder[SPEC]
 
 
@@ -66,17 +68,17 @@ def set_defaults(default: Defaulter, obj: dict[str, Any]) -> None:
     """Sets the constant defaults of a kind in a decoded object, in place; fields may be out of order afterwards."""
     spec = obj.get(SPEC)
     text = text_of(spec) if spec else None
-    if text is None:
-        default(obj)
-    elif (default, text) in _defaulted:
+    known = None if text is None else _defaulted.get((default, text))
+    if known is not None:
         del obj[SPEC]
         default(obj)
-        obj[SPEC] = spec
-    else:
-        default(obj)
-        form = text_of(spec)
-        if form is not None:
-            _defaulted.add((default, form), None)
+        obj[SPEC] = orjson.loads(known) if known else spec
+        return
+    default(obj)
+    form = text_of(spec) if text is not None else None
+    if text is not None and form is not None:
+        _defaulted.add((default, text), form)
+        _defaulted.add((default, form), b"")
 
 
 def normalised_spec(type_: Type, tree: Mapping[str, Any], *, stored: bool) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from operator import is_, itemgetter
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.schema.model import Field, ListType, Shape, Type
+from fakekube.apimachinery.schema.trees import KNOWN
 from fakekube.base.caches import BoundedCache
 
 # The form in which Go prints an unset field.
@@ -122,10 +123,7 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True, parts: Mapping[str
         KeyError: the tree has a field that the type does not declare.
     """
     form = _normaliser(type_, _STORED if stored else _HELD)
-    if not parts:
-        return form(tree)
-    printed = {**form({name: item for name, item in tree.items() if name not in parts}), **parts}
-    return {name: printed[name] for name in type_.fields if name in printed}
+    return {**form({**tree, **dict.fromkeys(parts, KNOWN)}), **parts} if parts else form(tree)
 
 
 def surely_differ(one: Any, other: Any) -> bool:
@@ -191,8 +189,8 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         return plans.add(layout, _Plan(names == layout, in_order, nested, steps))
 
     def normalise_struct(value: Any) -> Any:
-        if value is None:
-            return None
+        if value.__class__ is not dict:  # null, or a part that is known
+            return value
         layout = tuple(value)
         in_form, in_order, parts, steps = plans.get(layout) or plan(layout)
         if in_order is not None and all(value.values()):
@@ -253,6 +251,8 @@ def _list(type_: Type, form: _Form) -> Normaliser:
         nonlocal nested
         if not value:
             return None if form is _STORED else value
+        if value is KNOWN:
+            return value
         if not has_parts:
             return value
         if nested is None:
@@ -276,6 +276,8 @@ def _map(type_: Type, form: _Form) -> Normaliser:
         nonlocal nested
         if not value:
             return None if form is _STORED else value
+        if value is KNOWN:
+            return value
         if has_parts:
             if nested is None:
                 nested = _normaliser(items, form)

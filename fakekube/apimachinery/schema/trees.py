@@ -17,6 +17,9 @@ from fakekube.base.golang.strings import json_text
 _PARTS = frozenset({"spec", "status"})
 
 
+#: Stands in a tree for a part whose form is known: decoders and normalisers leave it as it is.
+KNOWN: Final[Any] = object()
+
 #: The maximum length in bytes of the texts by which trees are recognized.
 _MAX_TEXT: Final = 5000
 

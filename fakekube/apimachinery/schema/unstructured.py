@@ -10,12 +10,14 @@ Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWith
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.decode import decode, decoder
+from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
 from fakekube.apimachinery.schema.printing import always_printed, zero
-from fakekube.apimachinery.schema.trees import deep_copy, in_order
+from fakekube.apimachinery.schema.trees import KNOWN, deep_copy, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
 from fakekube.base.golang import base64
 from fakekube.base.golang.strconv import go_integer
@@ -41,11 +43,16 @@ def from_unstructured(
     """
     if holds_any_form(type_):
         return _read(type_, in_order(value), unknown)
-    if decoded is None:
+    known = {}
+    if decoded is not None:
+        known = {name: deep_copy(item) for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
+    spec = value.get(SPEC)
+    if spec and spec.__class__ is dict and SPEC not in known and SPEC in type_.fields:
+        with suppress(SlowPathRequired, DecodeError):
+            known[SPEC] = decode_spec(type_, None, spec)
+    if not known:
         return _read(type_, value, unknown)
-    shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
-    tree = _read(type_, {name: item for name, item in value.items() if name not in shared}, unknown)
-    return {**tree, **{name: deep_copy(item) for name, item in shared.items()}}
+    return {**_read(type_, {**value, **dict.fromkeys(known, KNOWN)}, unknown), **known}
 
 
 def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
@@ -62,6 +69,8 @@ def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
 def _convert(type_: Type, value: Any, path: str, unknown: list[str]) -> Any:
     if value is None:
         return zero(type_)
+    if value is KNOWN:
+        return value
     shape = type_.shape
     if shape is Shape.STRUCT:
         return _struct(type_, value, path, unknown)

@@ -333,7 +333,7 @@ def _to_typed(
         kept = {}
         if found is not None and kind is expected and parsed.is_plain and not has_raw_values:
             kept = _known_parts(types, kind, found, parsed.value, live)
-        changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
+        changed = {**parsed.value, **dict.fromkeys(kept, trees.KNOWN)} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
         if found is not None and has_raw_values:
             trees.keep_texts(found, obj, parsed.source) if parsed.source is not None else trees.compact(found, obj)
