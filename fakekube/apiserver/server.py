@@ -32,8 +32,12 @@ from fakekube.apiserver.controlplane.controllers import (
     CustomResourceDefinitionController,
     DanglingConditionController,
 )
-from fakekube.apiserver.controlplane.default_objects import DefaultObjectsController, as_created_now, with_service_ranges
-from fakekube.apiserver.controlplane.event_expiry import EventExpiry
+from fakekube.apiserver.controlplane.default_objects import (
+    DefaultObjectsController,
+    EventExpiry,
+    as_created_now,
+    with_service_ranges,
+)
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import AdmissionOptions, AuditOptions, ServerOptions
 from fakekube.apiserver.registry import builtin, served_apis

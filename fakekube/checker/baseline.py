@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from fakekube.checker.client_writes import is_finalized, is_written
 from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_delivered
 from fakekube.checker.sample import default_sample
 from fakekube.checker.trial import Baseline, Trial
 from fakekube.checker.verdict import NotExercised
 from fakekube.checker.waits import await_quiet
+from fakekube.checker.writes import is_finalized, is_written
 
 if TYPE_CHECKING:
     from fakekube.base.objects import Object

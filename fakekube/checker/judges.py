@@ -11,10 +11,10 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.client_writes import is_apply
 from fakekube.checker.reaction import Copy, children_of
 from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
 from fakekube.checker.verdict import Symptom, Verdict
+from fakekube.checker.writes import is_apply
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:

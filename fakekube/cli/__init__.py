@@ -429,7 +429,7 @@ def _export(options: Options) -> int:
     try:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
         if options.normalised:
-            from fakekube.powers.normalised import normalise
+            from fakekube.powers.export import normalise
 
             objects = normalise(client, namespace=options.namespace, kinds=options.kinds)
         else:

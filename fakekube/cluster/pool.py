@@ -2,7 +2,8 @@
 
 A cluster of the pool is fresh, or a fork: of another one, of the pool's own cluster, or of a snapshot of it. A fork shares what
 is not written to, and its controllers do not begin anew if those of its origin were idle. Every cluster has a server, recorder,
-faults, clock and identities of its own; the tokens of one are invalid at the others.
+faults, clock and identities of its own; the tokens of one are invalid at the others. The endpoints of the control API for the
+pool are at the end.
 
 Invariants: the number of clusters never exceeds the limit, those that are being made included. A cluster whose creation fails
 leaves nothing behind. When the pool's cluster stops, all of them do.
@@ -18,13 +19,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.base.golang.timestamps import print_time
 from fakekube.base.threads import WORKERS
+from fakekube.cluster.control.members import PREFIX, BadMembers
 from fakekube.cluster_options import ServerFlags, unknown_options
+from fakekube.powers.columns import revision_value
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
     from fakekube.cluster import Cluster
     from fakekube.store import Snapshot
+
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -262,3 +267,110 @@ def _load(cluster: Cluster, text: str) -> None:
     except (ManifestError, ApiError, UnknownResource, ValueError) as problem:
         raise InvalidClusterError(f"load: {problem}") from None
     cluster.keep_initial()
+
+
+# --- The endpoints of the control API for the pool of clusters --------------------------------------------------------
+
+
+Answer = tuple[int, Any]
+Members = Mapping[str, Any]
+
+#: The members of a body that are arguments of `Cluster`, with their types.
+_MEMBERS: Final[Mapping[str, type]] = {"version": str, "profile": str, "nodes": int, "feature_gates": dict, "seed": int}
+#: The members of a body.
+MEMBERS: Final = ("name", "from", "flags", "load", *_MEMBERS)
+_TYPE_NAMES: Final[Mapping[type, str]] = {str: "a string", int: "an integer", dict: "an object"}
+
+
+def _pool(cluster: Cluster) -> ClusterPool:
+    if cluster.pool is None:
+        raise LookupError("this server has no pool of clusters; start it with `fakekube serve --clusters`")
+    return cluster.pool
+
+
+def create_cluster(cluster: Cluster, members: Members) -> Answer:
+    pool = _pool(cluster)
+    try:
+        made = pool.create(
+            _check_member(members, "name", str),
+            origin=_origin(members.get("from")),
+            options=_options(members),
+            load=_check_member(members, "load", str) or "",
+        )
+    except ClusterExistsError as problem:
+        return 409, {"error": str(problem)}
+    except PoolFullError as problem:
+        return 429, {"error": str(problem)}
+    except InvalidClusterError as problem:
+        return 422, {"error": str(problem)}
+    one = made.cluster
+    return 201, {
+        "name": made.name,
+        "url": one.url,
+        "kubeconfig": one.kubeconfig_text,
+        "token": one.token,
+        "control": f"{one.url}{PREFIX}v1",
+    }
+
+
+def list_clusters(cluster: Cluster, _members: Members) -> Answer:
+    return 200, {"items": [_describe(one) for one in _pool(cluster).list()]}
+
+
+def get_cluster(cluster: Cluster, members: Members) -> Answer:
+    found = _pool(cluster).find(members["name"])
+    if found is None:
+        raise LookupError(f"there is no cluster {members['name']!r}")
+    one = found.cluster
+    return 200, {**_describe(found), "kubeconfig": one.kubeconfig_text, "token": one.token, "control": f"{one.url}{PREFIX}v1"}
+
+
+def delete_cluster(cluster: Cluster, members: Members) -> Answer:
+    if not _pool(cluster).delete(members["name"]):
+        raise LookupError(f"there is no cluster {members['name']!r}")
+    return 200, {}
+
+
+def clear_clusters(cluster: Cluster, _members: Members) -> Answer:
+    return 200, {"deleted": _pool(cluster).clear()}
+
+
+def _describe(one: PooledCluster) -> dict[str, Any]:
+    cluster = one.cluster
+    return {
+        "name": one.name,
+        "url": cluster.url,
+        "version": cluster.version,
+        "profile": cluster.profile,
+        "created": print_time(one.created),
+        "idle": round(one.idle, 3),
+        "objects": cluster.count_objects(),
+        "revision": revision_value(cluster.snapshot().revision),
+    }
+
+
+def _check_member(members: Members, name: str, kind: type) -> Any:
+    """Returns a member, None if it is not given. Raises BadMembers for one of a wrong type."""
+    value = members.get(name)
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise BadMembers(f"member {name!r} must be {_TYPE_NAMES[kind]}")
+    return value
+
+
+def _options(members: Members) -> dict[str, Any]:
+    """Returns the arguments of the new cluster. Raises BadMembers."""
+    found = {name: value for name, kind in _MEMBERS.items() if (value := _check_member(members, name, kind)) is not None}
+    return {**(_check_member(members, "flags", dict) or {}), **found}
+
+
+def _origin(value: Any) -> Mapping[str, str] | None:
+    """Returns what the new cluster is a fork of. Raises BadMembers."""
+    if value is None:
+        return None
+    if value == "fork":
+        return {"cluster": ""}
+    if isinstance(value, dict) and len(value) == 1 and set(value) <= {"snapshot", "cluster"}:
+        ((kind, name),) = value.items()
+        if isinstance(name, str) and name:
+            return {kind: name}
+    raise BadMembers('member \'from\' must be {"snapshot": NAME}, {"cluster": NAME}, "fork" or null')

@@ -210,7 +210,7 @@ class ClusterState(ObjectClient):
         """Returns the objects with stable names in the place of what differs by chance, so that two runs give equal ones.
 
         Uids, resourceVersions, times, suffixes of generated names, allocated addresses and ports, tokens and certificates are
-        replaced, references to them included (`powers.normalised`).
+        replaced, references to them included (`powers.export`).
 
         Args:
             kinds: resources as kubectl names them; by default all except events, endpoints and leases.
@@ -219,7 +219,7 @@ class ClusterState(ObjectClient):
 
         Raises ApiError and UnknownResource.
         """
-        from fakekube.powers.normalised import normalise
+        from fakekube.powers.export import normalise
 
         return normalise(self._client, kinds=kinds, namespace=namespace, managed_fields=managed_fields)
 

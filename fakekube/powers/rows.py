@@ -19,9 +19,8 @@ from fakekube.controllers.client import UnknownResource
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.differences import differences, is_assigned, paths
 from fakekube.powers.exchange import exchange_data
-from fakekube.powers.health import UNKNOWN, health
+from fakekube.powers.health import UNKNOWN, health, sentence
 from fakekube.powers.history import field_owners
-from fakekube.powers.sentences import sentence
 from fakekube.store import Compacted, FutureRevision
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from fakekube.base.objects import Object
 from fakekube.powers.columns import revision_value
 from fakekube.powers.differences import ABSENT, Difference, differences, is_assigned
 from fakekube.powers.exchange import exchange_data, json_line
+from fakekube.powers.health import sentence
 from fakekube.powers.redaction import REDACTED, redact_exchange, without_secrets
-from fakekube.powers.sentences import sentence
 from fakekube.powers.state import StateError, past_of, state_of, write_state
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ whole; every event is seen by every cursor once and in order, or the cursor rais
 from __future__ import annotations
 
 from fakekube.store.bucket import Bucket, Contents, Cursor
-from fakekube.store.index import Condition
+from fakekube.store.history import Condition
 from fakekube.store.store import Reflector, Snapshot, Store, rebuilt
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, Selection, StoreError

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from fakekube.store.history import History
-from fakekube.store.index import Condition, Indexes
+from fakekube.store.history import Condition, History, Indexes
 from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Span, Versions

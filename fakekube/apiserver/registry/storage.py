@@ -61,7 +61,7 @@ def _apiregistration() -> Storage:
 
 
 def _daemonsets() -> Storage:
-    from fakekube.apis.apps.daemonsets import DaemonSetStatusStrategy, DaemonSetStrategy
+    from fakekube.apis.apps.statefulsets import DaemonSetStatusStrategy, DaemonSetStrategy
 
     return {"daemonsets": DaemonSetStrategy, "daemonsets/status": DaemonSetStatusStrategy}
 

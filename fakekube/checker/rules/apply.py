@@ -8,11 +8,10 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.client_writes import is_apply, learned_writes
-from fakekube.checker.edits import OTHERS_LABEL
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.writes import OTHERS_LABEL, is_apply, learned_writes
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.client_writes import learned_writes, require_children, require_writes
-from fakekube.checker.edits import EDITOR, OTHERS_LABEL, TOUCHED, own_objects, set_editor
 from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import EffectKind, children_of
@@ -18,6 +16,16 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
+from fakekube.checker.writes import (
+    EDITOR,
+    OTHERS_LABEL,
+    TOUCHED,
+    learned_writes,
+    own_objects,
+    require_children,
+    require_writes,
+    set_editor,
+)
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.client_writes import writes_of
 from fakekube.checker.provocations import AddWarning, arm, asked_revision
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import await_long_watches, await_requests, require_resumption
+from fakekube.checker.writes import writes_of
 
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call

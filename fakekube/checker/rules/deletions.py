@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.client_writes import writes_of
-from fakekube.checker.edits import delete_children, drop_finalizers, own_objects, remove
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_delivery, await_long_watches, await_quiet, await_requests
+from fakekube.checker.writes import delete_children, drop_finalizers, own_objects, remove, writes_of
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:

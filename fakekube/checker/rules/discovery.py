@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import data
-from fakekube.checker.edits import remove
 from fakekube.checker.judges import judge_process
 from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import require_resumption
+from fakekube.checker.writes import remove
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:

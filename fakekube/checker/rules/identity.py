@@ -6,18 +6,6 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.client_writes import (
-    creating_writes,
-    generated_children,
-    learned_writes,
-    named_children,
-    names_of_children,
-    require_children,
-    require_generated_children,
-    require_own_writes,
-    writes_of,
-)
-from fakekube.checker.edits import TOUCHED, drop_finalizers, own_objects, remove
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import shape_of
 from fakekube.checker.reaction import Copy, children_of, written_fields
@@ -25,6 +13,21 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
+from fakekube.checker.writes import (
+    TOUCHED,
+    creating_writes,
+    drop_finalizers,
+    generated_children,
+    learned_writes,
+    named_children,
+    names_of_children,
+    own_objects,
+    remove,
+    require_children,
+    require_generated_children,
+    require_own_writes,
+    writes_of,
+)
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.client_writes import writes_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.writes import writes_of
 
 if TYPE_CHECKING:
     from fakekube.base.objects import Object

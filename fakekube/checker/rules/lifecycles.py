@@ -7,13 +7,12 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fakekube.checker.client_writes import require_named_children, require_own_writes
-from fakekube.checker.edits import drop_finalizers, own_object, own_objects
 from fakekube.checker.reaction import Copy, EffectKind, children_of, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import changes_of_texts, new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
+from fakekube.checker.writes import drop_finalizers, own_object, own_objects, require_named_children, require_own_writes
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
-from fakekube.checker.client_writes import creating_writes, generated_children, require_writes, writes_of
 from fakekube.checker.judges import judge_backoff, judge_extra_children, judge_jitter
 from fakekube.checker.provocations import EachWrite, RefuseEach, RefuseInText, answer_with, arm
 from fakekube.checker.rule import Rule
@@ -16,6 +15,7 @@ from fakekube.checker.rules.watch_errors import judge_only_failures
 from fakekube.checker.trace import excerpt, is_failure
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_requests, require_resumption
+from fakekube.checker.writes import creating_writes, generated_children, require_writes, writes_of
 from fakekube.controllers.client import ApiError
 from fakekube.powers.actions import TOO_MANY_REQUESTS
 

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.client_writes import generated_children, learned_writes, require_children, require_generated_children
-from fakekube.checker.edits import delete_children, own_objects
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import Rule
@@ -21,6 +19,14 @@ from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_long_watches, await_quiet, await_requests
+from fakekube.checker.writes import (
+    delete_children,
+    generated_children,
+    learned_writes,
+    own_objects,
+    require_children,
+    require_generated_children,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

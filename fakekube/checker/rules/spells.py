@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
-from fakekube.checker.client_writes import learned_writes, require_writes
-from fakekube.checker.edits import own_objects, set_editor
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import BreakUnanswered, Budget, answer_with, arm
 from fakekube.checker.reaction import children_of
@@ -26,6 +24,7 @@ from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
 from fakekube.checker.trace import LEASES, WRITES, is_failure
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import require_resumption
+from fakekube.checker.writes import learned_writes, own_objects, require_writes, set_editor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

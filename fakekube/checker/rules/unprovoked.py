@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from fakekube.checker.client_writes import writes_of
 from fakekube.checker.judges import (
     judge_late_reaction,
     judge_lists_beside_watch,
@@ -32,6 +31,7 @@ from fakekube.checker.rules.watch_ends import ResumedWatch, WholeEvents
 from fakekube.checker.rules.watch_events import WatchAfterList
 from fakekube.checker.trace import LEASES, is_failure
 from fakekube.checker.verdict import Verdict
+from fakekube.checker.writes import writes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

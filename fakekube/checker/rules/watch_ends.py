@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.edits import own_objects, touch_objects
 from fakekube.checker.judges import LOST_ITS_LEASE, has_lost_its_lease, judge_backoff, judge_resumption, judge_unknown_revision
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
@@ -13,6 +12,7 @@ from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import SHORT, await_delivery, await_long_watches, await_requests, require_resumption
+from fakekube.checker.writes import own_objects, touch_objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,6 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.edits import own_objects
 from fakekube.checker.judges import (
     judge_extra_children,
     judge_misread_status,
@@ -23,6 +22,7 @@ from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import SHORT, await_quiet, require_resumption
+from fakekube.checker.writes import own_objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

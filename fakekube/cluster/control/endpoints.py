@@ -37,7 +37,8 @@ from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
 from fakekube.apiserver.http import responses
-from fakekube.cluster.control import clusters, page, pods, powers
+from fakekube.cluster import pool
+from fakekube.cluster.control import page, pods, powers
 from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
 from fakekube.cluster.control.openapi import openapi
 from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
@@ -228,11 +229,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("DELETE", "services/forward", pods.end_forward, parameters=("service",)),
     Endpoint("POST", "services/certificate", pods.issue_certificate, {"service": text}, ("service",)),
-    Endpoint("GET", "clusters", clusters.list_clusters),
-    Endpoint("POST", "clusters", clusters.create_cluster, dict.fromkeys(clusters.MEMBERS, any_value)),
-    Endpoint("DELETE", "clusters", clusters.clear_clusters),
-    Endpoint("GET", "clusters/<name>", clusters.get_cluster),
-    Endpoint("DELETE", "clusters/<name>", clusters.delete_cluster),
+    Endpoint("GET", "clusters", pool.list_clusters),
+    Endpoint("POST", "clusters", pool.create_cluster, dict.fromkeys(pool.MEMBERS, any_value)),
+    Endpoint("DELETE", "clusters", pool.clear_clusters),
+    Endpoint("GET", "clusters/<name>", pool.get_cluster),
+    Endpoint("DELETE", "clusters/<name>", pool.delete_cluster),
     Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi(ENDPOINTS))),
 )
 

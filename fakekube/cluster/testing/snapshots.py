@@ -24,7 +24,7 @@ class ManifestExtension(SingleFileSnapshotExtension):  # type: ignore[misc, unus
     def serialize(self, data: Any, **_options: Any) -> str:
         """Returns the YAML stream of a cluster, an object or a list of objects."""
         from fakekube.apimachinery.codecs import yaml
-        from fakekube.powers.normalised import normalise_objects
+        from fakekube.powers.export import normalise_objects
 
         if hasattr(data, "normalised"):
             objects = data.normalised()

@@ -19,14 +19,13 @@ from fakekube.net.streaming.kubelet_api import Connection, Destination
 from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
-from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, install, root_of
 from fakekube.nodes.runtime.kernel import mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks
 from fakekube.nodes.runtime.resources import mount_cgroup
-from fakekube.nodes.runtime.volumes import Volumes
+from fakekube.nodes.runtime.volumes import Volumes, environment
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Images

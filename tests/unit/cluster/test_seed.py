@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from fakekube import Cluster
-from fakekube.powers.export import as_yaml
-from fakekube.powers.normalised import normalise_objects
+from fakekube.powers.export import as_yaml, normalise_objects
 
 Object = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.store import Bucket, Condition, Record, Retention, Store, index
+from fakekube.store import Bucket, Condition, Record, Retention, Store, history
 
 Value = dict[str, str]
 
@@ -95,14 +95,14 @@ def test_many_conditions_build_few_indexes() -> None:
     bucket = bucket_of(a={"app": "x"}, b={})
     readers = [Reader("app"), *(Reader(f"other-{number}") for number in range(1000))]
     assert found(bucket, *(Condition(reader, ["x"]) for reader in readers)) == []
-    assert sum(reader.reads > 1 for reader in readers) <= index._MAX_CONSIDERED
+    assert sum(reader.reads > 1 for reader in readers) <= history._MAX_CONSIDERED
 
 
 def test_least_recently_used_index_is_evicted() -> None:
     bucket = bucket_of(a={"app": "x"})
     often, seldom = Reader("app"), Reader("tier")
     found(bucket, Condition(seldom, ["x"]))
-    for number in range(index._MAXIMUM):
+    for number in range(history._MAXIMUM):
         found(bucket, Condition(often, ["x"]))
         found(bucket, Condition(Reader(str(number)), ["x"]))
     often.reads = seldom.reads = 0

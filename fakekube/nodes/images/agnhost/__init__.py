@@ -15,9 +15,8 @@ __all__ = ["agnhost"]
 
 _MODULES: Final[Mapping[str, str]] = {
     "basics": "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator"
-    " connect inclusterclient test-service-account-issuer-discovery",
+    " connect inclusterclient test-service-account-issuer-discovery mounttest",
     "netexec": "netexec",
-    "mounttest": "mounttest",
     "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset guestbook",
     "nettest": "nettest",
     "webhook": "webhook crd-conversion-webhook",
