@@ -7,7 +7,6 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors.status import StatusError
-from fakekube.checker.client_writes import generated_children
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import (
     Budget,
@@ -22,6 +21,7 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.writes import generated_children
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
