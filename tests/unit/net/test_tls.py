@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable
@@ -11,7 +12,7 @@ import pytest
 
 from fakekube.net import Server, certificates
 from fakekube.net.certificates import Credentials, credentials
-from fakekube.net.tls import _openssl
+from fakekube.net.tls import TLSTransport, _openssl
 
 TIMEOUT = 10.0
 
@@ -204,3 +205,34 @@ def test_server_stop_sends_tls_close_notify(secure: Secure, topic: Any, make_cur
     assert client.chunk() == b""
     assert client.rest() == b""
     stopper.join(TIMEOUT)
+
+
+def test_a_transport_that_does_not_block_sends_and_receives_all(given: Credentials, context: ssl.SSLContext) -> None:
+    """As that of a parked connection, whose client reads late: OpenSSL takes a part of the data, and gets them again."""
+    near, far = socket.socketpair()
+    for end in (near, far):
+        end.settimeout(TIMEOUT)
+    transport, pieces = TLSTransport(far, given.context), [bytes([number]) * 700_000 for number in range(3)]
+    problems: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            transport.handshake()
+            assert transport.receive_now() is None
+            for piece in pieces:
+                transport.send(piece)
+            assert transport.receive() == b"thanks"
+        except BaseException as problem:
+            problems.append(problem)
+
+    server = threading.Thread(target=serve)
+    server.start()
+    with context.wrap_socket(near, server_hostname="localhost") as client:
+        received = bytearray()
+        while len(received) < sum(map(len, pieces)):
+            received += client.recv(1 << 16)
+        assert received == b"".join(pieces)
+        client.sendall(b"thanks")
+        server.join(TIMEOUT)
+    transport.close()
+    assert problems == []
