@@ -248,7 +248,8 @@ def environ_of(method: str, target: str, version: str, headers: Iterable[tuple[s
     }
     for name, value in headers:
         key = environ_key(name)
-        environ[key] = f"{environ[key]},{value}" if key in environ and key.startswith("HTTP_") else value
+        joint = "; " if key == "HTTP_COOKIE" else ","
+        environ[key] = f"{environ[key]}{joint}{value}" if key in environ and key.startswith("HTTP_") else value
     return environ
 
 

@@ -18,6 +18,7 @@ FLUNDERS = f"{BASE}/v1alpha1/namespaces/default/flunders"
 
 
 def deploy(cluster: Cluster) -> None:
+    cluster.clock.hold()  # probes wait longer for a busy machine while the clock stands still
     issued = cluster.services.certificate("default/sample-api")
     data = {"tls.crt": issued.certificate, "tls.key": issued.key}
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "certs"}, "stringData": data})
@@ -46,7 +47,14 @@ def deploy(cluster: Cluster) -> None:
         one |= {"groupPriorityMinimum": 2000, "versionPriority": 200 if version == "v1alpha1" else 100}
         name = f"{version}.{GROUP}"
         cluster.create({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}, "spec": one})
-    cluster.settle()
+    for _ in range(60):
+        cluster.settle()
+        services = [cluster.get("apiservices", f"{version}.{GROUP}") for version in ("v1alpha1", "v1beta1")]
+        conditions = [one for service in services for one in service.get("status", {}).get("conditions", ())]
+        if len(conditions) == 2 and all(one["status"] == "True" for one in conditions):
+            return
+        cluster.clock.advance(seconds=5)
+    raise AssertionError(conditions)
 
 
 def bind(cluster: Cluster, role: str, subject: dict[str, str]) -> None:
