@@ -200,8 +200,9 @@ class Runtime:
         """See `kubelet_api.Kubelet`."""
         sandbox = self.sandbox(pod)
         if sandbox.is_gone:
-            identifier = pod["metadata"]["uid"]
-            raise PortForwardError(f'network namespace for sandbox "{identifier}" is closed')
+            from fakekube.apiserver.endpoints.connection_info import sandbox_of
+
+            raise PortForwardError(f'network namespace for sandbox "{sandbox_of(pod)}" is closed')
         try:
             return sandbox.connect(port)
         except OSError:
