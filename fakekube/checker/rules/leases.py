@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
 
-_OTHER = "check-another-candidate"
+#: The name of the other candidate.
+OTHER = "check-another-candidate"
 
 #: How much too early a takeover may appear because of latency, in seconds.
 _TOLERANCE = 0.5
@@ -76,7 +77,7 @@ class Election(Rule):
     def create(self, trial: Trial, lease: Object, *, duration: int, renewed_ago: float) -> None:
         """Creates the lease with another candidate as the holder."""
         metadata = {"name": lease["metadata"]["name"], "namespace": lease["metadata"]["namespace"]}
-        spec = {"holderIdentity": _OTHER, "leaseDurationSeconds": duration, "leaseTransitions": 1}
+        spec = {"holderIdentity": OTHER, "leaseDurationSeconds": duration, "leaseTransitions": 1}
         times = {"renewTime": _time(renewed_ago), "acquireTime": _time(renewed_ago)}
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {**spec, **times}}
         trial.cluster.load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": metadata["namespace"]}})
@@ -125,7 +126,7 @@ class SkewedClock(Election):
     def find_failure(self, trial: Trial) -> Verdict | None:
         if self.taken:
             return self._failure(trial)
-        if self.held and self.holder(trial, self.lease) != _OTHER:
+        if self.held and self.holder(trial, self.lease) != OTHER:
             self.taken = True
             return self._failure(trial)
         return self._judge_work(trial) if self.held else None
@@ -137,7 +138,7 @@ class SkewedClock(Election):
         if not written:
             return None
         return Verdict.failure(
-            f"two leaders: the client writes while {_OTHER} has the lease {self.lease['metadata']['name']}",
+            f"two leaders: the client writes while {OTHER} has the lease {self.lease['metadata']['name']}",
             *trial.excerpt(written),
         )
 
@@ -200,7 +201,7 @@ class LostLease(Election):
         duration = lease["spec"]["leaseDurationSeconds"]
         self.disturb(trial)
         trial.wait(self.DURATIONS * duration + 1.0)
-        self.hold(trial, lease, holderIdentity=_OTHER, renewTime=_time(), leaseDurationSeconds=3600)
+        self.hold(trial, lease, holderIdentity=OTHER, renewTime=_time(), leaseDurationSeconds=3600)
         self.mark = trial.trace.mark()
         self.copy = trial.stimulate()
         trial.wait(trial.baseline.seconds_to_react(4.0))
@@ -258,7 +259,7 @@ class GuardedUpdate(Election):
 
         def take(obj: Object) -> Object:
             obj["spec"] |= {
-                "holderIdentity": _OTHER,
+                "holderIdentity": OTHER,
                 "renewTime": _time(),
                 "acquireTime": _time(),
                 "leaseDurationSeconds": duration,

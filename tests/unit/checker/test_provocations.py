@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fakekube.checker.provocations import ExpireResumed
-from fakekube.checker.rules import all_rules
+from fakekube.checker.rules import all_rules, leases
 from fakekube.checker.rules.discovery import ChangedScope
+from fakekube.checker.rules.leases import SkewedClock
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
@@ -187,3 +188,17 @@ def test_no_client_has_to_handle_objects_of_another_scope(ended: str, delivered:
 def test_only_watches_from_a_revision_expire_at_once(query: dict[str, str], expires: bool) -> None:
     exchange: Any = SimpleNamespace(verb="watch", query=query)
     assert ExpireResumed(410, "Expired", "gone").concerns(exchange) is expires
+
+
+@pytest.mark.parametrize(("named", "held", "verdict"), [("x-bcdfgh", True, "fail"), ("x-bcdfgh", False, None), ("x", True, None)])
+def test_a_client_does_not_work_while_another_candidate_leads(
+    named: str, held: bool, verdict: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = SkewedClock()
+    monkeypatch.setattr(rule, "holder", lambda trial, lease: leases.OTHER)
+    rule.held, rule.lease = held, {"metadata": {"name": "leader", "namespace": "default"}}
+    rule.copy = SimpleNamespace(token="bcdfgh", mark=0)  # type: ignore[assignment]
+    write = SimpleNamespace(is_write=True, collection="configmaps", mentions=lambda token: token in named)
+    run: Any = SimpleNamespace(trace=Reads([write]), excerpt=list)
+    found = rule.find_failure(run)
+    assert (None if found is None else str(found.outcome)) == verdict
