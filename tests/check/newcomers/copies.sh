@@ -122,7 +122,8 @@ watch() { # returns 0 if the watch has ended normally after it was open for some
   : >"$work/head"
   coproc stream { exec curl "${curl_options[@]}" --no-buffer --speed-limit 1 --speed-time 13 --dump-header "$work/head" \
     ${bearer:+--header "Authorization: Bearer $bearer"} "$server$maps?$query&resourceVersion=$revision" 2>>"$work/errors"; }
-  local input=${stream[0]} process=$stream_PID
+  local input process=$stream_PID
+  exec {input}<&"${stream[0]}" # bash closes its own one when curl ends, although there may be lines left
   while IFS= read -r line <&"$input" || { [ "${DEFECT:-}" = half-lines ] && [ -n "$line" ]; }; do
     kind=$(jq -r '.type // ("STATUS" + (.code // 500 | tostring))' <<<"$line" 2>/dev/null || echo BROKEN)
     case $kind in
@@ -145,6 +146,7 @@ watch() { # returns 0 if the watch has ended normally after it was open for some
       [ ${#failed[@]} -gt 0 ] && rest
     done
   done
+  exec {input}<&-
   kill "$process" 2>/dev/null
   wait "$process" 2>/dev/null
   code=$(sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p' "$work/head" | tail -1)
