@@ -277,7 +277,7 @@ def test_a_taken_lead_leaves_a_new_connection_with_the_same_descriptor_watched(t
 
 
 def test_a_follower_stays_awake_beside_a_callback_that_began_before_it_fell_asleep(
-    pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
@@ -287,15 +287,15 @@ def test_a_follower_stays_awake_beside_a_callback_that_began_before_it_fell_asle
             go_on.wait(3 * TIMEOUT)  # longer than a client waits for its answer
 
     waiting, other = pair(wait_if_told), pair()
-    fall_asleep = LeaderFollowers._sleep
+    fall_asleep = threads._sleep
 
-    def fall_asleep_late(*arguments: object) -> bool:
+    def fall_asleep_late(*arguments: Any) -> bool:
         if not begun.is_set():
             waiting.client.send(b"wait")
             begun.wait(TIMEOUT)
-        return fall_asleep(*arguments)  # type: ignore[arg-type]
+        return fall_asleep(*arguments)
 
-    monkeypatch.setattr(LeaderFollowers, "_sleep", fall_asleep_late)
+    monkeypatch.setattr(threads, "_sleep", fall_asleep_late)  # not that of the process, which other servers use
     assert other.ask(b"x") == b"x"
     assert begun.wait(TIMEOUT)
     try:
