@@ -16,7 +16,7 @@ Specified by: pkg/printers/internalversion/printers.go (printPod) for the reason
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.base.objects import StoredObject
@@ -102,14 +102,11 @@ def _pod(obj: StoredObject, status: StoredObject) -> tuple[str, str]:
     ready = sum(1 for one in containers if one.get("ready"))
     of = f"{ready}/{len(obj.get('spec', {}).get('containers') or containers)}"
     phase = status.get("reason") or status.get("phase") or "Pending"
-    for one in (*(status.get("initContainerStatuses") or ()), *containers):
-        for kind in ("waiting", "terminated"):
-            detail = (one.get("state") or {}).get(kind) or {}
-            reason = detail.get("reason") or ""
-            if reason and any(word in reason for word in _BAD_REASONS):
-                return BAD, f"{reason} {of}"
-            if kind == "waiting" and reason and phase != "Pending":
-                phase = reason
+    for kind, reason in _reasons_of_containers(status):
+        if any(word in reason for word in _BAD_REASONS):
+            return BAD, f"{reason} {of}"
+        if kind == "waiting" and phase != "Pending":
+            phase = reason
     if phase == "Running":
         return (OK, f"Running {of}") if ready == len(containers) and containers else (WAITING, f"Running {of}")
     if phase == "Succeeded":
@@ -120,6 +117,15 @@ def _pod(obj: StoredObject, status: StoredObject) -> tuple[str, str]:
         if one.get("type") == "PodScheduled" and one.get("status") == "False":
             return BAD, str(one.get("reason") or "not scheduled")
     return WAITING, f"{phase} {of}" if containers else str(phase)
+
+
+def _reasons_of_containers(status: StoredObject) -> Iterator[tuple[str, str]]:
+    """Yields why containers wait or have ended: "waiting" or "terminated", and the reason."""
+    for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        for kind in ("waiting", "terminated"):
+            reason = ((one.get("state") or {}).get(kind) or {}).get("reason")
+            if reason:
+                yield kind, reason
 
 
 def _job(obj: StoredObject, status: StoredObject) -> tuple[str, str]:

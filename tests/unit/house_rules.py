@@ -277,16 +277,21 @@ def sentences() -> Iterator[Finding]:
 
 
 def single_uses() -> Iterator[Finding]:
-    """Private functions of one short statement that are called once, in their own module: the statement says as much."""
+    """Private functions of one short statement that are called once, in their own module: the statement says as much.
+
+    Entries of tables and arguments of functions, which are not called by name, have to have one.
+    """
     for source in sources():
         used = collections.Counter(node.id for node in source.nodes if isinstance(node, ast.Name))
         used.update(node.attr for node in source.nodes if isinstance(node, ast.Attribute))
+        called = {node.func.id for node in source.nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         for function in source.tree.body:
             if (
                 isinstance(function, ast.FunctionDef)
                 and function.name.startswith("_")
                 and not function.decorator_list
                 and used[function.name] == 1
+                and function.name in called
             ):
                 body = [
                     node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))

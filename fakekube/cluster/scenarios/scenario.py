@@ -141,6 +141,7 @@ def read_scenario(text: bytes, origin: str, folder: Path = Path()) -> Scenario:
 
 
 def _scenario(found: Any, folder: Path) -> Scenario:
+    """Returns the scenario of a document. Raises ValueError and other errors of wrong types and missing members."""
     from fakekube.powers.state import API_VERSION
 
     if not isinstance(found, dict) or found.get("apiVersion") != API_VERSION or found.get("kind") != KIND:
@@ -150,12 +151,6 @@ def _scenario(found: Any, folder: Path) -> Scenario:
     tasks = [_task(one, f"spec.tasks[{number}]") for number, one in enumerate(spec.get("tasks") or ())]
     if not tasks:
         raise ValueError("spec.tasks has no task")
-    for number, step in enumerate(spec.get("solution") or ()):
-        _check_members(f"spec.solution[{number}]", step, _STEPS)
-        if len(step) != 1:
-            raise ValueError(f"spec.solution[{number}] must have one of {', '.join(sorted(_STEPS))}")
-    for number, one in enumerate(spec.get("faults") or ()):
-        _check_members(f"spec.faults[{number}]", one)
     load = spec.get("load") or ()
     return Scenario(
         name=str(found["metadata"]["name"]),
@@ -165,14 +160,33 @@ def _scenario(found: Any, folder: Path) -> Scenario:
         profile=str(spec.get("profile") or "cluster"),
         nodes=spec.get("nodes"),
         load=[load] if isinstance(load, str | dict) else list(load),
-        pods=[{"on" if key is True or key == "true" else key: rule[key] for key in rule} for rule in spec.get("pods") or ()],
+        pods=[_restore_on(rule) for rule in spec.get("pods") or ()],
         missing_images=list(spec.get("missingImages") or ()),
-        faults=[{"on" if key is True or key == "true" else key: one[key] for key in one} for one in spec.get("faults") or ()],
+        faults=_faults(spec.get("faults") or ()),
         advance=float(spec.get("advance") or 0),
         tasks=tasks,
-        solution=list(spec.get("solution") or ()),
+        solution=_solution(spec.get("solution") or ()),
         folder=folder,
     )
+
+
+def _faults(found: Sequence[Any]) -> list[dict[str, Any]]:
+    for number, one in enumerate(found):
+        _check_members(f"spec.faults[{number}]", one)
+    return [_restore_on(one) for one in found]
+
+
+def _solution(found: Sequence[Any]) -> list[dict[str, Any]]:
+    for number, step in enumerate(found):
+        _check_members(f"spec.solution[{number}]", step, _STEPS)
+        if len(step) != 1:
+            raise ValueError(f"spec.solution[{number}] must have one of {', '.join(sorted(_STEPS))}")
+    return list(found)
+
+
+def _restore_on(members: Mapping[Any, Any]) -> dict[str, Any]:
+    """Returns the members with the name `on`, which YAML 1.1 reads as true."""
+    return {"on" if name is True or name == "true" else name: member for name, member in members.items()}
 
 
 def _task(found: Any, where: str) -> Task:

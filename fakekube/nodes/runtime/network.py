@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
@@ -182,24 +183,21 @@ class Routes:
         """Yields address and port of the endpoints that traffic goes to: those that are ready, else terminating ones that
         serve."""
         metadata, spec = service["metadata"], service["spec"]
-        ready, serving = list[tuple[str, int]](), list[tuple[str, int]]()
         policy = spec.get("internalTrafficPolicy") if local else None
         node = client["spec"].get("nodeName") if client is not None and policy == "Local" else None
+        ready, serving = list[tuple[str, int]](), list[tuple[str, int]]()
         for piece in endpoints_of(self._cluster, metadata["name"], metadata["namespace"]):
             if client is not None and not _NOT_PROXIED.isdisjoint(piece["metadata"].get("labels") or ()):
                 continue
-            for target in piece.get("ports") or ():
-                named = (target.get("name") or "") == (wanted.get("name") or "")
-                if not named or (target.get("protocol") or "TCP") != wanted.get("protocol", "TCP"):
+            numbers = [target["port"] for target in piece.get("ports") or () if _is_port_of(target, wanted)]
+            for number, one in itertools.product(numbers, piece.get("endpoints") or ()):
+                if node is not None and one.get("nodeName") != node:
                     continue
-                for one in piece.get("endpoints") or ():
-                    if node is not None and one.get("nodeName") != node:
-                        continue
-                    conditions = one.get("conditions") or {}
-                    if conditions.get("ready") is not False:
-                        ready.append((one["addresses"][0], target["port"]))
-                    elif conditions.get("serving") and conditions.get("terminating"):
-                        serving.append((one["addresses"][0], target["port"]))
+                conditions = one.get("conditions") or {}
+                if conditions.get("ready") is not False:
+                    ready.append((one["addresses"][0], number))
+                elif conditions.get("serving") and conditions.get("terminating"):
+                    serving.append((one["addresses"][0], number))
         yield from ready or serving
 
     def _choose(
@@ -531,3 +529,9 @@ def _is_in(address: str, cidr: str) -> bool:
 
 def _address_of(pod: StoredObject) -> str:
     return str((pod.get("status") or {}).get("podIP") or "0.0.0.0")
+
+
+def _is_port_of(target: StoredObject, wanted: StoredObject) -> bool:
+    """Reports whether a port of an EndpointSlice is that of a port of a Service: they have the same name and protocol."""
+    has_same_name = (target.get("name") or "") == (wanted.get("name") or "")
+    return has_same_name and (target.get("protocol") or "TCP") == wanted.get("protocol", "TCP")

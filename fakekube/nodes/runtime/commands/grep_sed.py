@@ -6,11 +6,12 @@ Specified by: POSIX.1-2017, Shell & Utilities (grep, sed); busybox findutils/gre
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from fakekube.nodes.runtime.descriptors import collect
+from fakekube.nodes.runtime.descriptors import Descriptor, collect
 from fakekube.nodes.runtime.filesystem import File
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
 from fakekube.nodes.runtime.regular_expressions import Expression, Match, PatternError, compile_posix
@@ -22,54 +23,75 @@ async def _grep(program: Program) -> int:
     source = flags.get("e") if "e" in flags else rest.pop(0) if rest else None
     if source is None:
         raise Usage("usage: grep PATTERN [FILE]...", 2)
-    fixed = "F" in flags or program.name == "fgrep"
     try:
         expression = compile_posix(
             source,
             extended="E" in flags or program.name == "egrep",
             ignore_case="i" in flags,
-            fixed=fixed,
+            fixed="F" in flags or program.name == "fgrep",
             word="w" in flags,
             line="x" in flags,
         )
     except PatternError as error:
         return await program.complain(f"bad regex '{source}': {error}", 2)
     paths = _recursive(program, rest) if "r" in flags else rest
-    named = (len(paths) > 1 or "H" in flags or "r" in flags) and "h" not in flags
+    names_files = (len(paths) > 1 or "H" in flags or "r" in flags) and "h" not in flags
     found = False
     async for name, opened in program.inputs(paths):
-        count, number, shown_to = 0, 0, 0
-        before: list[str] = []
-        ahead, behind = (int(flags.get(flag, flags.get("C", "0"))) for flag in "AB")
-        async for raw in opened.lines():
-            number += 1
-            line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
-            prefix = (f"{name}:" if named else "") + (f"{number}:" if "n" in flags else "")
-            if (expression.search(line) is not None) is ("v" in flags):
-                if number <= shown_to and not flags.keys() & {"c", "l", "q", "o"}:
-                    await program.write(f"{prefix.replace(':', '-')}{line}\n")
-                before = [*before, line][-behind:] if behind else []
-                continue
-            count, found = count + 1, True
-            if "q" in flags:
-                return 0
-            if "l" in flags:
-                await program.write(f"{name}\n")
-                break
-            if "c" in flags:
-                continue
-            if "o" in flags:
-                async for match in expression.matches(line):
-                    if match[0]:
-                        await program.write(f"{prefix}{match[0]}\n")
-            else:
-                await program.write("".join(f"{one}\n" for one in before) + f"{prefix}{line}\n")
-                before, shown_to = [], number + ahead
-            if count >= int(flags.get("m", "1000000000")):
-                break
+        count = await _grep_file(program, expression, flags, opened, name, prefix=f"{name}:" if names_files else "")
+        found = found or count > 0
+        if found and "q" in flags:
+            return 0
         if "c" in flags:
-            await program.write(f"{name + ':' if named else ''}{count}\n")
+            await program.write(f"{name + ':' if names_files else ''}{count}\n")
     return 0 if found else 2 if program.failed else 1
+
+
+async def _grep_file(
+    program: Program, expression: Expression, flags: Mapping[str, str], opened: Descriptor, name: str, *, prefix: str
+) -> int:
+    """Prints what `grep` prints of one file, and returns the number of its selected lines.
+
+    Args:
+        program: grep.
+        expression: of the pattern.
+        flags: the options. With -q, -l and -c no line is printed; with -o only the matches are, and -A, -B and -C have no effect.
+        opened: the file.
+        name: its name, for -l.
+        prefix: begins every line of the output.
+    """
+    ahead, behind = (int(flags.get(flag, flags.get("C", "0"))) for flag in "AB")
+    limit = int(flags.get("m", "1000000000"))
+    is_context_shown = not flags.keys() & {"c", "l", "q", "o"}
+    count, number, shown_to = 0, 0, 0
+    before: list[str] = []
+    async for raw in opened.lines():
+        number += 1
+        line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
+        start = prefix + (f"{number}:" if "n" in flags else "")
+        if (expression.search(line) is not None) is ("v" in flags):
+            if number <= shown_to and is_context_shown:
+                await program.write(f"{start.replace(':', '-')}{line}\n")
+            before = [*before, line][-behind:] if behind else []
+            continue
+        count += 1
+        if "q" in flags:
+            break
+        if "l" in flags:
+            await program.write(f"{name}\n")
+            break
+        if "c" in flags:
+            continue
+        if "o" in flags:
+            async for match in expression.matches(line):
+                if match[0]:
+                    await program.write(f"{start}{match[0]}\n")
+        else:
+            await program.write("".join(f"{one}\n" for one in before) + f"{start}{line}\n")
+            before, shown_to = [], number + ahead
+        if count >= limit:
+            break
+    return count
 
 
 def _recursive(program: Program, paths: list[str]) -> list[str]:
