@@ -111,6 +111,7 @@ FieldCheck = Callable[[Any, Any, str], list[FieldError]]
 MAX_CLAIMS = 4
 MAX_TEMPLATES = 8
 MODES = ("Pod", "PodGroup")
+_DEFAULTS_MODES = 36
 _COUNT = then(needed(), at_least(1))
 
 
@@ -124,6 +125,10 @@ class PodGroupStrategy(Strategy):
         if features.current().enabled("PodGroupPreemptionPolicy"):
             spec.setdefault("preemptionPolicy", PREEMPTION_POLICIES[0])
         spec.setdefault("disruptionMode", {"single": {}})
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        if features.current().minor == _DEFAULTS_MODES:  # reading the object defaults the mode that the gate drops
+            obj["spec"].setdefault("disruptionMode", MODES[0])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _group(obj["spec"], None, "spec")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from fakekube.base.golang.strconv import go_float, go_quote
 
 _INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
 _QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
+_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.Time"
 
 #: What validation hands over as it is; everything else of type IntOrString or Quantity it hands over as a string.
 _WHOLE_INT_OR_STRING: Final = frozenset({"maxSurge", "maxUnavailable", "minAvailable"})
@@ -148,6 +150,8 @@ class _Printer:
 
     def _print(self, value: Any, go_type: str) -> str:
         """Prints a value with %#v."""
+        if go_type.lstrip("*") == _TIME:
+            return "<nil>" if value is None and go_type.startswith("*") else _print_time(value)
         if go_type.startswith("*"):
             name = _go_name(go_type)
             return f"({name})(nil)" if value is None else f"({name})({_ADDRESS})"
@@ -197,6 +201,14 @@ def _structs(facts: Facts, package: str) -> Mapping[frozenset[str], str]:
         for name, row in facts.package(package).items()
         if row.get("fields")
     }
+
+
+def _print_time(value: str | None) -> str:
+    """Prints a time as its GoString does."""
+    if value is None:
+        return "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)"
+    at = datetime.fromisoformat(value)
+    return f"time.Date({at.year}, time.{at:%B}, {at.day}, {at.hour}, {at.minute}, {at.second}, 0, time.Local)"
 
 
 def _print_scalar(value: Any, go_type: str) -> str:

@@ -50,10 +50,11 @@ def many_set(choice: str) -> str:
 
 
 def each(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
-    """Validates all items of a list; none of them if there are too many (validateSlice)."""
-    if 0 <= most < len(items):
-        return [too_many(path, len(items), most)]
-    return [error for index, item in enumerate(items) for error in check(item, f"{path}[{index}]")]
+    """Validates all items of a list; none of them if there are too many (validateSlice), which counts from 1.35 on."""
+    crowd = [too_many(path, len(items), most)] if 0 <= most < len(items) else []
+    if crowd and from_minor(35):
+        return crowd
+    return [error for index, item in enumerate(items) for error in check(item, f"{path}[{index}]")] + crowd
 
 
 def each_of_set(
@@ -64,19 +65,22 @@ def each_of_set(
     *,
     most: int = MAX_ITEMS,
     shown: Callable[[Any], Any] | None = None,
+    member: str = "",
     declared: bool = True,
 ) -> list[FieldError]:
     """Validates all items of a list without duplicates (validateSet); the message shows the key, or the result of
-    `shown`; a declared rule, as most are from 1.37 on, shows the item.
+    `shown`; a declared rule, as most are from 1.37 on, shows the item. Before 1.35, duplicates have the path of
+    the `member` that is the key.
     """
     errors = each(items, path, check, most)
-    if 0 <= most < len(items):
+    if 0 <= most < len(items) and from_minor(35):
         return errors
+    suffix = f".{member}" if member and not from_minor(35) else ""
     seen: set[Any] = set()
     for index, item in enumerate(items):
         if key(item) in seen:
             told = item if declared and from_minor(37) else (shown or key)(item)
-            errors.append(duplicate(f"{path}[{index}]", told))
+            errors.append(duplicate(f"{path}[{index}]{suffix}", told))
         seen.add(key(item))
     return errors
 
@@ -85,9 +89,10 @@ def each_of_map(
     items: Mapping[str, Any], path: str, key: Check, check: Check, *, most: int = MAX_ITEMS, longest: int
 ) -> list[FieldError]:
     """Validates all keys and values of a map (validateMap); long keys are truncated in paths."""
-    if 0 <= most < len(items):
-        return [too_many(path, len(items), most)]
-    return [
+    crowd = [too_many(path, len(items), most)] if 0 <= most < len(items) else []
+    if crowd and from_minor(35):
+        return crowd
+    return crowd + [
         error
         for name in sorted(items)
         for error in (*key(name, path), *check(items[name], f"{path}[{_truncate(name, longest)}]"))
@@ -184,7 +189,11 @@ def fully_qualified_name(value: str, path: str) -> list[FieldError]:
     """Validates an identifier with the domain of a driver; from 1.37 on a tag of the types says so, with its own texts."""
     errors = _declared_qualified_name(value, path) if from_minor(37) else qualified_name(value, path)
     if "/" not in value:
-        text = "a fully qualified name must be a domain and a name separated by a slash"
+        text = (
+            "a fully qualified name must be a domain and a name separated by a slash"
+            if from_minor(35)
+            else "must include a domain"
+        )
         errors.append(invalid(path, value, text))
     return errors
 

@@ -195,7 +195,7 @@ def _spec(spec: Object, path: str) -> list[FieldError]:
     devices, path = spec.get("devices") or {}, f"{path}.devices"
     known = _request_names(spec)
     requests = [{name: value for name, value in item.items() if value != []} for item in devices.get("requests") or ()]
-    errors = each_of_set(requests, f"{path}.requests", _request, lambda item: item.get("name", ""))
+    errors = each_of_set(requests, f"{path}.requests", _request, lambda item: item.get("name", ""), member="name")
     errors += each(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
     return errors + each(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
 
@@ -218,7 +218,7 @@ def _request(request: Object, path: str) -> list[FieldError]:
     if exactly is not None:
         return errors + _exact_request(exactly, f"{path}.exactly")
     where = f"{path}.firstAvailable"
-    return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS)
+    return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
 
 
 def _declared_request(exactly: Object, options: Sequence[Object], path: str) -> list[FieldError]:
@@ -357,7 +357,7 @@ def _allocated_identities(status: Object) -> frozenset[str]:
 def _status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     reserved, path = status.get("reservedFor") or (), "status.reservedFor"
-    errors = each_of_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS)
+    errors = each_of_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS, member="uid")
     errors += each_of_set(
         status.get("devices") or (),
         "status.devices",
@@ -365,6 +365,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
         _identity,
         most=UNLIMITED,
         shown=_device_id,
+        member="deviceID",
     )
     allocation, earlier = status.get("allocation"), before.get("allocation")
     if reserved and allocation is None:

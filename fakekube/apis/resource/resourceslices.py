@@ -121,10 +121,12 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
     complicated = any(device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices)
     check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
-    errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, declared=False)
+    errors += each_of_set(
+        devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, member="name", declared=False
+    )
     return errors + each_of_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
-        lambda item: item.get("name", ""), most=COUNTER_SETS,
+        lambda item: item.get("name", ""), most=COUNTER_SETS, member="name",
     )  # fmt: skip
 
 
@@ -221,7 +223,7 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
         errors += each(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
     errors += each_of_set(
         device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_counters, "counterSet"),
-        lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE,
+        lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE, member="counterSet",
     )  # fmt: skip
     return errors + _device_place(device, path, per_device) + binding_conditions(device, path)
 

@@ -212,11 +212,16 @@ def _changed_driver(new: Object, old: Object) -> list[FieldError]:
             "Name": item.get("name", ""),
             "NodeID": item.get("nodeID", ""),
             "TopologyKeys": item.get("topologyKeys"),
-            "Allocatable": None if mutable else item.get("allocatable"),
+            "Allocatable": None if mutable else _allocatable(item),
         }
         for item in (new, old)
     )
     return [] if same(shown, before) else [immutable("spec.drivers", shown)]
+
+
+def _allocatable(driver: Object) -> Object | None:
+    found = driver.get("allocatable")
+    return None if found is None else {"Count": found.get("count")}
 
 
 class CSIStorageCapacityStrategy(RevalidatingStrategy):

@@ -114,6 +114,8 @@ _CUSTOM_SUBRESOURCES: Final = ("status", "scale")
 #: The priorities of group and version: of custom resources, and of groups without an APIService.
 _CUSTOM_PRIORITIES: Final = (1000, 100)
 _DEFAULT_PRIORITIES: Final = (1000, 15)
+#: The first minor that leaves the creationTimestamp out of metadata that has none.
+_OMITS_DATES: Final = 34
 #: The group that is listed first, without an APIService.
 AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 
@@ -175,6 +177,7 @@ class Snapshot:
         self.services = services
         self.remotes = remotes
         self.builtin = builtin
+        self._shows_dates = any(resource.emulation.minor < _OMITS_DATES for resource in served[:1])
         self.encodings: dict[object, tuple[bytes, str]] = {}
         """A cache for the endpoints: encoded responses with their ETags."""
         self.plain_encodings: dict[tuple[str, ...], dict[MediaType, bytes]] = {}
@@ -282,9 +285,10 @@ class Snapshot:
 
     def aggregate(self, groups: Iterable[str]) -> DiscoveryDocument:
         """Returns the APIGroupDiscoveryList of these groups."""
+        dates: DiscoveryDocument = {"creationTimestamp": None} if self._shows_dates else {}
         items = [
             {
-                "metadata": {"name": group} if group else {},
+                "metadata": {"name": group, **dates} if group else dates,
                 "versions": [
                     self._version(group, version)
                     for version in sorted(

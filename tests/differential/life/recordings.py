@@ -27,7 +27,7 @@ from tests.differential.pacing import paced_by
 FOLDER = Path(__file__).parents[3] / "fixtures" / "recorded" / "life"
 #: The module of what differs from minor to minor; it is recorded of each, others of `REFERENCE` only.
 MINORS, REFERENCE = "minors", "1.36"
-RECORDED = ("1.33", "1.36", "1.37")
+RECORDED = ("1.33", "1.34", "1.35", "1.36", "1.37")
 _MODULES = sorted(path.stem for path in (Path(__file__).parent / "lives").glob("*.py"))
 #: A module of `lives/`, or `minors@1.37`.
 LIVES = (*(name for name in _MODULES if name != MINORS), *(f"{MINORS}@{version}" for version in RECORDED))

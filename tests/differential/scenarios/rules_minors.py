@@ -157,6 +157,43 @@ def claims(client: Client) -> None:
 
 
 @scenario
+def sets_of_devices(client: Client) -> None:
+    """Duplicates in the lists of claims and slices, lists that are too long, and names without a domain."""
+    claims, slices = f"/apis/resource.k8s.io/v1/namespaces/{client.ns}/resourceclaims", "/apis/resource.k8s.io/v1/resourceslices"
+    exactly, option = {"exactly": {"deviceClassName": "c"}}, {"name": "s", "deviceClassName": "c"}
+    for devices in (
+        {"requests": [{"name": "r", **exactly}, {"name": "r"}, {"name": "r", "exactly": {"deviceClassName": "C c"}}]},
+        {"requests": [{"name": "r", "firstAvailable": [option, option]}]},
+        {"requests": [{"name": "r", **exactly}], "constraints": [{"requests": ["r", "r"], "matchAttribute": "x"}]},
+        {"requests": [{"name": f"r{index}" if index else "R", **exactly} for index in range(33)]},
+        {"requests": [{"name": "r", **exactly}], "constraints": [{"requests": ["r"], "matchAttribute": "a.b/c"}] * 33},
+    ):
+        client.post(claims, {"metadata": {"name": "c"}, "spec": {"devices": devices}}, DRY)
+    counters = [{"counterSet": "s", "counters": {"a": {"value": "1"}}}] * 2
+    pool = {"driver": "d.example.com", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n"}
+    for field in ({"devices": [{"name": "d"}, {"name": "d"}]}, {"devices": [{"name": "d", "consumesCounters": counters}]}):
+        client.post(slices, {"metadata": {"name": client.name("s")}, "spec": {**pool, **field}}, DRY)
+
+
+@scenario
+def drivers_of_nodes(client: Client) -> None:
+    """A changed driver."""
+    path, driver = "/apis/storage.k8s.io/v1/csinodes", {"name": "d.example.com", "nodeID": "n", "topologyKeys": ["k"]}
+    client.post(path, {"metadata": {"name": client.name("n")}, "spec": {"drivers": [driver]}})
+    for fields in ({"allocatable": {"count": 4}}, {"nodeID": "m", "allocatable": {}}):
+        client.patch(f"{path}/{client.name('n')}", {"spec": {"drivers": [{**driver, **fields}]}}, MERGE)
+    client.delete(f"{path}/{client.name('n')}")
+
+
+@scenario
+def dates_of_what_has_none(client: Client) -> None:
+    """The date of metadata that has none, in discovery and in an error."""
+    client.get("/api", headers={"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"})
+    for meta in ({"name": "a"}, {"name": "a", "creationTimestamp": "2026-01-02T03:04:05Z"}):
+        client.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"metadata": meta, "spec": {}})
+
+
+@scenario
 def classes_of_ingresses(client: Client) -> None:
     """Parameters without a kind and a name."""
     spec = {"controller": "example.com/c", "parameters": {"scope": "Cluster", "kind": "", "name": ""}}
