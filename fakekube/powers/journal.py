@@ -264,7 +264,7 @@ def _revision(change: Change) -> int:
 def _change(bucket: str, event: Event[Document], after: int, cause: Cause) -> Change:
     record, previous = event.record, event.previous
     shown = record or previous
-    obj: Object = {} if shown is None else shown.value.object
+    obj: Object = {} if shown is None else shown.value.tree  # of many changes, which may be old
     type_ = _DELETED if record is None else _ADDED if previous is None else _MODIFIED
     uid = (obj.get("metadata") or {}).get("uid", "")
     return Change(event.revision, bucket, event.key, type_, event.time, uid, after, cause, _is_heartbeat(bucket, event), event)
@@ -285,7 +285,7 @@ def _is_heartbeat(bucket: str, event: Event[Document]) -> bool:
         return True
     if bucket != "nodes" or event.record is None or event.previous is None:
         return False
-    return _lasting(event.record.value.object) == _lasting(event.previous.value.object)
+    return _lasting(event.record.value.tree) == _lasting(event.previous.value.tree)
 
 
 def _lasting(node: Object) -> Object:
