@@ -75,7 +75,7 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
             continue
         first, last = failures[0], failures[-1]
         within = [call for call in stream.calls if first.at <= call.at <= last.at]
-        calls = within[:1] + [call for before, call in pairwise(within) if not _follows_list(before, call)]
+        calls = within[:1] + [call for before, call in pairwise(within) if not _continues(before, call)]
         length = last.at - first.at
         half = first.at + length / 2
         late = [call for call in within if call.at >= half]
@@ -186,9 +186,12 @@ _REFUSALS = frozenset({409, 429, 500, 502, 503, 504})
 _EQUAL_PAUSES, _MEASURED, _MOST = 0.03, 0.03, 0.7
 
 
-def _follows_list(before: Call, call: Call) -> bool:
-    """Reports whether a call is the watch after a list that was answered: both are one attempt, however long the client takes."""
-    return call.is_watch and before.is_list and before.succeeded
+def _continues(before: Call, call: Call) -> bool:
+    """Reports whether two calls are one attempt, however long the client takes between them: a watch after a list that was
+    answered, and the list instead of initial events that were refused."""
+    if call.is_watch:
+        return before.is_list and before.succeeded
+    return before.is_watch and before.sends_initial_events and is_failure(before)
 
 
 def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:

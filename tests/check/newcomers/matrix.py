@@ -189,7 +189,7 @@ DEFECTS = (
 
 
 #: Defects that cost others something and lose nothing: a warning is right.
-SUSPECTED = frozenset({("services", "relist-always")})
+SUSPECTED = frozenset({("services", "relist-always"), ("services", "polls"), ("inline", "rebuilds")})
 
 
 def check(program: str, defect: str, options: list[str], go: str) -> dict[str, tuple[str, str]]:

@@ -87,10 +87,21 @@ def attempts(*failures: float, then: Sequence[float] = ()) -> Any:
     return SimpleNamespace(key="configmaps", calls=calls)
 
 
+def with_lists(stream: Any, *late: float) -> Any:
+    """The same, and each attempt asks for initial events first, and lists so many seconds later."""
+    calls = []
+    for call, after in zip(stream.calls, late, strict=True):
+        call.sends_initial_events = True
+        calls += [call, SimpleNamespace(at=call.at + after, fails=True, is_watch=False, is_list=True, succeeded=False)]
+    return SimpleNamespace(key="configmaps", calls=calls)
+
+
 @pytest.mark.parametrize(
     ("stream", "verdict"),
     [
         (attempts(0.0, 1.0, 3.0, 7.0), None),
+        (with_lists(attempts(0.0, 1.4, 4.9, 9.6), 0.3, 0.4, 0.2, 0.3), None),  # on a busy machine
+        (with_lists(attempts(*range(9)), *[0.2] * 9), "fail"),
         (attempts(0.0, 1.0, 3.0, 7.0, then=(8.0, 8.2, 8.4, 8.6)), None),
         (attempts(*range(9)), "fail"),
         (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2, 8.0), "warn"),
