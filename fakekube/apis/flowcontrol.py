@@ -329,7 +329,7 @@ RESPONSES = {
 OTHER_RESPONSE = rules(
     "LimitResponse",
     "ValidateLimitResponse",
-    Rule("type", one_of("Queue", "Reject", needs="")),
+    *by_minor("type", (one_of("Queue", "Reject"), 0, 36), (one_of("Queue", "Reject", needs=""), 36, NEVER)),
     Rule("queuing", forbids(), since=37),
 )
 LIMITED = rules(

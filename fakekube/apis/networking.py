@@ -279,6 +279,7 @@ class NetworkPolicyStrategy(Strategy):
     """The strategy of networkpolicies."""
 
     generation = True
+    validated_twice_until = 36
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -293,6 +294,9 @@ class NetworkPolicyStrategy(Strategy):
         return _validate_network_policy_spec(obj.get("spec") or {}, allow_invalid_values=False, old_cidrs=())
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return self.validate_changed(context, obj, old)
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         old_spec = old.get("spec") or {}
         allow_invalid_values = bool(label_selector(old_spec.get("podSelector"), ""))
         old_cidrs = [cidr for _, block in _blocks(old_spec) for cidr in _cidrs_of_block(block)]

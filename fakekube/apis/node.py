@@ -23,6 +23,7 @@ from fakekube.apis.validation.rules import (
     calls,
     changes,
     fixed,
+    from_minor,
     immutable,
     needed,
     rules,
@@ -69,7 +70,7 @@ def validate_scheduling(scheduling: Mapping[str, Any] | None, path: str) -> list
     scheduling = scheduling or {}
     errors = validate_labels(scheduling.get("nodeSelector") or {}, f"{path}.nodeSelector")
     items: Sequence[Mapping[str, Any]] = scheduling.get("tolerations") or ()
-    errors += tolerations(items, f"{path}.tolerations")
+    errors += tolerations(items, f"{path}.tolerations" if from_minor(35) else f"{path}.tolerations.tolerations")
     seen = set()
     for index, item in enumerate(items):
         key = tuple(item.get(field, "") for field in ("key", "operator", "value", "effect"))

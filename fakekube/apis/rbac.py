@@ -29,7 +29,6 @@ from fakekube.apis.validation.rules import (
     calls,
     changes,
     each,
-    from_minor,
     immutable,
     needed,
     nonempty,
@@ -49,17 +48,10 @@ SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 class _RBACStrategy(RevalidatingStrategy):
     create_on_update = True
+    validated_twice_until = 35
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         return names.path_segment(name)
-
-    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = super().validate_update(context, obj, old)
-        if from_minor(35):
-            return errors
-        # ValidateUpdate calls ValidateRole (…), which ValidateRoleUpdate (…) does again.
-        again = [*self.validate_metadata(context, obj["metadata"]), *self.validate_changed(context, obj, old)]
-        return again + errors
 
 
 class RoleStrategy(_RBACStrategy):

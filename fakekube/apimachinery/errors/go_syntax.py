@@ -91,7 +91,7 @@ class _Printer:
             return value
         if go_type.lstrip("*") == _INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
             return Printed(self._print(value, _INT_OR_STRING))
-        if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str):
+        if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str) and value:
             return Printed(_print_quantity(value, cached=self._kind != "ResourceQuota"))
         if error.path == "metadata.deletionTimestamp" and isinstance(value, str):
             return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))

@@ -213,16 +213,20 @@ class _Replicated(Strategy):
 class ReplicaSetStrategy(_Replicated):
     """The strategy of replicasets."""
 
+    validated_twice_until = 34
+
     def default(self, obj: Object) -> None:
         podtemplates.default_template(obj["spec"].setdefault("template", {}))
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_replica_set(obj["spec"], podtemplates.validation_options(None))
 
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _validate_replica_set(obj["spec"], podtemplates.validation_options(old["spec"].get("template")))
+
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        spec, before = obj["spec"], old["spec"]
-        errors = _validate_replica_set(spec, podtemplates.validation_options(before.get("template")))
-        return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
+        errors = self.validate_changed(context, obj, old)
+        return errors + immutable_field(obj["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
 
 def _validate_replica_set(spec: Object, options: ValidationOptions) -> list[FieldError]:
@@ -246,6 +250,7 @@ class ReplicationControllerStrategy(_Replicated):
     """The strategy of replicationcontrollers; the selector is a map, and defaults to the labels of the template."""
 
     orphans_by_default = True
+    validated_twice_until = 35
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         return [] if prefix else names.dns_subdomain(name)
@@ -265,9 +270,12 @@ class ReplicationControllerStrategy(_Replicated):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_controller(obj["spec"], podtemplates.validation_options(None))
 
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _validate_controller(obj["spec"], podtemplates.validation_options(old["spec"].get("template")))
+
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_controller(spec, podtemplates.validation_options(before.get("template")))
+        errors = self.validate_changed(context, obj, old)
         for key, value in (old["metadata"].get("annotations") or {}).items():
             if key.startswith(_NON_CONVERTIBLE) and key.count("/") == 1:
                 errors += _non_convertible(key.partition("/")[2], value, spec, before)

@@ -58,6 +58,7 @@ class DaemonSetStrategy(Strategy):
 
     has_status = True
     generation = True
+    validated_twice_until = 34
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
@@ -86,11 +87,14 @@ class DaemonSetStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_daemon_set_spec(obj, podtemplates.validation_options(None))
 
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        before = old["spec"]
+        return _validate_daemon_set_spec(obj, podtemplates.validation_options(before["template"], before.get("selector")))
+
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        spec, before = obj["spec"], old["spec"]
-        options = podtemplates.validation_options(before["template"], before.get("selector"))
-        errors = immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
-        return errors + _validate_daemon_set_spec(obj, options)
+        errors = immutable_field(obj["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+        changed = self.validate_changed(context, obj, old)
+        return errors + changed if from_minor(34) else changed + errors
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         template = obj["spec"]["template"]

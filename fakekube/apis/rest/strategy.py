@@ -157,6 +157,8 @@ class Strategy:
     """The kind's update validation also validates the change of the metadata (errors are then reported twice)."""
     checks_metadata_again: ClassVar[bool] = False
     """The kind's update validation also validates the metadata like that of a new object."""
+    validated_twice_until: ClassVar[int] = 0
+    """The number of the first minor whose ValidateUpdate does not call both Validate… and Validate…Update."""
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         """Validates a name (or, if `prefix`, a generateName); returns texts of the detail. Default: DNS subdomain."""
@@ -202,6 +204,10 @@ class Strategy:
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         """Validates a changed object, except its metadata. Default: `validate`."""
+        return self.validate(context, obj)
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """Validates the changed object by itself; `old` may relax rules (ratcheting). Default: `validate`."""
         return self.validate(context, obj)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -263,11 +269,6 @@ class RevalidatingStrategy(Strategy):
             *self.validate_metadata_update(context, meta, old["metadata"]),
             *self.validate_change(context, obj, old),
         ]
-
-    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        """Validates the changed object by itself; `old` may relax rules (ratcheting). Default:
-        `validate`."""
-        return self.validate(context, obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         """Validates the change, for example immutable fields."""

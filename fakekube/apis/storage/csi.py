@@ -127,6 +127,7 @@ class CSINodeStrategy(Strategy):
     unconditional_update = False
     checks_metadata_update = False
     checks_metadata_again = True
+    validated_twice_until = 36
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -216,7 +217,8 @@ def _changed_driver(new: Object, old: Object) -> list[FieldError]:
         }
         for item in (new, old)
     )
-    return [] if same(shown, before) else [immutable("spec.drivers", shown)]
+    kept = same(shown, before) and (shown["Allocatable"] is None) == (before["Allocatable"] is None)
+    return [] if kept else [immutable("spec.drivers", shown)]
 
 
 def _allocatable(driver: Object) -> Object | None:
@@ -274,6 +276,7 @@ class VolumeAttachmentStrategy(Strategy):
     has_status = True
     checks_metadata_update = False
     checks_metadata_again = True
+    validated_twice_until = 35
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _attachment(obj)

@@ -73,13 +73,13 @@ NameCheck = Callable[[str, bool], list[str]]
 """A check: (name, whether it is a prefix) → the details of errors."""
 
 _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
+UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
 _WILDCARD = rf"\*\.{SUBDOMAIN}"
 
 
 #: A subdomain whose labels may have underscores, as the search paths of pods may.
 dns_subdomain_with_underscores = form(
-    _UNDERSCORE_SUBDOMAIN,
+    UNDERSCORE_SUBDOMAIN,
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
     "and must start and end with an alphanumeric character",
     "example.com",

@@ -115,6 +115,13 @@ def profile_of_annotation(annotation: str) -> dict[str, Any] | None:
     return None
 
 
+def annotation_of_profile(profile: Mapping[str, Any]) -> str:
+    """Returns the deprecated annotation of an AppArmor profile; "" if there is none (appArmorAnnotationForField)."""
+    name = profile.get("localhostProfile")
+    localhost = "" if name is None else f"{LOCALHOST}{name}"
+    return {"Unconfined": UNCONFINED, "RuntimeDefault": RUNTIME_DEFAULT, "Localhost": localhost}.get(profile.get("type", ""), "")
+
+
 def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
     """Validates annotations that cannot be added or removed (the first part of ValidatePodSpecificAnnotationUpdates)."""
     errors: list[FieldError] = []

@@ -22,6 +22,7 @@ from fakekube.apis.validation import ip, names, selectors
 from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive, required_one_of, too_many_error
 from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
@@ -258,6 +259,8 @@ def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]
         if search != "." or not is_relaxed:
             domain = search.removesuffix(".")
             details = names.dns_subdomain_with_underscores(domain) if is_relaxed else names.dns_subdomain(domain)
+            if not from_minor(34):  # which name another form than the one that they match
+                details = [detail.replace(names.UNDERSCORE_SUBDOMAIN, names.SUBDOMAIN) for detail in details]
             errors += invalid_each(f"{path}.searches[{index}]", domain, details)
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):

@@ -12,6 +12,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, forbidden, not_supported, required
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
+    annotation_of_profile,
     changed_annotations,
     concerns_pods,
     pod_annotations,
@@ -117,6 +118,8 @@ class PodStrategy(Strategy):
             obj["status"]["conditions"] = [_scheduling_gated(context)]
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
+        if context.emulation.minor < 34:
+            _annotate_profiles(meta, spec)
         default_pod_level_resources(self.emulation, spec)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
@@ -261,6 +264,19 @@ def _profiles_from_annotations(context: WriteContext, annotations: dict[str, str
         if profile is not None:
             container["securityContext"] = {**security, "appArmorProfile": profile}
         context.warnings.append(f"metadata.annotations[{key}]: {USE_APPARMOR}")
+
+
+def _annotate_profiles(meta: dict[str, Any], spec: dict[str, Any]) -> None:
+    """Copies AppArmor fields to annotations, for nodes that are older than the fields (applyAppArmorVersionSkew)."""
+    if (spec.get("os") or {}).get("name") == "windows":
+        return
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for container in containers(spec):
+        key = f"{DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX}{container.get('name', '')}"
+        profile = (container.get("securityContext") or {}).get("appArmorProfile") or of_pod
+        annotation = annotation_of_profile(profile) if profile else ""
+        if annotation and key not in (meta.get("annotations") or {}):
+            meta["annotations"] = {**(meta.get("annotations") or {}), key: annotation}
 
 
 def _keep_pod_level_resources(context: WriteContext, obj: Object, old: Object) -> None:

@@ -28,6 +28,7 @@ from fakekube.apis.validation.checks import (
     one_of,
     token_seconds,
 )
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote
@@ -222,9 +223,10 @@ def storage_os(source: Part, path: str) -> list[FieldError]:
 
 def csi_driver_name(name: str, path: str) -> list[FieldError]:
     """Validates the name of a CSI driver: a domain of at most 63 bytes, in any letter case (ValidateCSIDriverName)."""
-    if not name:
-        return [required(path)]
-    errors = [] if names.fits(name, 63) else [too_long(path, 63)]
+    errors = [] if name else [required(path)]
+    if not name and from_minor(35):
+        return errors
+    errors += [] if names.fits(name, 63) else [too_long(path, 63)]
     return errors + invalid_each(path, name, names.dns_subdomain(name.lower()))
 
 

@@ -432,6 +432,8 @@ def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> 
     """Returns the errors of the kind's update validation, which may validate the metadata again."""
     context, meta = scope.context, obj["metadata"]
     errors: list[fields.FieldError] = []
+    if context.emulation.minor < strategy.validated_twice_until:
+        errors += [*strategy.validate_metadata(context, meta), *strategy.validate_changed(context, obj, old)]
     if strategy.checks_metadata_update:
         errors += strategy.validate_metadata_update(context, meta, old["metadata"])
     if strategy.checks_metadata_again:
