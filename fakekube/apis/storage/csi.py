@@ -279,6 +279,12 @@ class VolumeAttachmentStrategy(Strategy):
     validated_twice_until = 35
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = _attachment(obj)
+        if not from_minor(36):  # ValidateVolumeAttachmentV1, of new ones only
+            errors += [*csi_driver_name(obj["spec"].get("attacher", ""), "spec.attacher"), *_volume_name(obj["spec"])]
+        return errors
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _attachment(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
@@ -289,8 +295,10 @@ class VolumeAttachmentStrategy(Strategy):
 
 
 def _attacher(name: str, path: str) -> list[FieldError]:
-    if not name or not from_minor(37):
-        return csi_driver_name(name, path)
+    if not name:
+        return [required(path)]
+    if not from_minor(37):
+        return csi_driver_name(name, path) if from_minor(36) else []
     errors = invalid_each(path, name, names.caseless_dns_subdomain(name))
     return errors if names.fits(name, names.LABEL_LENGTH) else [*errors, too_long(path, names.LABEL_LENGTH, "characters")]
 
@@ -305,10 +313,12 @@ def _attachment(obj: Object) -> list[FieldError]:
         errors.append(too_long("status.attachmentMetadata", METADATA_SIZE))
     for field in ("attachError", "detachError"):
         errors += _volume_error(status.get(field) or {}, f"status.{field}")
+    return errors + _volume_name(spec) if from_minor(36) else errors
+
+
+def _volume_name(spec: Object) -> list[FieldError]:
     volume = (spec.get("source") or {}).get("persistentVolumeName")
-    if volume is not None:
-        errors += invalid_each("spec.source.persistentVolumeName", volume, names.dns_subdomain(volume))
-    return errors
+    return [] if volume is None else invalid_each("spec.source.persistentVolumeName", volume, names.dns_subdomain(volume))
 
 
 def _validate_attachment_source(source: Mapping[str, Any], path: str) -> list[FieldError]:

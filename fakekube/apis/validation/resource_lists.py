@@ -146,7 +146,7 @@ def quota_resource_name(name: str, path: str) -> list[FieldError]:
     errors = resource_name(name, path)
     if "/" in name or name in QUOTA_RESOURCES or is_quota_huge_page(name):
         return errors
-    return [*errors, invalid(path, name, "must be a standard resource for quota")]
+    return [*errors, invalid(path, _print_name(name), "must be a standard resource for quota")]
 
 
 def non_negative_quantity(amount: str, path: str) -> list[FieldError]:

@@ -294,3 +294,86 @@ def creates_while_a_definition_ends(client: Client) -> None:
     client.post(instances, {**held, "metadata": {"name": "late"}})
     client.patch(f"{instances}/held", {"metadata": {"finalizers": None}}, MERGE, silent=True)
     until(lambda: client.get(f"{DEFINITIONS}/{name}", silent=True).status == 404)
+
+
+@scenario
+def updates(client: Client) -> None:
+    """What the strategies of some minors validate twice when an object is updated, and what they validate in other words."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    selector = {"matchLabels": {"a": "b"}}
+    attachment = {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    name = client.name("u")
+    kinds: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
+        ("apis/apps/v1", "daemonsets", {"selector": selector, "template": template}, {"template": {"spec": {"containers": []}}}),
+        ("apis/apps/v1", "daemonsets", {"selector": selector, "template": template}, {"selector": {"matchLabels": {"c": "d"}}}),
+        ("apis/apps/v1", "replicasets", {"selector": selector, "template": template}, {"selector": {"matchLabels": {"c": "d"}}}),
+        ("apis/apps/v1", "replicasets", {"selector": selector, "template": template}, {"replicas": -1}),
+        ("api/v1", "replicationcontrollers", {"selector": {"a": "b"}, "template": template}, {"replicas": -1}),
+        ("apis/networking.k8s.io/v1", "networkpolicies", {"podSelector": {}}, {"podSelector": {"matchLabels": {"a": "-5%"}}}),
+        (
+            "apis/storage.k8s.io/v1",
+            "csinodes",
+            {"drivers": [{"name": "d", "nodeID": "n"}]},
+            {"drivers": [{"name": "", "nodeID": ""}]},
+        ),
+        ("apis/storage.k8s.io/v1", "volumeattachments", attachment, {"attacher": "", "nodeName": ""}),
+    )
+    for group, plural, spec, change in kinds:
+        collection = (
+            f"/{group}/{plural}" if plural in ("csinodes", "volumeattachments") else f"/{group}/namespaces/{client.ns}/{plural}"
+        )
+        client.post(collection, {"metadata": {"name": name}, "spec": spec}, silent=True)
+        for document in (
+            {"spec": change},
+            {"metadata": {"ownerReferences": [{"kind": "A", "name": "b", "uid": "c", "apiVersion": ""}]}},
+        ):
+            client.patch(f"{collection}/{name}", document, MERGE, DRY)
+        client.post(collection, {"metadata": {"name": client.name("v")}, "spec": {**spec, **change}}, DRY)
+        client.delete(f"{collection}/{name}", {"gracePeriodSeconds": 0}, silent=True)
+
+
+@scenario
+def words_of_minors(client: Client) -> None:
+    """Names of drivers and resources, tolerations of classes, types of responses, search paths, profiles of AppArmor."""
+    toleration = {"key": "a", "operator": "Exists", "value": "b"}
+    client.post(
+        "/apis/node.k8s.io/v1/runtimeclasses",
+        {"metadata": {"name": client.name("r")}, "handler": "h", "scheduling": {"tolerations": [toleration, toleration]}},
+        DRY,
+    )
+    levels = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+    for kind in ("", "Nope"):
+        client.post(
+            levels,
+            {"metadata": {"name": client.name("l")}, "spec": {"type": "Limited", "limited": {"limitResponse": {"type": kind}}}},
+            DRY,
+        )
+    for search in ("x,y", "a_b.c", "_a", "a-"):
+        client.post(core(client, "pods"), pod(dnsConfig={"searches": [search]}), DRY)
+    for profile in ({"type": "Localhost", "localhostProfile": "p"}, {"type": "RuntimeDefault"}, {"type": "Unconfined"}):
+        client.post(core(client, "pods"), container(securityContext={"appArmorProfile": profile}), DRY)
+        client.post(core(client, "pods"), pod(securityContext={"appArmorProfile": profile}), DRY)
+    client.post(
+        core(client, "pods"), pod(os={"name": "windows"}, securityContext={"appArmorProfile": {"type": "Unconfined"}}), DRY
+    )
+    for driver in ("", "A_", "a" * 64):
+        client.post(core(client, "pods"), pod(volumes=[{"name": "v", "csi": {"driver": driver}}]), DRY)
+    for hard in ({"": "1"}, {"a b": "1"}, {"nope": "1"}, {"pods": "x"}, {"pods": "-1"}):
+        client.post(core(client, "resourcequotas"), {"metadata": {"name": "q"}, "spec": {"hard": hard}}, DRY)
+    target = {"type": "Utilization", "averageUtilization": 50, "averageValue": "100m"}
+    scaler = {"scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}, "maxReplicas": 1}
+    scalers = f"/apis/autoscaling/v2/namespaces/{client.ns}/horizontalpodautoscalers"
+    for one in (
+        target,
+        {**target, "averageUtilization": None, "averageValue": "-1"},
+        {"type": "Value"},
+        {**target, "value": "0"},
+    ):
+        client.post(
+            scalers,
+            {
+                "metadata": {"name": "h"},
+                "spec": {**scaler, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": one}}]},
+            },
+            DRY,
+        )

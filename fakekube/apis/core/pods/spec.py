@@ -11,6 +11,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
+from fakekube.apimachinery.schema.dns import SUBDOMAIN
 from fakekube.apis.core.pods import containers, security_context
 from fakekube.apis.core.pods.containers import PodContext, file_key_volumes
 from fakekube.apis.core.pods.resources import pod_resources
@@ -260,7 +261,7 @@ def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]
             domain = search.removesuffix(".")
             details = names.dns_subdomain_with_underscores(domain) if is_relaxed else names.dns_subdomain(domain)
             if not from_minor(34):  # which name another form than the one that they match
-                details = [detail.replace(names.UNDERSCORE_SUBDOMAIN, names.SUBDOMAIN) for detail in details]
+                details = [detail.replace(names.UNDERSCORE_SUBDOMAIN, SUBDOMAIN) for detail in details]
             errors += invalid_each(f"{path}.searches[{index}]", domain, details)
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
