@@ -66,6 +66,8 @@ _MAX_APPLIED: Final = 500
 
 #: The maximum number of shapes of new objects whose managedFields are cached.
 _MAX_CREATIONS: Final = 500
+#: The maximum number of members of an object whose shape is determined.
+_MAX_MEMBERS: Final = 50
 
 #: The manager of the current change until it is known whether anything changed.
 _CURRENT: Final = Manager("current-operation", UPDATE)
@@ -83,15 +85,23 @@ def _has_no_scalars(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and all(map(_has_no_scalars, value.values())))
 
 
-def _shape_of(value: dict[str, Any]) -> Hashable:
+def _shape_of(value: dict[str, Any], levels: int = 3) -> Hashable | None:
     """Returns the names of an object's members and the classes of scalars, at all levels, and the texts of lists.
 
-    Objects of one shape have the same field set.
+    Objects of one shape have the same field set. None for large and deep objects.
     """
+    if len(value) > _MAX_MEMBERS or not levels:
+        return None
     marks: list[Hashable] = []
     for item in value.values():
         kind = item.__class__
-        marks.append(_shape_of(item) if kind is dict else text_of(item) if kind is list else kind)
+        if kind is not dict and kind is not list:
+            marks.append(kind)
+            continue
+        mark = _shape_of(item, levels - 1) if kind is dict else text_of(item)
+        if mark is None:
+            return None
+        marks.append(mark)
     return tuple(value), tuple(marks)
 
 
@@ -200,8 +210,8 @@ class FieldManager:
         """Returns what the entry of a new object depends on: the spec, and which members the rest has; None if unknown."""
         if not self._has_plain_zero:
             return None
-        spec, rest = text_of(new.get("spec")), {name: item for name, item in new.items() if name != "spec"}
-        return None if spec is None or text_of(rest) is None else (self, manager, spec, _shape_of(rest))
+        spec, rest = text_of(new.get("spec")), _shape_of({name: item for name, item in new.items() if name != "spec"})
+        return None if spec is None or rest is None else (self, manager, spec, rest)
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
         """Returns the managers before a change: the request's own if it may set them and they are valid, else the live

@@ -58,6 +58,8 @@ def created(**data: Any) -> dict[str, Any]:
         ({"ownerReferences": [{"uid": "1", "name": "o"}]}, {"ownerReferences": [{"uid": "2", "name": "o"}]}),
         ({"labels": {}}, {"labels": {"a": "1"}}),
         ({}, {"generateName": "m-"}),
+        ({"labels": dict.fromkeys(map(str, range(60)), "")}, {"labels": dict.fromkeys(map(str, range(61)), "")}),
+        ({"finalizers": ["x.io/" + "a" * 6000]}, {"finalizers": ["x.io/" + "b" * 6000]}),
     ],
 )
 def test_entries_of_new_objects_are_those_of_their_members(one: dict[str, Any], other: dict[str, Any]) -> None:
