@@ -24,7 +24,7 @@ from fakekube.apiserver.registry.options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote, parse_uint16
 from fakekube.base.golang.urls import refused_dial
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 from fakekube.net.streaming.kubelet_api import Kubelet, KubeletError
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -164,7 +164,7 @@ def spec_of(pod: Object, container: str) -> Object:
     return next(found, {})
 
 
-def sandbox_of(pod: Object) -> str:
+def sandbox_of(pod: StoredObject) -> str:
     """Returns the id of a pod's sandbox, which the runtime's messages name."""
     return str(pod["metadata"]["uid"]).replace("-", "") * 2
 
