@@ -107,7 +107,7 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
         return False
     copies = [copy for copy in trial.copies if refused.mentions(copy.token)]
     created = {obj["metadata"]["resourceVersion"] for copy in copies for obj in copy.objects}
-    at_once = following.at - (refused.end or refused.at) < _AT_ONCE
+    at_once = following.at - (refused.end or refused.at) < _AT_ONCE + _AT_ONCE_LATER * (trial.session.slowness() - 1)
     return any(
         refused.at < event.at < following.at
         or (at_once and refused.at - _BEHIND < event.at <= refused.at and str(event.revision) not in created)
@@ -118,8 +118,9 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
     )
 
 
-#: A client may be so many seconds behind the events; a worker takes the next entry of its queue within so many seconds.
-_BEHIND, _AT_ONCE = 0.5, 0.1
+#: A client may be so many seconds behind the events; a worker takes the next entry of its queue within so many seconds, and on a
+#: busy machine within so many more.
+_BEHIND, _AT_ONCE, _AT_ONCE_LATER = 0.5, 0.1, 0.5
 
 
 def _is_shared(trial: Trial, call: Call) -> bool:

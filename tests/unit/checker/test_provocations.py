@@ -95,8 +95,9 @@ def refused(count: int) -> Any:
         SimpleNamespace(**kind, at=1.1, end=1.2, status=201, retry_after=0, number=2),
     ]
     baseline = SimpleNamespace(reaction=SimpleNamespace(children={"pods": count}))
-    trace = SimpleNamespace(since=lambda mark: calls)
-    return SimpleNamespace(baseline=baseline, trace=trace, provoked_at=-1, copies=[], excerpt=lambda calls=(): [])
+    trace, session = SimpleNamespace(since=lambda mark: calls), SimpleNamespace(slowness=lambda: 1.0)
+    run = {"baseline": baseline, "trace": trace, "session": session}
+    return SimpleNamespace(**run, provoked_at=-1, copies=[], excerpt=lambda calls=(): [])
 
 
 @pytest.mark.parametrize(("count", "broken"), [(1, True), (3, False)])
@@ -104,7 +105,7 @@ def test_equal_creates_at_once_are_several_children_and_no_repetition(count: int
     assert (RetryAfterOnWrite().find_failure(refused(count)) is not None) is broken
 
 
-def refused_after_events(*events: tuple[float, int], after: float) -> Any:
+def refused_after_events(*events: tuple[float, int], after: float, slowness: float = 1.0) -> Any:
     """A run in which an update was refused with Retry-After after some events of its copy, and an equal one follows."""
     kind = {"verb": "patch", "path": "/api/v1/namespaces/default/pods/a-xyz", "resource": "pods", "name": "a-xyz"}
     kind |= {"is_write": True, "is_watch": False, "is_list": False, "exchange": SimpleNamespace(raw_body=b"{}")}
@@ -120,7 +121,14 @@ def refused_after_events(*events: tuple[float, int], after: float) -> Any:
     copy = SimpleNamespace(token="xyz", objects=[{"metadata": {"name": "a-xyz", "resourceVersion": "7"}}])
     trace = SimpleNamespace(since=lambda mark: calls if mark == 0 else [watch])
     baseline = SimpleNamespace(reaction=SimpleNamespace(children={}))
-    return SimpleNamespace(trace=trace, baseline=baseline, provoked_at=0, copies=[copy], excerpt=lambda calls=(): [])
+    run = {"trace": trace, "baseline": baseline, "provoked_at": 0, "copies": [copy], "excerpt": lambda calls=(): []}
+    return SimpleNamespace(**run, session=SimpleNamespace(slowness=lambda: slowness))
+
+
+def test_a_worker_takes_the_next_entry_of_its_queue_later_on_a_busy_machine() -> None:
+    events = [(0.98, 7), (0.99, 8)]
+    assert RetryAfterOnWrite().find_failure(refused_after_events(*events, after=0.3, slowness=2.0)) is None
+    assert RetryAfterOnWrite().find_failure(refused_after_events(*events, after=0.3)) is not None
 
 
 @pytest.mark.parametrize(
