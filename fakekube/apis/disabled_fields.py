@@ -58,7 +58,6 @@ POD_SPEC: Final = (
     _fields_of("UserNamespacesSupport", "hostUsers"),
     _fields_of("SupplementalGroupsPolicy", "securityContext.supplementalGroupsPolicy"),
     _fields_of("PodLevelResources", "resources"),
-    _fields_of("ProcMountType", f"{_CONTAINERS}.securityContext.procMount"),
     _fields_of("MatchLabelKeysInPodTopologySpread", "topologySpreadConstraints[].matchLabelKeys"),
     _fields_of(
         "MatchLabelKeysInPodAffinity",
@@ -266,8 +265,25 @@ def drop_disabled_pod_fields(emulation: Emulation, spec: Object, old: Object | N
         _drop_restart_policies(spec, old)
     if not emulation.enabled("PodLifecycleSleepAction"):
         _drop_sleep_actions(spec, old)
+    if not emulation.enabled("ProcMountType"):
+        _reset_proc_mounts(spec, old)
     if not emulation.enabled(_IMAGE_VOLUMES):
         _drop_image_volumes(spec, old)
+
+
+def _reset_proc_mounts(spec: Object, old: Object | None) -> None:
+    """Sets the mounts of /proc to the default, where there are any (dropDisabledProcMountField)."""
+    if any(context["procMount"] != "Default" for context in _list_proc_mounts(old or {})):
+        return
+    for context in _list_proc_mounts(spec):
+        context["procMount"] = "Default"
+
+
+def _list_proc_mounts(spec: Object) -> list[Object]:
+    """Returns the security contexts of containers that say how /proc is mounted."""
+    fields = ("containers", "initContainers", "ephemeralContainers")
+    contexts = (container.get("securityContext") or {} for field in fields for container in spec.get(field) or ())
+    return [context for context in contexts if context.get("procMount") is not None]
 
 
 def _drop_sleep_actions(spec: Object, old: Object | None) -> None:

@@ -14,6 +14,7 @@ from fakekube.apimachinery.errors.field import IMMUTABLE, invalid, required
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.objects import Object
 
 _WELL_FORMED: Final = re.compile(r"0|[1-9]\d*")
@@ -36,6 +37,10 @@ class StorageVersionMigrationStrategy(Strategy):
         errors = self.validate_metadata(context, obj["metadata"]) + self.validate(context, obj)
         errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         spec = obj.get("spec") or {}
+        if not from_minor(35):
+            resource, before = spec.get("resource") or {}, (old.get("spec") or {}).get("resource") or {}
+            changed = [name for name in ("group", "version", "resource") if resource.get(name, "") != before.get(name, "")]
+            return errors + [invalid(name, resource.get(name, ""), IMMUTABLE) for name in changed]
         if spec.get("resource") != (old.get("spec") or {}).get("resource"):
             resource = spec.get("resource") or {}
             shown = {name: resource.get(name, "") for name in ("group", "resource")}
@@ -49,6 +54,9 @@ class StorageVersionMigrationStrategy(Strategy):
 def _validate_spec(spec: Object) -> list[FieldError]:
     resource: Any = spec.get("resource") or {}
     errors: list[FieldError] = []
+    if not from_minor(35):
+        missing = [name for name in ("resource", "version") if not resource.get(name)]
+        return [required(f"spec.resource.{name}", f"{name} is required") for name in missing]
     if not resource.get("resource"):
         errors.append(required("spec.resource.resource", "resource is required to be set"))
     elif problems := names.dns_1035_label(resource["resource"]):

@@ -213,29 +213,38 @@ def _completions_change(spec: Object, before: Object) -> list[FieldError]:
     return [invalid("spec.completions", completions, text)]
 
 
+def _has_mutable_resources(job: Object) -> bool:
+    """Reports whether the requests and limits of a job may change."""
+    return features.current().enabled("MutablePodResourcesForSuspendedJobs") and _waits(job)
+
+
 def _is_suspended(job: Object) -> bool:
-    """Reports whether the job is suspended and has no started pods."""
-    status = job.get("status") or {}
-    suspended = any(
-        condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in status.get("conditions") or ()
-    )
-    started = status.get("startTime") is not None
+    """Reports whether the job is suspended so that the scheduling directives of its pods may change."""
+    suspended, started = bool(job["spec"].get("suspend")), (job.get("status") or {}).get("startTime") is not None
     if not features.current().enabled("MutableSchedulingDirectivesForSuspendedJobs"):
-        return bool(job["spec"].get("suspend") and not started)
-    return bool(job["spec"].get("suspend") and (not started or suspended) and not status.get("active"))
+        return suspended and not started
+    return suspended and _waits(job)
+
+
+def _waits(job: Object) -> bool:
+    """Reports whether a suspended job has no pods: before 1.36 its condition must say that it is suspended."""
+    status = job.get("status") or {}
+    told = any(one.get("type") == "Suspended" and one.get("status") == "True" for one in status.get("conditions") or ())
+    started = status.get("startTime") is not None
+    ready = told or (from_minor(36) and bool(job["spec"].get("suspend")) and not started)
+    return ready and not status.get("active")
 
 
 def _template_change(sent: Object, template: Object, old: Object) -> list[FieldError]:
     """Validates an update of the template (validatePodTemplateUpdate)."""
     before = old["spec"]["template"]
-    pausing = _is_suspended(old)
-    if pausing:
+    if _is_suspended(old):
         before = _with_directives(before, template)
-    if not pausing:
+    if not old["spec"].get("suspend"):
         if template == before:
             return []
         return [immutable("spec.template", to_internal("PodTemplateSpec", sent))]
-    if not features.current().enabled("MutablePodResourcesForSuspendedJobs"):
+    if not _has_mutable_resources(old):
         return [] if template == before else [immutable("spec.template", to_internal("PodTemplateSpec", sent))]
     pod, old_pod = (template.get("spec") or {}, _with_resources(before.get("spec") or {}, template.get("spec") or {}))
     if pod == old_pod:

@@ -54,7 +54,8 @@ class CSIDriverStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
-        if spec.get("preventPodSchedulingIfMissing") is None and self.emulation.enabled(LIMIT_SCALING_GATE):
+        prevents = from_minor(36) and features.current().enabled(LIMIT_SCALING_GATE)
+        if spec.get("preventPodSchedulingIfMissing") is None and prevents:
             spec["preventPodSchedulingIfMissing"] = False
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
@@ -79,7 +80,7 @@ class CSIDriverStrategy(Strategy):
         errors += _token_requests(spec.get("tokenRequests") or ())
         for mode in spec.get("volumeLifecycleModes") or ():
             errors += one_of(mode, "spec.volumeLifecycleModes", ("Persistent", "Ephemeral"), ordered=True)
-        if spec.get("seLinuxMount") is None:
+        if spec.get("seLinuxMount") is None and self.emulation.enabled("SELinuxMountReadWriteOncePod"):
             errors.append(required("spec.seLinuxMount"))
         if period is not None and period < 10:
             text = "must be greater than or equal to 10 seconds"

@@ -285,10 +285,9 @@ class Snapshot:
 
     def aggregate(self, groups: Iterable[str]) -> DiscoveryDocument:
         """Returns the APIGroupDiscoveryList of these groups."""
-        dates: DiscoveryDocument = {"creationTimestamp": None} if self._shows_dates else {}
         items = [
             {
-                "metadata": {"name": group, **dates} if group else dates,
+                "metadata": self._metadata(group),
                 "versions": [
                     self._version(group, version)
                     for version in sorted(
@@ -299,6 +298,10 @@ class Snapshot:
             for group in groups
         ]
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+    def _metadata(self, group: str) -> dict[str, Any]:
+        named: dict[str, Any] = {"name": group} if group else {}
+        return {**named, "creationTimestamp": None} if self._shows_dates else named
 
     def _version(self, group: str, version: str) -> DiscoveryDocument:
         remote = self.remotes.get((group, version))

@@ -124,3 +124,49 @@ def test_patches_of_1_33_without_a_body_and_a_type(length: str, code: int, suffi
         answer = cluster.request("PATCH", f"{PODS}/p", headers=headers)
     words = {406: "406: Not Acceptable\n\nAvailable representations: ", 415: f"415: Unsupported Media Type{suffix}"}
     assert (answer.status, answer.json()["message"]) == (code, words[code])
+
+
+def test_default_mode_of_pod_groups_of_1_36_stays_when_its_gate_is_off() -> None:
+    path = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+    body = {"metadata": {"name": "a"}, "spec": {"schedulingPolicy": {"basic": {}}}}
+    gates = {"GenericWorkload": True}
+    with Cluster(version="1.36", profile="apiserver", feature_gates=gates, runtime_config="api/all=true") as cluster:
+        answer = cluster.request("POST", path, body).json()
+    assert answer["spec"]["disruptionMode"] == "Pod"
+
+
+def test_gates_of_1_35_that_are_not_as_by_default() -> None:
+    gates = {"EnvFiles": False, "ProcMountType": False, "VolumeLimitScaling": True, "SELinuxMountReadWriteOncePod": False}
+    with Cluster(version="1.35", profile="apiserver", feature_gates=gates) as cluster:
+        driver = cluster.request("POST", "/apis/storage.k8s.io/v1/csidrivers", {"metadata": {"name": "d"}, "spec": {}})
+        unknown = cluster.request("POST", PODS, pod({"env": [{"name": "A", "valueFrom": {}}]}))
+        mounted = cluster.request("POST", PODS, pod({"securityContext": {"procMount": "Unmasked"}}))
+    assert driver.status == 201
+    assert not {"seLinuxMount", "preventPodSchedulingIfMissing"} & driver.json()["spec"].keys()
+    assert "`configMapKeyRef` or `secretKeyRef`" in unknown.json()["message"]
+    assert mounted.json()["spec"]["containers"][0]["securityContext"] == {"procMount": "Default"}
+
+
+def test_migrations_of_1_34_name_a_version() -> None:
+    path = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
+    gates = {"StorageVersionMigrator": True}
+    with Cluster(version="1.34", profile="apiserver", feature_gates=gates, runtime_config="api/all=true") as cluster:
+        answer = cluster.request("POST", path, {"metadata": {"name": "a"}, "spec": {"resource": {"resource": "pods"}}})
+        cluster.request("POST", path, {"metadata": {"name": "a"}, "spec": {"resource": {"resource": "pods", "version": "v1"}}})
+        body = {"spec": {"resource": {"version": "v2"}}}
+        changed = cluster.request("PATCH", f"{path}/a", body, headers={"Content-Type": "application/merge-patch+json"})
+    assert answer.json()["message"].endswith("spec.resource.version: Required value: version is required")
+    assert changed.json()["message"].endswith('version: Invalid value: "v2": field is immutable')
+
+
+@pytest.mark.parametrize(("version", "status"), [("1.35", 422), ("1.36", 200)])
+def test_resources_of_jobs_without_the_condition_change_from_1_36_on(version: str, status: int) -> None:
+    path, containers = "/apis/batch/v1/namespaces/default/jobs", [{"name": "main", "image": "i"}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}}}
+    gates = {"MutablePodResourcesForSuspendedJobs": True}
+    with Cluster(version=version, profile="apiserver", feature_gates=gates) as cluster:
+        cluster.request("POST", path, {"metadata": {"name": "s"}, "spec": {"suspend": True, "template": template}})
+        patch = {"Content-Type": "application/strategic-merge-patch+json"}
+        answer = cluster.request("PATCH", f"{path}/s", change, headers=patch)
+    assert answer.status == status

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, no_backsteps
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apis.validation.rules import from_minor
 
 Part = Mapping[str, Any]
 
@@ -73,7 +73,8 @@ def _value_from(item: Part, path: str) -> list[FieldError]:
             count += 1
             errors += check(source[name], f"{path}.{name}")
     if not count:
-        last = "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`" if from_minor(35) else "`configMapKeyRef` or `secretKeyRef`"
+        files = features.current().enabled("EnvFiles")
+        last = "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`" if files else "`configMapKeyRef` or `secretKeyRef`"
         known = f"`fieldRef`, `resourceFieldRef`, {last}"
         errors.append(invalid(path, "", f"must specify one of: {known}"))
     elif item.get("value"):
