@@ -14,7 +14,7 @@ from fakekube.apiserver.http.openapi import endpoints
 def test_warning_is_logged_once(
     document: dict[str, object], count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(endpoints, "published", lambda _version: document)
+    monkeypatch.setattr(endpoints, "published_document", lambda _version: document)
     cluster = Cluster(profile="apiserver")
     with caplog.at_level(logging.WARNING, "fakekube"):
         cluster.request("GET", "/openapi/v3/api/v1")
