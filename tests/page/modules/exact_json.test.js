@@ -5,7 +5,7 @@ import { yamlText } from "fk/yaml_lines";
 
 const BIG = '{"a":9007199254740993,"b":[-9223372036854775808,1.5],"c":{"d":"12345678901234567890","e":9007199254740991}}';
 
-/** @type {Record<string, import("./tests").Test>} */
+/** @type {Tests} */
 export const tests = {
   "integers beyond 2^53 keep their digits"({ equal, ok }) {
     const value = parseExact(BIG);
