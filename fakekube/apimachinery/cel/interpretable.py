@@ -165,7 +165,7 @@ def _open(value: Optional) -> Optional:
         return Optional(content.content if content.present else None)
     if isinstance(content, Opaque) and content.go_type:
         raise EvaluationError(f"unsupported conversion to ref.Val: ({content.go_type}){content}")
-    return Optional(content.to_untyped()) if hasattr(content, "untyped") else value
+    return Optional(content.to_untyped()) if hasattr(content, "to_untyped") else value
 
 
 def _field(frame: Frame, value: Any, name: str) -> Any:

@@ -269,7 +269,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_list(one: list[Any], other: list[Any]) -> bool:
-    special = getattr(one, "same", None)
+    special = getattr(one, "equals", None)
     if special is not None:
         return bool(special(other))
     return len(one) == len(other) and all(map(equal, one, other))
@@ -425,7 +425,7 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
         (float, float): lambda a, b: a + b,
         (str, str): lambda a, b: a + b,
         (bytes, bytes): lambda a, b: a + b,
-        (list, list): lambda a, b: a.concatenate(b) if hasattr(a, "joined") else [*a, *b],
+        (list, list): lambda a, b: a.concatenate(b) if hasattr(a, "concatenate") else [*a, *b],
         (Duration, Duration): lambda a, b: checked_duration(a.nanoseconds + b.nanoseconds),
         (Timestamp, Duration): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, a.offset),
         (Duration, Timestamp): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, b.offset),

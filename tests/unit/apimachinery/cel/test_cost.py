@@ -27,9 +27,9 @@ def failures(*rules: dict[str, Any], **value: Any) -> list[str]:
 def test_cost_estimates_saturate() -> None:
     assert Range(1, MAX_UINT64).plus(fixed_range(5)) == Range(6, MAX_UINT64)
     assert Range(3, MAX_UINT64).times(fixed_range(2)) == Range(6, MAX_UINT64)
-    assert Range(0, MAX_UINT64).scaled(0.1) == Range(0, 1844674407370955264)
-    assert fixed_range(11).scaled(0.1) == fixed_range(2)
-    assert fixed_range(1).joined(Range(0, 5)) == Range(0, 5)
+    assert Range(0, MAX_UINT64).scale(0.1) == Range(0, 1844674407370955264)
+    assert fixed_range(11).scale(0.1) == fixed_range(2)
+    assert fixed_range(1).union(Range(0, 5)) == Range(0, 5)
 
 
 def test_rule_exceeding_its_cost_limit_stops_validation() -> None:
