@@ -21,7 +21,12 @@ def test_a_descriptor_leads_to_a_controller_of_its_name(descriptor: ControllerDe
     assert controller.name == descriptor.name
     chooses_itself = not controller.watches  # by also_watch
     has_work_at_start = "on_start" in vars(type(controller))
-    assert chooses_itself or has_work_at_start or ANY_RESOURCE in descriptor.starts_on or set(descriptor.starts_on) <= set(controller.watches)
+    assert (
+        chooses_itself
+        or has_work_at_start
+        or ANY_RESOURCE in descriptor.starts_on
+        or set(descriptor.starts_on) <= set(controller.watches)
+    )
 
 
 def test_names_are_unique() -> None:
