@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,10 @@ class Recording:
         found = scenarios_of(self.module or self.name, self.version, "AllAlpha" in self.feature_gates)
         return {n: s for n, s in found.items() if word in n and self.word in n and (not s.needs or s.needs in self.features)}
 
+    def _clock(self) -> Clock:
+        """Returns a clock of real time, because of the certificates in scenarios; of a fixed time for those with addresses."""
+        return Clock.standing_at(_CORE_TIME) if self.module == "rules_core" else Clock()
+
     @contextmanager
     def cluster(self) -> Iterator[Transport]:
         """A fresh cluster of ours, as the recording wants it, with its clock held; its controllers work, if it has any."""
@@ -103,7 +108,7 @@ class Recording:
             feature_gates=self.feature_gates,
             compaction_interval=self.compaction_interval,
             seed=zlib.crc32(self.name.encode()),  # an allocated address is not, by chance, one that the scenario sends itself
-            clock=Clock(),  # of real time, because of the certificates in scenarios
+            clock=self._clock(),
             **self.options,
         )
         cluster.clock.hold()
@@ -115,6 +120,9 @@ class Recording:
         finally:
             cluster.stop()
 
+
+#: The time for scenarios that send addresses: times in bodies are equal in all runs, and so are the addresses that are drawn for them.
+_CORE_TIME = datetime(2026, 11, 1, tzinfo=UTC)
 
 #: Seconds of real time that a read of a future revision waits in a cluster of this process; 3 in the reference.
 _REVISION_WAIT = 0.3
