@@ -14,7 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid, not_supported
@@ -513,3 +513,17 @@ def _is_superset(one: Toleration, other: Toleration) -> bool:
     if operator in ("", "Equal"):
         return bool(other.get("operator", "") == "Equal" and other.get("value", "") == one.get("value", ""))
     return bool(operator == "Exists")
+
+
+OPTIONAL_PLUGINS: Final[tuple[type[Plugin], ...]] = (
+    AlwaysDeny,
+    AlwaysPullImages,
+    DenyServiceExternalIPs,
+    EventRateLimit,
+    ExtendedResourceToleration,
+    LimitPodHardAntiAffinityTopology,
+    OwnerReferencesPermissionEnforcement,
+    PodNodeSelector,
+    PodTolerationRestriction,
+)
+"""The plugins of this module, all of them off by default."""

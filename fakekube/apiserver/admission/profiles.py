@@ -229,31 +229,9 @@ def _read_configurations(options: AdmissionOptions) -> Mapping[str, Any]:
 
 def _import_optional_plugin(name: str) -> type[Plugin]:
     """Returns a plugin that is off by default; the module that most of them share is imported with the first of them."""
-    from fakekube.apiserver.admission.optional_plugins import (
-        AlwaysDeny,
-        AlwaysPullImages,
-        DenyServiceExternalIPs,
-        EventRateLimit,
-        ExtendedResourceToleration,
-        LimitPodHardAntiAffinityTopology,
-        OwnerReferencesPermissionEnforcement,
-        PodNodeSelector,
-        PodTolerationRestriction,
-    )
+    from fakekube.apiserver.admission.optional_plugins import OPTIONAL_PLUGINS
 
-    kinds: tuple[type[Plugin], ...] = (
-        AlwaysDeny,
-        AlwaysPullImages,
-        DenyServiceExternalIPs,
-        EventRateLimit,
-        ExtendedResourceToleration,
-        LimitPodHardAntiAffinityTopology,
-        NamespaceAutoProvision,
-        NamespaceExists,
-        OwnerReferencesPermissionEnforcement,
-        PodNodeSelector,
-        PodTolerationRestriction,
-    )
+    kinds: tuple[type[Plugin], ...] = (*OPTIONAL_PLUGINS, NamespaceAutoProvision, NamespaceExists)
     return next(kind for kind in kinds if kind.name == name)
 
 
