@@ -20,8 +20,8 @@ _PARTS = frozenset({"spec", "status"})
 #: Stands in a tree for a part whose form is known: decoders and normalisers leave it as it is.
 KNOWN: Final[Any] = object()
 
-#: The maximum length in bytes of the texts by which trees are recognized.
-_MAX_TEXT: Final = 5000
+#: The maximum length in bytes of the texts by which trees, and the bodies of applies, are recognized.
+MAX_TEXT: Final = 5000
 
 
 def text_of(tree: Any) -> bytes | None:
@@ -33,7 +33,7 @@ def text_of(tree: Any) -> bytes | None:
         text = orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
     except orjson.JSONEncodeError:
         return None
-    return text if len(text) <= _MAX_TEXT else None
+    return text if len(text) <= MAX_TEXT else None
 
 
 def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any], *, decoded: bool = False) -> dict[str, Any]:

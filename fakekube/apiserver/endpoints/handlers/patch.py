@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
@@ -29,7 +29,7 @@ from fakekube.apimachinery.patch import (
     strategic,
 )
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
-from fakekube.apimachinery.schema.trees import copy_with_texts
+from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
 from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
@@ -99,15 +99,11 @@ def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOption
     return Patch(partial(_READERS[content_type], scope, read, options), creates, key)
 
 
-#: The maximum length of a configuration that is recognized.
-_MAX_CONFIGURATION: Final = 5000
-
-
 def _key_of_apply(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Hashable | None:
     """Returns what distinguishes an apply; None if webhooks or policies must see what it makes of the object."""
     resource = scope.resource
     converts = resource.custom or resource.to_storage is not None
-    if converts or len(body) > _MAX_CONFIGURATION or scope.context.configured.webhooks_or_policies:
+    if converts or len(body) > MAX_TEXT or scope.context.configured.webhooks_or_policies:
         return None
     subresource = "" if scope.subresource is None else scope.subresource.name
     return resource, subresource, content_type, body, options.field_manager, options.force, options.field_validation
