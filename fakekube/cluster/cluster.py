@@ -265,7 +265,8 @@ class Cluster(SeenCluster):
     @property
     def pace(self) -> float:
         """The seconds of the clock that a kubelet takes before it starts a new pod and before it removes a deleted one, and for
-        which deleted definitions and namespaces are to be seen as terminating.
+        which deleted definitions and namespaces are to be seen as terminating. A fifth of it passes between the two writes of
+        a client's deletion without a grace period (`deletionTimestamp`, then gone), as of a pod without a node.
 
         With 0, the default, it acts at once, so that a client may not see a pod before it is ready. It also acts at once while
         the clock is held. `fakekube serve` has 0.05 (`--pace`).

@@ -75,7 +75,8 @@ class ClusterAccess(Protocol):
     """Returns the names of the components of the control plane that run beside the API server."""
 
     pace: float
-    """The least time, in seconds of the clock, between a deletion and the removal of what has a finalizer of the server."""
+    """The least time, in seconds of the clock, between a deletion and the removal of what has a finalizer of the server.
+    A part of it passes between the two writes of a client's deletion with a grace period of 0."""
 
     @property
     def emulation(self) -> Emulation:

@@ -167,6 +167,11 @@ PROFILE_FLAG = "fakekube-profile"
 """The flag for the profile of the cluster, which only these replacements have."""
 PROFILE_VARIABLE = "FAKEKUBE_PROFILE"
 """The environment variable for the same."""
+PACE_FLAG = "fakekube-pace"
+"""The flag for the pace of the cluster, a duration, which only these replacements have."""
+PACE_VARIABLE = "FAKEKUBE_PACE"
+"""The environment variable for the same."""
+_PACE = "50ms"
 LOOPBACK = "127.0.0.1"
 """The default of --bind-address. That of the real server is all addresses, which would expose a test to the network."""
 
@@ -185,8 +190,8 @@ _SWITCHES = frozenset((
 #: The flags with values that are read here, or whose value may begin with a dash.
 _KNOWN = frozenset((
     "admission-control", "advertise-address", "bind-address", "cert-dir", "emulated-version", "etcd-servers",
-    "fakekube-profile", "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config", "secure-port",
-    "v", "vmodule", "watch-cache-sizes",
+    "fakekube-pace", "fakekube-profile", "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config",
+    "secure-port", "v", "vmodule", "watch-cache-sizes",
 ))  # fmt: skip
 
 #: Flags that are not supported with a non-empty value → what to use instead.
@@ -214,6 +219,8 @@ class CommandLine:
     """The value of --etcd-servers."""
     profile: str = ""
     """The value of --fakekube-profile, else of FAKEKUBE_PROFILE; "" if there is none."""
+    pace: float = 0.0
+    """The value of --fakekube-pace, else of FAKEKUBE_PACE, in seconds; see `Cluster.pace`."""
     wants: str = "serve"
     """serve, help or version."""
 
@@ -235,11 +242,19 @@ def read(arguments: Sequence[str]) -> CommandLine:
     )
     line.etcd = given.get("etcd-servers", [""])[-1]
     line.profile = given.get(PROFILE_FLAG, [""])[-1] or os.environ.get(PROFILE_VARIABLE, "")
+    line.pace = _pace(given.get(PACE_FLAG, [""])[-1] or os.environ.get(PACE_VARIABLE, "") or _PACE)
     if "admission-control" in given:
         line.flags.setdefault("enable_admission_plugins", values(given["admission-control"]))
     if not line.flags.get("tls_cert_file") and given.get("cert-dir", [""])[-1]:
         line.certificates = Path(given["cert-dir"][-1])
     return line
+
+
+def _pace(text: str) -> float:
+    pace = seconds(PACE_FLAG, text)
+    if pace < 0:
+        raise _invalid(PACE_FLAG, text, "it must not be negative")
+    return pace
 
 
 def _refuse(given: Mapping[str, Sequence[str]]) -> None:

@@ -145,6 +145,7 @@ def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] |
         keep_requests=10_000 if control else 0,
         **flags,
     )
+    cluster.pace = line.pace
     folder = data_folder(line.etcd)
     if folder is not None:
         restore(cluster, folder)

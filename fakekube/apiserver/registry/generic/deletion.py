@@ -12,6 +12,7 @@ registry/rest/delete.go (BeforeDelete).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,6 +35,9 @@ from fakekube.store import Conflict, Record
 
 Admit = Callable[[Object], None]
 """Admission of the deletion of a stored object; raises StatusError."""
+
+_SHARE_OF_PACE = 0.2
+"""The time between two writes of one request, as a share of the cluster's pace: finalizing takes several writes."""
 
 
 class Step(Enum):
@@ -107,8 +111,22 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], old: Object, pl
     if final != old:
         record = scope.bucket.commit(key, record.revision, partial(stamp_revision, final))
     if plan.step is Step.MARK_AND_REMOVE:
+        _pause(scope)
         return _take_away(scope, key, record, record.value.object)
     return Removed(record.value, deleted=False, returns_object=True)
+
+
+def _pause(scope: Scope) -> None:
+    """Waits between the two writes of a deletion by a client, by the pace of the cluster, so that others can see the first.
+
+    etcd takes milliseconds for a write. Controllers of suites rely on reading the object before it is removed.
+    """
+    clock, seconds = scope.backend.clock, scope.context.services.pace * _SHARE_OF_PACE
+    if seconds and scope.request.address and not clock.held:
+        over = threading.Event()
+        timer = clock.call_at(clock.monotonic() + seconds, over.set, what="the second write of a deletion")
+        over.wait(seconds)  # of real time, as somebody may hold the clock
+        timer.cancel()
 
 
 def _take_away(scope: Scope, key: str, record: Record[Document], stored: Object) -> Removed:

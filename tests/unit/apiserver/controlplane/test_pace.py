@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import urllib.request
 
 import pytest
 
@@ -62,3 +64,39 @@ def test_namespace_is_terminating_for_a_while() -> None:
         cluster.settle()
         with pytest.raises(ApiError):
             cluster.get("namespaces", "team")
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}
+
+
+def _delete_pod(url: str) -> None:
+    request = urllib.request.Request(f"{url}/api/v1/namespaces/default/pods/a", method="DELETE")
+    urllib.request.urlopen(request).close()
+
+
+def test_deletion_without_a_grace_period_is_seen_by_others_before_it_is_over() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.create(POD)
+        cluster.pace = 300
+        client = threading.Thread(target=_delete_pod, args=(cluster.url,), daemon=True)
+        with urllib.request.urlopen(f"{cluster.url}/api/v1/namespaces/default/pods?watch=true") as watch:
+            assert json.loads(watch.readline())["type"] == "ADDED"
+            client.start()
+            event = json.loads(watch.readline())
+            assert (event["type"], event["object"]["metadata"]["deletionGracePeriodSeconds"]) == ("MODIFIED", 0)
+            assert cluster.get("pods", "a")["metadata"]["deletionTimestamp"]
+            while client.is_alive():  # the timer is set after the first write
+                cluster.clock.advance(minutes=1)
+                client.join(0.01)
+            assert json.loads(watch.readline())["type"] == "DELETED"
+
+
+def test_deletion_without_a_grace_period_waits_neither_for_a_held_clock_nor_in_the_process() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.pace = 3600
+        cluster.create(POD)
+        cluster.delete("pods", "a")
+        cluster.clock.hold()
+        cluster.create(POD)
+        _delete_pod(cluster.url)
+        assert not cluster.list("pods", namespace="default")

@@ -40,6 +40,21 @@ def test_a_suite_chooses_the_profile(arguments: list[str], variable: str, profil
     assert read(arguments).profile == profile
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variable", "pace"),
+    [([], "", 0.05), (["--fakekube-pace=0"], "1s", 0.0), ([], "1s", 1.0), (["--fakekube-pace", "20ms"], "", 0.02)],
+)
+def test_a_suite_chooses_the_pace(arguments: list[str], variable: str, pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKEKUBE_PACE", variable)
+    assert read(arguments).pace == pace
+
+
+@pytest.mark.parametrize("text", ["soon", "-1s"])
+def test_a_pace_is_a_duration(text: str) -> None:
+    with pytest.raises(FlagError, match='for "--fakekube-pace" flag'):
+        read([f"--fakekube-pace={text}"])
+
+
 def test_the_command_line_of_envtest() -> None:
     line = read(ENVTEST)
     assert (line.host, line.port, line.certificates) == ("127.0.0.1", 2, Path("C"))
