@@ -35,6 +35,8 @@ __all__ = ["main"]
 
 #: The signals that end `serve`, and that `run` passes on to its command.
 _SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+#: The flag of kube-apiserver for the addresses of Services, as `Options.flags` names it.
+_SERVICE_RANGE: Final = "service_cluster_ip_range"
 #: The maximum time, in real seconds, between a signal and the end of `serve`.
 _STOP_SECONDS: Final = 10.0
 
@@ -64,6 +66,11 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     from fakekube.powers.state import StateError
 
     log_to_stderr()
+    flags = options.flags
+    if options.kube_system:
+        from fakekube.nodes.kube_system import SERVICE_SUBNET
+
+        flags = {_SERVICE_RANGE: SERVICE_SUBNET, **flags}
     try:
         cluster = Cluster(
             version=options.version or _loaded_version(options) or DEFAULT,
@@ -79,7 +86,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             nodes=options.nodes,
             stages=options.stages,
             seed=options.cluster_seed,
-            **options.flags,
+            **flags,
         )
     except (OptionError, ManifestError, StageError) as problem:
         raise UsageError(str(problem)) from None
@@ -102,7 +109,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         _warn_of_other_hosts(options)
         _collect_seldom()
         if options.kube_system:
-            _create_kube_system(cluster)
+            _create_kube_system(cluster, flags[_SERVICE_RANGE].split(",")[0])
         if options.command == "serve" or options.trace is not None:
             cluster.keep_changes()
         for source in options.load:
@@ -154,8 +161,8 @@ def _warn_of_other_hosts(options: Options) -> None:
         print(f"fakekube: {warning}", file=sys.stderr, flush=True)
 
 
-def _create_kube_system(cluster: Cluster) -> None:
-    """Creates the system components of a kind cluster. Raises UsageError without nodes."""
+def _create_kube_system(cluster: Cluster, subnet: str) -> None:
+    """Creates the system components of a kind cluster with that range for Services. Raises UsageError without nodes."""
     from fakekube.apiserver.http.nonresource_paths import git_version
     from fakekube.nodes.kube_system import kube_system
     from fakekube.nodes.metrics_api import NAME
@@ -164,7 +171,7 @@ def _create_kube_system(cluster: Cluster) -> None:
     if node is None:
         raise UsageError("--kube-system needs a node")
     metrics = any(one["metadata"]["name"] == NAME for one in cluster.list("apiservices"))
-    for one in kube_system(node, git_version(cluster.version), metrics=metrics):
+    for one in kube_system(node, git_version(cluster.version), metrics=metrics, subnet=subnet):
         cluster.create(one)
     cluster.settle()
     cluster.keep_initial()

@@ -10,10 +10,14 @@ Specified by: kubeadm (cmd/kubeadm/app/phases: controlplane, etcd, addons/dns, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 from fakekube.base.objects import Object
+from fakekube.nodes.runtime.dns import CLUSTER_DNS
 
+#: The range of addresses for Services of kind, which contains CLUSTER_DNS.
+SERVICE_SUBNET: Final = "10.96.0.0/16"
 #: The namespace of the components.
 NAMESPACE: Final = "kube-system"
 
@@ -26,13 +30,14 @@ _CONTROL_PLANE: Final = {
 }
 
 
-def kube_system(node: str, version: str, *, metrics: bool) -> Iterator[Object]:
+def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE_SUBNET) -> Iterator[Object]:
     """Yields the objects.
 
     Args:
         node: the name of the node with the control plane.
         version: the version of the cluster, such as v1.36.3.
         metrics: whether the cluster serves metrics.k8s.io.
+        subnet: the range of addresses for Services; the Service kube-dns has CLUSTER_DNS if that is one of them.
     """
     for name in ("coredns", "kube-proxy", "kindnet", *(("metrics-server",) if metrics else ())):
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
@@ -41,7 +46,10 @@ def kube_system(node: str, version: str, *, metrics: bool) -> Iterator[Object]:
     corefile = ".:53 {\n    errors\n    health\n    ready\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    cache 30\n}\n"
     metadata = {"name": "coredns", "namespace": NAMESPACE}
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": corefile}}
-    yield _service("kube-dns", "kube-dns", _DNS_PORTS, {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"})
+    dns = _service("kube-dns", "kube-dns", _DNS_PORTS, {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"})
+    if ip_address(CLUSTER_DNS) in ip_network(subnet):
+        dns["spec"]["clusterIP"] = CLUSTER_DNS
+    yield dns
     yield _workload("Deployment", "coredns", "kube-dns", "registry.k8s.io/coredns/coredns:v1.13.1", replicas=2)
     yield _workload("DaemonSet", "kube-proxy", "kube-proxy", f"registry.k8s.io/kube-proxy:{version}")
     yield _workload("DaemonSet", "kindnet", "kindnet", "docker.io/kindest/kindnetd:v20260101")
@@ -55,6 +63,15 @@ _DNS_PORTS: Final = (
     {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
     {"name": "metrics", "port": 9153, "protocol": "TCP"},
 )
+#: Workload → the taints that its pods tolerate. Those of kube-proxy and kindnet run on every node.
+_TOLERATIONS: Final[Mapping[str, Sequence[Object]]] = {
+    "coredns": (
+        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+    ),
+    "kube-proxy": ({"operator": "Exists"},),
+    "kindnet": ({"operator": "Exists", "effect": "NoSchedule"},),
+}
 #: Workload → the ports of its container.
 _CONTAINER_PORTS: Final[Mapping[str, Sequence[Object]]] = {
     "coredns": ({"name": "dns", "containerPort": 53, "protocol": "UDP"},),
@@ -97,7 +114,7 @@ def _workload(kind: str, name: str, app: str, image: str, **spec: Any) -> Object
     pod = {
         "serviceAccountName": name,
         "priorityClassName": "system-cluster-critical" if kind == "Deployment" else "system-node-critical",
-        "tolerations": [{"operator": "Exists"}],
+        "tolerations": [dict(one) for one in _TOLERATIONS.get(name, ())],
         "containers": [{"name": name if name != "kindnet" else "kindnet-cni", "image": image, "ports": list(ports)}],
         **({"hostNetwork": True} if kind == "DaemonSet" else {}),
     }

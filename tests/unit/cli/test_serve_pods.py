@@ -64,6 +64,36 @@ def test_system_pods_are_those_of_a_kind_cluster(tmp_path: Path) -> None:
         assert cluster.get("endpoints", served_by, namespace="kube-system")["subsets"][0]["addresses"]
 
 
+def test_system_services_have_the_addresses_of_a_kind_cluster(tmp_path: Path) -> None:
+    with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--profile", "apiserver", "--nodes", "1")) as cluster:
+        assert cluster.get("services", "kube-dns", namespace="kube-system")["spec"]["clusterIP"] == "10.96.0.10"
+        assert cluster.get("services", "kubernetes")["spec"]["clusterIP"] == "10.96.0.1"
+    words = [
+        "--kube-system",
+        "--pace",
+        "0",
+        "--profile",
+        "apiserver",
+        "--nodes",
+        "1",
+        "--service-cluster-ip-range",
+        "10.7.0.0/24",
+    ]
+    with _cluster(options(tmp_path, *words)) as cluster:
+        assert cluster.get("services", "kube-dns", namespace="kube-system")["spec"]["clusterIP"].startswith("10.7.0.")
+
+
+def test_system_deployments_leave_a_node_that_is_drained(tmp_path: Path) -> None:
+    with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--nodes", "2")) as cluster:
+        cluster.patch("nodes", "node-2", {"spec": {"unschedulable": True}})
+        for one in cluster.list("pods", namespace="kube-system"):
+            if any(owner["kind"] == "ReplicaSet" for owner in one["metadata"].get("ownerReferences", ())):
+                cluster.delete("pods", one["metadata"]["name"], namespace="kube-system")
+        cluster.settle()
+        found = [one for one in cluster.list("pods", namespace="kube-system") if one["spec"].get("nodeName") == "node-2"]
+        assert {one["metadata"]["ownerReferences"][0]["kind"] for one in found} == {"DaemonSet"}
+
+
 def test_run_has_the_options_about_pods(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("on: {name: bad}\ndo: {exits: {code: 4}}\n")
     words = ["run", "--pace", "70ms", "--rules", str(tmp_path / "rules.yaml"), "--kube-system", "--", "true"]
