@@ -191,7 +191,6 @@ def play(scenario: Scenario, **options: Any) -> Iterator[Game]:
     Raises ScenarioError if the scenario cannot be set up.
     """
     from fakekube.cluster import Cluster
-    from fakekube.cluster.control.members import BadMembers
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
 
@@ -205,7 +204,7 @@ def play(scenario: Scenario, **options: Any) -> Iterator[Game]:
     with cluster:
         try:
             _set_up(scenario, cluster)
-        except (BadMembers, ManifestError, ApiError, UnknownResource, KeyError, TypeError, ValueError) as problem:
+        except (ManifestError, ApiError, UnknownResource, KeyError, TypeError, ValueError) as problem:
             raise ScenarioError(f"{scenario.name}: {problem}") from None
         yield Game(scenario, cluster)
 
@@ -216,8 +215,9 @@ def _set_up(scenario: Scenario, cluster: Cluster) -> None:
 
     cluster.clock.hold()
     cluster.images.missing.extend(scenario.missing_images)
-    for rule in scenario.pods:
-        create_rule(cluster, rule)
+    for number, rule in enumerate(scenario.pods):
+        with _named(f"spec.pods[{number}]"):
+            create_rule(cluster, rule)
     for source in scenario.load:
         is_path = isinstance(source, str) and "\n" not in source
         cluster.load(scenario.folder / source if is_path else source)
@@ -226,24 +226,36 @@ def _set_up(scenario: Scenario, cluster: Cluster) -> None:
         cluster.clock.advance(seconds=scenario.advance)
         cluster.settle()
     cluster.keep_initial()
-    for fault in scenario.faults:
-        _arm(cluster, fault)
+    for number, fault in enumerate(scenario.faults):
+        with _named(f"spec.faults[{number}]"):
+            _arm(cluster, fault)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Adds the place in the scenario to what is wrong there."""
+    from fakekube.cluster.control.members import BadMembers
+
+    try:
+        yield
+    except BadMembers as problem:
+        raise ScenarioError(f"{where}: {problem}") from None
 
 
 def _arm(cluster: Cluster, fault: Mapping[str, Any]) -> None:
-    """Arms a fault at its time."""
-    from fakekube.cluster.control.powers import arm_fault
+    """Arms a fault at its time. Raises BadMembers now, if it cannot be armed then."""
+    from fakekube.cluster.control.powers import arm_fault, delete_fault
 
     members = {name: value for name, value in fault.items() if name != "at"}
-    at = float(fault.get("at") or 0)
-    if at:
+    _, armed = arm_fault(cluster, members)
+    if not fault.get("at"):
+        return
+    delete_fault(cluster, {"id": armed["id"]})
 
-        def arm() -> None:
-            arm_fault(cluster, members)
-
-        cluster.clock.call_at(cluster.clock.monotonic() + at, arm, what="a fault")
-    else:
+    def arm() -> None:
         arm_fault(cluster, members)
+
+    cluster.clock.call_at(cluster.clock.monotonic() + float(fault["at"]), arm, what="a fault")
 
 
 def play_solution(game: Game) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,8 @@ _TASK: Final = frozenset({"title", "text", "hints", "goal", "budget"})
 _OBJECTS: Final = frozenset({"resource", "namespace", "name", "labelSelector", "cel", "exists", "count"})
 _REQUESTS: Final = frozenset({"where", "count", "none", "text"})
 _WHERE: Final = frozenset({"verb", "resource", "namespace", "name", "user", "agent", "status"})
+_RULE: Final = frozenset({"on", "do"})
+_FAULT: Final = frozenset({"on", "do", "times", "after", "every", "probability", "lasts", "label", "at"})
 _STEPS: Final = frozenset({"kubectl", "apply", "advance", "patch", "delete", "create"})
 
 
@@ -160,20 +163,34 @@ def _scenario(found: Any, folder: Path) -> Scenario:
         profile=str(spec.get("profile") or "cluster"),
         nodes=spec.get("nodes"),
         load=[load] if isinstance(load, str | dict) else list(load),
-        pods=[_restore_on(rule) for rule in spec.get("pods") or ()],
+        pods=[_rule(one, f"spec.pods[{number}]", _RULE) for number, one in enumerate(spec.get("pods") or ())],
         missing_images=list(spec.get("missingImages") or ()),
-        faults=_faults(spec.get("faults") or ()),
-        advance=float(spec.get("advance") or 0),
+        faults=[_rule(one, f"spec.faults[{number}]", _FAULT) for number, one in enumerate(spec.get("faults") or ())],
+        advance=_number(spec.get("advance", 0), "spec.advance"),
         tasks=tasks,
         solution=_solution(spec.get("solution") or ()),
         folder=folder,
     )
 
 
-def _faults(found: Sequence[Any]) -> list[dict[str, Any]]:
-    for number, one in enumerate(found):
-        _check_members(f"spec.faults[{number}]", one)
-    return [_restore_on(one) for one in found]
+def _rule(found: Any, where: str, known: frozenset[str]) -> dict[str, Any]:
+    """Returns the members of a rule or a fault, with the name `on`, which YAML 1.1 reads as true."""
+    _check_members(where, found)
+    members = {"on" if name is True or name == "true" else name: member for name, member in found.items()}
+    _check_members(where, members, known)
+    missing = sorted(_RULE - members.keys())
+    if missing:
+        raise ValueError(f"{where}.{missing[0]} is missing")
+    if "at" in members:
+        _number(members["at"], f"{where}.at")
+    return members
+
+
+def _number(value: Any, where: str) -> float:
+    """Returns a number of seconds or requests. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise ValueError(f"{where} must be a number that is not negative")
+    return float(value)
 
 
 def _solution(found: Sequence[Any]) -> list[dict[str, Any]]:
@@ -184,16 +201,13 @@ def _solution(found: Sequence[Any]) -> list[dict[str, Any]]:
     return list(found)
 
 
-def _restore_on(members: Mapping[Any, Any]) -> dict[str, Any]:
-    """Returns the members with the name `on`, which YAML 1.1 reads as true."""
-    return {"on" if name is True or name == "true" else name: member for name, member in members.items()}
-
-
 def _task(found: Any, where: str) -> Task:
     _check_members(where, found, _TASK)
     goal, budget = found.get("goal") or {}, found.get("budget") or {}
     _check_members(f"{where}.goal", goal, frozenset({"objects", "requests"}))
     _check_members(f"{where}.budget", budget, frozenset({"seconds", "requests"}))
+    for name, value in budget.items():
+        _number(value, f"{where}.budget.{name}")
     objects = [_object_goal(one, f"{where}.goal.objects[{place}]") for place, one in enumerate(goal.get("objects") or ())]
     requests = [_request_goal(one, f"{where}.goal.requests[{place}]") for place, one in enumerate(goal.get("requests") or ())]
     if not objects and not requests:
@@ -223,6 +237,10 @@ def _object_goal(found: Any, where: str) -> ObjectGoal:
             raise ValueError(f"{where}.cel: {problem}") from None
     elif "exists" not in found and "count" not in found:
         raise ValueError(f"{where} must have cel, exists or count")
+    if not isinstance(found.get("exists"), bool | None):
+        raise ValueError(f"{where}.exists must be true or false")
+    if "count" in found:
+        _number(found["count"], f"{where}.count")
     return ObjectGoal(
         resource=str(found["resource"]),
         namespace=found.get("namespace"),

@@ -101,6 +101,25 @@ def test_faults_are_armed_at_their_time() -> None:
         assert [one["do"] for one in game.cluster.describe_faults()] == [{"status": {"code": 503}}]
 
 
+ONE_TASK = "  tasks:\n  - title: a\n    goal: {objects: [{resource: pods, count: 1}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("pods: [{on: {labels: {app: a}}, do: {logs: [a]}}]", "own: spec.pods[0]: 'do' is an object"),
+        (
+            "faults: [{on: {}, do: {gone: {}}}, {on: {verb: get}, do: {gone: {}}, at: 60}]",
+            "own: spec.faults[1]: member 'on' must be",
+        ),
+    ],
+)
+def test_what_cannot_be_set_up_is_refused_with_its_place(text: str, problem: str) -> None:
+    with pytest.raises(ScenarioError) as caught, play(read_scenario(scenario(f"{ONE_TASK}  {text}\n"), "a file")):
+        pass
+    assert problem in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -111,6 +130,13 @@ def test_faults_are_armed_at_their_time() -> None:
         ("  tasks: [{title: a, goal: {objects: [{resource: pods, cel: 'object.('}]}}]\n", "cel: compilation failed"),
         ("  tasks: [{goal: {objects: [{resource: pods, count: 1}]}}]\n", "'title' is missing"),
         ("  tasks: [{title: a, goal: {requests: [{where: {verbs: get}}]}}]\n", "unknown member 'verbs'"),
+        ("  tasks: [{title: a, goal: {objects: [{resource: pods, exists: 'no'}]}}]\n", "exists must be true or false"),
+        ("  tasks: [{title: a, goal: {objects: [{resource: pods, count: x}]}}]\n", "count must be a number"),
+        (f"{ONE_TASK}    budget: {{seconds: soon}}\n", "spec.tasks[0].budget.seconds must be a number"),
+        (f"{ONE_TASK}  advance: 1m\n", "spec.advance must be a number"),
+        (f"{ONE_TASK}  pods: [{{on: {{app: a}}}}]\n", "spec.pods[0].do is missing"),
+        (f"{ONE_TASK}  faults: [{{on: {{}}, do: {{gone: {{}}}}, time: 1}}]\n", "spec.faults[0] has an unknown member 'time'"),
+        (f"{ONE_TASK}  faults: [{{on: {{}}, do: {{gone: {{}}}}, at: 1s}}]\n", "spec.faults[0].at must be a number"),
     ],
 )
 def test_what_is_no_scenario_is_refused(text: str, problem: str) -> None:
