@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fakekube.powers.requests import Requests
 
 
+#: How often a step of a solution is sent again.
+_RETRIES: Final = 10
 #: Real seconds that a command of a solution may take.
 _COMMAND_SECONDS: Final = 60.0
 _CONTENT_TYPES: Final = {
@@ -274,12 +276,28 @@ def play_solution(game: Game) -> dict[str, Any]:
             elif kind == "kubectl":
                 _run_kubectl(cluster, str(value))
             else:
-                _send(client, kind, value)
+                _send_patiently(client, kind, value, cluster)
         except (ApiError, UnknownResource, OSError, ValueError, KeyError, subprocess.SubprocessError) as problem:
             raise ScenarioError(f"{game.scenario.name}: step {number} of the solution: {problem}") from None
         cluster.settle()
         game.judge()
     return game.data()
+
+
+def _send_patiently(client: RemoteClient, kind: str, value: Any, cluster: Cluster) -> None:
+    """Sends the requests of a step again, a second later, while the server is busy or unavailable, as a player does."""
+    from fakekube.controllers.client import ApiError
+
+    for _ in range(_RETRIES):
+        try:
+            _send(client, kind, value)
+        except ApiError as problem:
+            if problem.code not in (429, 503):
+                raise
+        else:
+            return
+        cluster.clock.advance(seconds=1)
+    _send(client, kind, value)
 
 
 def _send(client: RemoteClient, kind: str, value: Any) -> None:

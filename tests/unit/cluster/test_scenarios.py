@@ -101,6 +101,21 @@ def test_faults_are_armed_at_their_time() -> None:
         assert [one["do"] for one in game.cluster.describe_faults()] == [{"status": {"code": 503}}]
 
 
+def test_a_solution_sends_a_step_again_while_the_server_is_unavailable() -> None:
+    text = """\
+  faults: [{on: {verbs: create, resource: configmaps}, do: {status: {code: 503}}, times: 2}]
+  tasks:
+  - title: there
+    goal:
+      objects: [{resource: configmaps, namespace: default, name: a, exists: true}]
+      requests: [{where: {verb: create, resource: configmaps}, count: 3}]
+  solution:
+  - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+"""
+    with play(read_scenario(scenario(text), "a file")) as game:
+        assert play_solution(game)["passed"]
+
+
 ONE_TASK = "  tasks:\n  - title: a\n    goal: {objects: [{resource: pods, count: 1}]}\n"
 
 
