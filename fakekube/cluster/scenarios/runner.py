@@ -218,7 +218,7 @@ def _set_up(scenario: Scenario, cluster: Cluster) -> None:
     cluster.clock.hold()
     cluster.images.missing.extend(scenario.missing_images)
     for number, rule in enumerate(scenario.pods):
-        with _named(f"spec.pods[{number}]"):
+        with _name_place(f"spec.pods[{number}]"):
             create_rule(cluster, rule)
     for source in scenario.load:
         is_path = isinstance(source, str) and "\n" not in source
@@ -229,12 +229,12 @@ def _set_up(scenario: Scenario, cluster: Cluster) -> None:
         cluster.settle()
     cluster.keep_initial()
     for number, fault in enumerate(scenario.faults):
-        with _named(f"spec.faults[{number}]"):
+        with _name_place(f"spec.faults[{number}]"):
             _arm(cluster, fault)
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
+def _name_place(where: str) -> Iterator[None]:
     """Adds the place in the scenario to what is wrong there."""
     from fakekube.cluster.control.members import BadMembers
 
