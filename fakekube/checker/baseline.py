@@ -10,7 +10,8 @@ Invariant: only an effect that both copies have is part of the reaction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_delivered
@@ -18,9 +19,11 @@ from fakekube.checker.sample import default_sample
 from fakekube.checker.trial import Baseline, Trial
 from fakekube.checker.verdict import NotExercised
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import is_finalized, is_written
+from fakekube.checker.writes import is_finalized, is_finalizer, is_written
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from fakekube.base.objects import Object
     from fakekube.checker.session import Session
     from fakekube.checker.trace import StreamKey
@@ -43,85 +46,140 @@ def learn(session: Session) -> Baseline:
     """Performs the baseline run. Raises BaselineFailed."""
     trial = Trial(session, None)
     try:
-        return _learn(trial)
+        with _failures_of(trial):
+            return _learn(trial)
     except BaseException:
         trial.close()
         raise
 
 
-def _learn(trial: Trial) -> Baseline:
-    session = trial.session
+@contextmanager
+def _failures_of(trial: Trial) -> Iterator[None]:
+    """Raises BaselineFailed instead of NotExercised, and instead of any exception of a run whose client has ended."""
     try:
-        trial.open()
-        trial.start_client()
-        if not len(trial.trace.since()):
-            raise BaselineFailed(f"the client sent no request within {session.start_timeout:.0f} s{_describe_output(trial)}")
-        start_seconds = trial.trace.since()[0].at - trial.started_at
-        await_quiet(trial, trial.trace.mark())
-        if not session.sample.stimuli:
-            watched = [(call.collection, call) for call in trial.trace if call.is_watch or call.is_list]
-            session.sample = default_sample(watched)
-            trial.load_prerequisites(session.sample.prerequisites)
-        watches = Counter(call.stream for call in trial.trace.open_watches())
-        first_streams = frozenset(watches)
-        copies = (trial.stimulate(), trial.stimulate())
-        reaction_seconds = _await_reactions(trial, copies)
-        requests = trial.trace.count_since(copies[0].mark)
-        observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
-        reaction = observed.lasting(trial.cluster, copies)
-        if reaction_seconds > _RESTLESS:
-            reaction_seconds = min(reaction_seconds, _find_completion(trial, copies, reaction))
-        delivering = _delivering_streams(trial, copies)
-        listed_beside = frozenset(
-            key
-            for key, stream in trial.trace.streams().items()
-            if any(call.succeeded and stream.is_watched_at(call.at) for call in stream.lists)
-        )
-        streams = {call.stream: call.collection for call in trial.trace if call.is_watch}
-        adds_finalizer = any(effect.detail[:2] == ("metadata", "finalizers") for effect in reaction.effects)
-        made = [child for resource in reaction.children for child in children_of(trial.cluster, copies[0], resource)]
-        controls_children = any(
-            owner.get("controller") for child in made for owner in child["metadata"].get("ownerReferences") or ()
-        )
-        deletion, deleted_children = _observe_deletion(trial, copies, reaction)
-        watches |= Counter(call.stream for call in trial.trace.open_watches())
-        control = trial.stimulate()
-    except NotExercised as problem:
+        yield
+    except (BaselineFailed, NotExercised) as problem:
         raise BaselineFailed(str(problem)) from None
     except Exception as problem:
         if trial.ended:
             raise BaselineFailed(trial.ended) from None
         raise problem
-    agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace))
-    idle_from = trial.now + _AFTER_CONTROL + 3 * reaction_seconds
+
+
+def _learn(trial: Trial) -> Baseline:
+    """Returns what the client does with two copies of the sample, and with a third one, the control, which stays."""
+    start_seconds = _start(trial)
+    _complete_sample(trial)
+    watches_at_start = _count_watches(trial)
+    copies = (trial.stimulate(), trial.stimulate())
+    creation = _observe_creation(trial, copies)
+    streams = _observe_streams(trial, copies)
+    controls_children = _controls_children(trial, copies[0], creation.reaction)
+    deletion, deleted_children = _observe_deletion(trial, copies, creation.reaction)
+    watches = watches_at_start | _count_watches(trial)
+    control = trial.stimulate()
     found = Baseline(
         trial=trial,
-        agents=agents,
-        streams=streams,
-        first_streams=first_streams,
+        agents=list(dict.fromkeys(call.exchange.agent for call in trial.trace)),
+        streams=streams.watched,
+        first_streams=frozenset(watches_at_start),
         watches=watches,
-        listed_beside=listed_beside,
-        delivering=delivering,
-        reaction=reaction,
+        listed_beside=streams.listed_beside,
+        delivering=streams.delivering,
+        reaction=creation.reaction,
         deletion=deletion,
         deleted_children=deleted_children,
         controls_children=controls_children,
-        adds_finalizer=adds_finalizer,
+        adds_finalizer=any(map(is_finalizer, creation.reaction.effects)),
         start_seconds=start_seconds,
-        reaction_seconds=reaction_seconds,
-        requests=requests,
+        reaction_seconds=creation.seconds,
+        requests=creation.requests,
         control=control,
-        idle_from=idle_from,
+        idle_from=trial.now + _AFTER_CONTROL + 3 * creation.seconds,
         written=frozenset(),
         finalized=frozenset(),
     )
-    found.written = _positions(control, lambda resource, obj: is_written(found, control, resource, obj))
     trial.learned = found
+    found.written = _positions(control, lambda resource, obj: is_written(found, control, resource, obj))
     found.finalized = _positions(control, lambda resource, obj: is_finalized(found, control, resource, obj))
     return found
 
 
+def _start(trial: Trial) -> float:
+    """Starts the cluster and the client, and waits until it is quiet; returns the seconds until its first request.
+
+    Raises BaselineFailed if there is none.
+    """
+    trial.open()
+    trial.start_client()
+    calls = trial.trace.since()
+    if not calls:
+        raise BaselineFailed(f"the client sent no request within {trial.session.start_timeout:.0f} s{_describe_output(trial)}")
+    await_quiet(trial, trial.trace.mark())
+    return calls[0].at - trial.started_at
+
+
+def _complete_sample(trial: Trial) -> None:
+    """Makes a sample of what the client watches or lists, if the user has given none. Raises NotExercised."""
+    session = trial.session
+    if not session.sample.stimuli:
+        session.sample = default_sample([(call.collection, call) for call in trial.trace if call.is_watch or call.is_list])
+        trial.load_prerequisites(session.sample.prerequisites)
+
+
+def _count_watches(trial: Trial) -> Counter[StreamKey]:
+    """Returns how many watches of each stream are open."""
+    return Counter(call.stream for call in trial.trace.open_watches())
+
+
+@dataclass(slots=True, frozen=True)
+class _Creation:
+    """What the client does when copies are created: its reaction, how many seconds that takes, and how many requests."""
+
+    reaction: Reaction
+    seconds: float
+    requests: int
+
+
+def _observe_creation(trial: Trial, copies: Sequence[Copy]) -> _Creation:
+    """Waits until the client has reacted to the copies, and returns what it has done for both."""
+    seconds = _await_reactions(trial, copies)
+    requests = trial.trace.count_since(copies[0].mark)
+    observed = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(copy.mark)) for copy in copies))
+    reaction = observed.lasting(trial.cluster, copies)
+    if seconds > _RESTLESS:
+        seconds = min(seconds, _find_completion(trial, copies, reaction))
+    return _Creation(reaction, seconds, requests)
+
+
+@dataclass(slots=True, frozen=True)
+class _Streams:
+    """The streams that the client watches, with their resources; those that it lists meanwhile; those that deliver copies."""
+
+    watched: Mapping[StreamKey, str]
+    listed_beside: frozenset[StreamKey]
+    delivering: Mapping[StreamKey, frozenset[str]]
+
+
+def _observe_streams(trial: Trial, copies: Sequence[Copy]) -> _Streams:
+    """Returns the streams that the client has opened until now."""
+    listed_beside = frozenset(
+        key
+        for key, stream in trial.trace.streams().items()
+        if any(call.succeeded and stream.is_watched_at(call.at) for call in stream.lists)
+    )
+    watched = {call.stream: call.collection for call in trial.trace if call.is_watch}
+    return _Streams(watched, listed_beside, _delivering_streams(trial, copies))
+
+
+def _controls_children(trial: Trial, copy: Copy, reaction: Reaction) -> bool:
+    """Reports whether a child of a copy has a controller reference."""
+    made = [child for resource in reaction.children for child in children_of(trial.cluster, copy, resource)]
+    return any(owner.get("controller") for child in made for owner in child["metadata"].get("ownerReferences") or ())
+
+
 def _positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[int]:
+    """Returns the positions in the sample of the objects of a copy that are wanted."""
     pairs = zip(copy.resources, copy.objects, strict=True)
     return frozenset(number for number, (resource, obj) in enumerate(pairs) if wanted(resource, obj))
 

@@ -495,7 +495,7 @@ def has_lost_its_lease(trial: Trial) -> bool:
     """Reports whether the client was a leader that ended because it had not renewed its lease for too long.
 
     The answer of the last renewal may have come too late, and the last write may release the lease, so that the pauses before
-    count, too.
+    count, too. A client that does not say why it ended must also have renewed later than it usually does.
     """
     renewed = [
         call
@@ -508,10 +508,12 @@ def has_lost_its_lease(trial: Trial) -> bool:
     duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
     times = [call.at for call in renewed] + [trial.time_ended()]
     pauses = [after - before for before, after in pairwise(times)]
-    usual = median(pauses[:-3]) if len(pauses) > 3 else 0.0
+    usual = median(pauses[:-3]) if len(pauses) > 3 and not _LEADERSHIP.search("\n".join(trial.printed)) else 0.0
     return max(pauses[-3:]) > max(_LATE_RENEWAL * (duration or _USUAL_DURATION), _TIMES_USUAL * usual)
 
 
+#: What a client prints that ends because it does not lead any more.
+_LEADERSHIP = re.compile(r"\b(lease|leader|leading|election|lock)", re.IGNORECASE)
 #: The part of a lease's duration, and how many times the usual pause between two renewals, after which a leader may stop leading:
 #: it gives up a request that takes too long, and the server has performed it. The duration in seconds that is assumed for a lease
 #: whose format cannot be read.

@@ -46,7 +46,10 @@ def new_token(dice: random.Random) -> str:
 
 def changes_of_texts(obj: Object, ending: str) -> list[Object]:
     """Returns merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
-    replaces the data of Secrets."""
+    replaces the data of Secrets.
+
+    The first annotation comes second: a client may react to nothing else in an object with a large spec.
+    """
     if obj.get("kind") == "Secret":
         other = base64.b64encode(ending.encode()).decode()
         found: list[Object] = [{"data": {key: other}} for key in obj.get("data") or ()]
@@ -54,7 +57,8 @@ def changes_of_texts(obj: Object, ending: str) -> list[Object]:
     else:
         found = [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
     annotations = (obj.get("metadata") or {}).get("annotations")
-    return found + [{"metadata": {"annotations": change}} for change in _changes(annotations, ending)]
+    noted: list[Object] = [{"metadata": {"annotations": change}} for change in _changes(annotations, ending)]
+    return found[:1] + noted[:1] + found[1:] + noted[1:]
 
 
 def _changes(value: Any, ending: str) -> Iterator[Any]:
@@ -152,7 +156,7 @@ def _reference(text: str, names: Mapping[str, str]) -> str:
     if text in names:
         return names[text]
     first, slash, last = text.rpartition("/")
-    if slash and last in names and "/" not in first:
+    if slash and last in names and "/" not in first and "." not in first:  # with a dot it is a qualified name, and no namespace
         return f"{first}/{names[last]}"
     host, dot, domain = text.partition(".")
     if dot and host in names and (domain.endswith(".svc") or ".svc." in domain):

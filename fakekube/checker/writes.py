@@ -120,7 +120,12 @@ def is_written(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, 
 
 def is_finalized(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any]) -> bool:
     """Reports whether the baseline run shows that the client adds a finalizer to this object of the sample."""
-    return _has_effect(baseline, copy, resource, obj, lambda effect: effect.detail[:2] == ("metadata", "finalizers"))
+    return _has_effect(baseline, copy, resource, obj, is_finalizer)
+
+
+def is_finalizer(effect: Effect) -> bool:
+    """Reports whether an effect is a finalizer that the client adds."""
+    return effect.detail[:2] == ("metadata", "finalizers")
 
 
 def _has_effect(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str, Any], wanted: Callable[[Effect], bool]) -> bool:

@@ -409,7 +409,7 @@ class ForeignCondition(KeptFields):
         subject = trial.copies[0]
         await_quiet(trial, subject.mark, [subject.token])
         if not sum(self._set_condition(trial, *pair) for pair in own_objects(trial, subject)):
-            raise NotExercised("the status has no conditions that another client could set")
+            raise NotExercised("the status has no conditions that others could share")
         self.mark = trial.trace.mark()
         first = 0
         for _ in range(_CHANGES):
@@ -423,10 +423,13 @@ class ForeignCondition(KeptFields):
                 break
 
     def _set_condition(self, trial: Trial, resource: str, obj: Object) -> bool:
-        """Adds the condition to the status of an object; returns whether it is there then."""
-        conditions = (obj.get("status") or {}).get("conditions") or []
+        """Adds the condition to the status of an object; returns whether it is there then.
+
+        A status without conditions belongs to the client alone, which may replace it as a whole.
+        """
+        conditions = (obj.get("status") or {}).get("conditions")
         metadata = obj["metadata"]
-        if resource not in self._statuses(trial.baseline) or not isinstance(conditions, list):
+        if resource not in self._statuses(trial.baseline) or not conditions or not isinstance(conditions, list):
             return False
         change = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},

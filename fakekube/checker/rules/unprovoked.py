@@ -347,7 +347,7 @@ _LIBRARIES = frozenset(
 
 
 class UserAgent(Rule):
-    """Reads the client's User-Agents in the baseline run."""
+    """Reads the User-Agents of requests for resources in the baseline run. A library may ask for the version first."""
 
     id = "N2"
     name = "agent"
@@ -359,7 +359,7 @@ class UserAgent(Rule):
     on_baseline = True
 
     def judge(self, trial: Trial) -> Verdict:
-        agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace.since()))
+        agents = list(dict.fromkeys(call.exchange.agent for call in trial.trace.since() if call.resource))
         for agent in agents:
             if not agent:
                 return Verdict.failure("sends no User-Agent")

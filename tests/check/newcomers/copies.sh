@@ -95,17 +95,18 @@ remember() { # remember LINE: an object as [key, uid, data, deleted?]
 short='[.metadata.namespace + "/" + .metadata.name, .metadata.uid, (.data // {}), (.metadata.deletionTimestamp != null)]'
 
 list() {
-  local token= seen=" "
+  local next= seen=" " newest
   : >"$work/all"
   while :; do
     local query="labelSelector=mirror%3Dyes&limit=100"
-    [ -n "$token" ] && query+="&continue=$(jq -rn --arg token "$token" '$token | @uri')"
+    [ -n "$next" ] && query+="&continue=$(jq -rn --arg next "$next" '$next | @uri')"
     request page GET "$maps?$query" || return 1
     jq -c ".items[] | $short" "$work/page" >>"$work/all" || return 1
-    token=$(jq -r '.metadata.continue // ""' "$work/page")
-    revision=$(jq -r .metadata.resourceVersion "$work/page")
-    [ -n "$token" ] || break
+    next=$(jq -r '.metadata.continue // ""' "$work/page")
+    newest=$(jq -r .metadata.resourceVersion "$work/page")
+    [ -n "$next" ] || break
   done
+  revision=$newest
   while IFS= read -r line; do
     seen+="$(jq -r '.[0]' <<<"$line") "
     remember "$line"
@@ -141,9 +142,8 @@ watch() { # returns 0 if the watch has ended normally after it was open for some
         ;;
     esac
     while [ ${#failed[@]} -gt 0 ] && ! IFS= read -r -t 0 <&"$input"; do
-      after=0
+      rest
       for key in "${!failed[@]}"; do attempt "$key"; done
-      [ ${#failed[@]} -gt 0 ] && rest
     done
   done
   exec {input}<&-

@@ -75,9 +75,20 @@ def test_each_string_of_an_object_may_be_changed() -> None:
     )
     assert found == [
         {"spec": {"image": "a-new"}},
-        {"spec": {"items": [{"name": "b-new"}, 2]}},
         {"metadata": {"annotations": {"c": "d-new"}}},
+        {"spec": {"items": [{"name": "b-new"}, 2]}},
     ]
+
+
+def test_a_qualified_name_that_ends_with_the_name_of_an_object_is_no_reference() -> None:
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "web"},
+        "data": {"signer": "example.com/web", "of": "shop/web"},
+    }
+    (copy,) = Sample.read(obj).copies("t0k3n")
+    assert copy["data"] == {"signer": "example.com/web", "of": "shop/web-t0k3n"}
 
 
 def test_changed_data_of_a_secret_is_encoded() -> None:
