@@ -6,7 +6,9 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,6 +38,21 @@ def _processes_compile_once() -> Iterator[None]:
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
             patch.setenv("PYTHONPYCACHEPREFIX", folder)
         yield
+
+
+@pytest.fixture(scope="session")
+def _outcomes(request: pytest.FixtureRequest) -> Mapping[Callable[[], Any], Future[Any]]:
+    """Calls the functions of all tests that use `outcome`, side by side. None is under way when the first test goes on."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = {call.params["outcome"] for call in calls if call is not None and "outcome" in call.params}
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        return {function: pool.submit(function) for function in wanted}
+
+
+@pytest.fixture
+def outcome(request: pytest.FixtureRequest, _outcomes: Mapping[Callable[[], Any], Future[Any]]) -> Any:
+    """What a function returns that waits most of its time: `parametrize("outcome", [function], indirect=True)`."""
+    return _outcomes[request.param].result()
 
 
 def pytest_collection_finish() -> None:

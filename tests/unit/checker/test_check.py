@@ -1,4 +1,4 @@
-"""`fakekube.check` with clients in this process, and the command."""
+"""`fakekube.check` with clients in this process, and the command. The checks run side by side: they wait most of their time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -24,12 +25,19 @@ from tests.unit.checker.reflector import PATH, reflector
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fakekube.checker import Report
+
 #: Kept short: these clients react at once.
 FAST: dict[str, Any] = {"quiet": 0.15, "profile": "apiserver", "seconds": 2.0}
 
 
-def test_a_good_client_passes_and_what_it_gives_no_occasion_for_is_not_exercised() -> None:
-    report = fakekube.check(reflector(), rules="W1,W5,W6,W10,C8", **FAST)
+def check_of_a_good_client() -> Report:
+    return fakekube.check(reflector(), rules="W1,W5,W6,W10,C8", **FAST)
+
+
+@pytest.mark.parametrize("outcome", [check_of_a_good_client], indirect=True)
+def test_a_good_client_passes_and_what_it_gives_no_occasion_for_is_not_exercised(outcome: Report) -> None:
+    report = outcome
     assert {rule.id: rule.verdict for rule in report.rules} == {
         "W1": "pass",
         "W5": "pass",
@@ -41,11 +49,28 @@ def test_a_good_client_passes_and_what_it_gives_no_occasion_for_is_not_exercised
     assert "reflector/1" in report.client
 
 
+@dataclass(frozen=True)
+class CheckOfADefect:
+    """Checks a client that forgets what a rule asks for by this rule."""
+
+    rule: str
+
+    def __call__(self) -> Report:
+        return fakekube.check(reflector(self.rule), rules=self.rule, **FAST)
+
+
 @pytest.mark.parametrize(
-    ("rule", "evidence"), [("W1", "that this revision is expired"), ("W6", " in "), ("W8", "the client ended")]
+    ("outcome", "rule", "evidence"),
+    [
+        (CheckOfADefect("W1"), "W1", "that this revision is expired"),
+        (CheckOfADefect("W6"), "W6", " in "),
+        (CheckOfADefect("W8"), "W8", "the client ended"),
+    ],
+    indirect=["outcome"],
+    ids=["W1", "W6", "W8"],
 )
-def test_a_defect_is_found_by_its_rule(rule: str, evidence: str) -> None:
-    report = fakekube.check(reflector(rule), rules=rule, **FAST)
+def test_a_defect_is_found_by_its_rule(outcome: Report, rule: str, evidence: str) -> None:
+    report = outcome
     assert not report.ok
     assert evidence in report[rule].evidence[0]
     assert any(PATH in line for line in report[rule].evidence[1:])
@@ -66,7 +91,8 @@ def test_what_a_rule_chooses_follows_from_its_seed(seed: int, same: bool) -> Non
     assert (names[0] == names[1]) is same
 
 
-def test_a_coroutine_function_is_cancelled_at_the_end(fakekube_check: Any) -> None:
+def check_of_a_coroutine_function() -> tuple[Report, list[bool]]:
+    """Returns the report, and whether the coroutine was cancelled."""
     cancelled: list[bool] = []
 
     async def start(kubeconfig: Path) -> None:
@@ -81,9 +107,15 @@ def test_a_coroutine_function_is_cancelled_at_the_end(fakekube_check: Any) -> No
             cancelled.append(True)
             writer.close()
 
-    report = fakekube_check(start, rules="N2", **FAST)
+    return fakekube.check(start, rules="N2", **FAST), cancelled
+
+
+@pytest.mark.parametrize("outcome", [check_of_a_coroutine_function], indirect=True)
+def test_a_coroutine_function_is_cancelled_at_the_end(outcome: tuple[Report, list[bool]], fakekube_check: Any) -> None:
+    report, cancelled = outcome
     assert report["N2"].verdict == "pass"
     assert cancelled == [True]
+    assert fakekube_check is fakekube.check
 
 
 def test_a_client_that_does_not_come_has_no_verdicts() -> None:
@@ -91,7 +123,8 @@ def test_a_client_that_does_not_come_has_no_verdicts() -> None:
         fakekube.check(lambda kubeconfig: None, rules="W1", **FAST)
 
 
-def test_the_clusters_emulate_the_minor_that_is_asked_for() -> None:
+def check_of_another_minor() -> tuple[Report, list[str]]:
+    """Returns the report, and the minors that the client was told."""
     minors: list[str] = []
 
     def ask(kubeconfig: Path, stopped: threading.Event) -> None:
@@ -102,11 +135,16 @@ def test_the_clusters_emulate_the_minor_that_is_asked_for() -> None:
         connection.close()
         reflector()(kubeconfig, stopped)
 
-    report = fakekube.check(ask, rules="N2", version="1.35", **FAST)
+    return fakekube.check(ask, rules="N2", version="1.35", **FAST), minors
+
+
+@pytest.mark.parametrize("outcome", [check_of_another_minor], indirect=True)
+def test_the_clusters_emulate_the_minor_that_is_asked_for(outcome: tuple[Report, list[str]]) -> None:
+    report, minors = outcome
     assert minors == ["35"]
     assert report.as_json()["kubernetes"] == "1.35"
     with pytest.raises(ValueError, match=r"Kubernetes 1\.20 is not known"):
-        fakekube.check(ask, version="1.20")
+        fakekube.check(reflector(), version="1.20")
 
 
 def test_rules_that_do_not_exist_are_an_error() -> None:
@@ -131,8 +169,13 @@ def test_exit_codes(arguments: list[str], code: int, text: str, capsys: pytest.C
     assert text in capsys.readouterr().err
 
 
-def test_the_reports_of_a_run(tmp_path: Path) -> None:
-    report = fakekube.check(reflector(), rules="N2,W12", **FAST)
+def check_of_two_rules() -> Report:
+    return fakekube.check(reflector(), rules="N2,W12", **FAST)
+
+
+@pytest.mark.parametrize("outcome", [check_of_two_rules], indirect=True)
+def test_the_reports_of_a_run(outcome: Report, tmp_path: Path) -> None:
+    report = outcome
     report.write_json(tmp_path / "report.json")
     written = json.loads((tmp_path / "report.json").read_text())
     assert written["client"] == report.client

@@ -7,38 +7,57 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
-CLIENTS = ROOT / "tests" / "check"
+#: A client that reacts to what it watches, whose reaction is seen at once.
+OPERATOR = """
+import os
+import threading
+from pathlib import Path
+
+from tests.unit.checker.reflector import Reflector
+
+Reflector(Path(os.environ["KUBECONFIG"]), "").run(threading.Event())
+"""
 
 
-def test_the_commands_of_the_workflow(tmp_path: Path) -> None:
+def run_the_workflow() -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
+    """Returns what the commands printed, and the text of each file that they have written."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = _run(Path(folder))
+        written = [path for path in Path(folder).rglob("*") if path.is_file()]
+        return done, {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in written}
+
+
+def _run(folder: Path) -> subprocess.CompletedProcess[str]:
     workflow = yaml.safe_load(re.search(r"^```yaml\n(name:.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[1])  # type: ignore[index]
     (accepted,) = re.findall(r"^```text\n(# rule: reason.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    (tmp_path / "accepted.txt").write_text(accepted)
-    (tmp_path / "sample.yaml").write_text(
+    (folder / "accepted.txt").write_text(accepted)
+    (folder / "sample.yaml").write_text(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: sample, namespace: default}, data: {key: value}}"
     )
-    client = f"import runpy, sys\nsys.path.insert(0, {str(CLIENTS)!r})\nrunpy.run_path({str(CLIENTS / 'client.py')!r}, None, '__main__')\n"
-    (tmp_path / "operator.py").write_text(client)
+    (folder / "operator.py").write_text(OPERATOR)
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     (check,) = [command for command in commands if not command.startswith("pip install")]
-    environment = {**os.environ, "CI": "true", "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    environment = {**os.environ, "CI": "true", "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    environment["PYTHONPATH"] = str(ROOT)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     few = check.replace("--profile fast", "--rules W5,N2").replace("--require W1,W5", "--require W5")
-    done = subprocess.run(["bash", "-ec", few], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(["bash", "-ec", few], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("outcome", [run_the_workflow], indirect=True)
+def test_the_commands_of_the_workflow(outcome: tuple[subprocess.CompletedProcess[str], dict[str, str]]) -> None:
+    done, files = outcome
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {rule["id"]: rule["verdict"] for rule in json.loads((tmp_path / "report.json").read_text())["rules"]} == {
-        "W5": "pass",
-        "N2": "pass",
-    }
+    assert {rule["id"]: rule["verdict"] for rule in json.loads(files["report.json"])["rules"]} == {"W5": "pass", "N2": "pass"}
     assert "N2 is accepted as broken, and passes now" in done.stdout
-    assert "### fakekube check: passed" in (tmp_path / "summary.md").read_text()
-    assert (tmp_path / "junit.xml").exists()
-    assert (tmp_path / "check.sarif").exists()
-    assert "the provocation begins" in (tmp_path / "traces" / "W5-ends" / "trace.txt").read_text()
-    assert (tmp_path / "traces" / "W5-ends" / "output.txt").exists()
+    assert "### fakekube check: passed" in files["summary.md"]
+    assert {"junit.xml", "check.sarif", "traces/W5-ends/output.txt"} <= files.keys()
+    assert "the provocation begins" in files["traces/W5-ends/trace.txt"]
