@@ -44,9 +44,11 @@ function main() {
     fit.fit();
     if (socket.readyState === WebSocket.OPEN) socket.send(framed(RESIZE, JSON.stringify({ Width: terminal.cols, Height: terminal.rows })));
   };
+  let early = ""; // what is typed before the connection is open
   socket.addEventListener("open", () => {
     resize();
     terminal.focus();
+    if (early) socket.send(framed(STDIN, early));
   });
   socket.addEventListener("message", ({ data }) => {
     const bytes = new Uint8Array(data);
@@ -54,7 +56,10 @@ function main() {
     else terminal.write(bytes.subarray(1));
   });
   socket.addEventListener("close", () => terminal.write("\r\n[closed]\r\n"));
-  terminal.onData((text) => socket.readyState === WebSocket.OPEN && socket.send(framed(STDIN, text)));
+  terminal.onData((text) => {
+    if (socket.readyState === WebSocket.CONNECTING) early += text;
+    else if (socket.readyState === WebSocket.OPEN) socket.send(framed(STDIN, text));
+  });
   addEventListener("resize", resize);
   Object.assign(globalThis, { terminal });
 }
