@@ -1,6 +1,7 @@
 """The page in a real browser: Playwright drives Debian's Chromium. Without either the tests are skipped, with the reason.
 
-With `PAGE_BROWSER=firefox` it drives an installed Firefox by WebDriver BiDi, which docs/development.md tells of.
+With `PAGE_BROWSER=firefox` it drives an installed Firefox by WebDriver BiDi, and `PAGE_THROTTLE=6` makes Chromium six times slower,
+which docs/development.md tells of.
 
 Every test fails for an error in the console, an uncaught exception and a violation of the Content-Security-Policy.
 """
@@ -28,6 +29,8 @@ OPTIONS: dict[str, Any] = {
     "chromium": {"args": ["--no-sandbox"]},  # as root, in containers
     "firefox": {"channel": "moz-firefox"},
 }[BROWSER]
+#: How many times slower the processor is for the pages: what is found out too early is found with it.
+THROTTLE = float(os.environ.get("PAGE_THROTTLE", "1"))
 VIOLATIONS = "globalThis.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));"
 
 
@@ -88,6 +91,8 @@ def open_page(browser: Any, stack: ExitStack) -> Iterator[Callable[..., Any]]:
         context.set_default_timeout(120_000)  # ends a test that hangs; a machine under load may take long
         contexts.append(context)
         one = Watched(context.new_page())
+        if THROTTLE != 1:
+            context.new_cdp_session(one.page).send("Emulation.setCPUThrottlingRate", {"rate": THROTTLE})
         watched.append(one)
         one.page.goto(address)
         if waits:

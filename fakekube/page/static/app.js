@@ -1,6 +1,7 @@
 /**
  * The state of the page, and its only place: route, rows, selection, what the cluster says. Views are functions of it. A change of
- * state asks for a rendering, which happens once a frame.
+ * state asks for a rendering, which happens once a frame; what a person does is shown before the next event, so that each key and
+ * each click finds the page as the one before it has left it.
  */
 
 import { onPrinting } from "fk/printing";
@@ -16,6 +17,7 @@ import { digits, revisionOf } from "fk/revisions";
 import { formatRoute, parseRange, parseRoute, toView } from "fk/router";
 import { Store } from "fk/store";
 import { shell } from "fk/shell";
+import { focusAfterRendering, keepFocus, moveFocus } from "fk/focus";
 import { handleKey } from "fk/keyboard";
 import { createPlay } from "fk/play";
 import { ChangedPaths } from "fk/changed_paths";
@@ -34,7 +36,7 @@ import { timelineView } from "fk/view_timeline";
  * @property {(app: App) => any} render
  * @property {(app: App) => any} [panel] the panel beside it
  * @property {(app: App, event: KeyboardEvent) => boolean} [key] returns whether it handled the key
- * @property {(app: App) => void} [focus] moves the focus into the view
+ * @property {(app: App) => Element | null | undefined} [focusTarget] what has the focus first; nothing before it is shown
  * @property {(app: App, event: string, value: any) => void} [event]
  */
 
@@ -84,6 +86,10 @@ export class App {
     /** @type {any} */ this.failure = null;
     this.route = parseRoute(location.hash, this.home);
     addEventListener("hashchange", () => this.#routed());
+    /** Whether a key or a click is being handled. */
+    this.handling = false;
+    for (const kind of ["keydown", "click"]) addEventListener(kind, () => this.#handlesEvent(), { capture: true });
+    addEventListener("input", keepFocus, { capture: true });
     addEventListener("keydown", (event) => handleKey(this, event));
     addEventListener("resize", () => this.render());
     onPrinting(() => this.render());
@@ -366,26 +372,43 @@ export class App {
     this.#renderNow();
   }
 
+  /** Closes the command line: the next key belongs to the view. */
+  closeCommand() {
+    this.commandOpen = false;
+    this.focusView();
+  }
+
+  /** Moves the focus into the view, as soon as it is shown. */
+  focusView() {
+    focusAfterRendering(() => this.view.focusTarget?.(this));
+    this.render();
+  }
+
   /** @param {import("fk/dialog").DialogState} state */
   openDialog(state) {
     this.dialog = state;
-    this.render();
+    this.#renderNow();
   }
 
   closeDialog() {
     this.dialog = null;
-    this.render();
+    this.#renderNow();
   }
 
+  /** Does what the dialog asks for, once: a second click before the answer does nothing. */
   async confirmDialog() {
     const state = this.dialog;
-    if (!state) return;
+    if (!state || state.acting) return;
+    state.acting = true;
+    state.error = "";
     try {
       await state.act?.();
       if (this.dialog === state) this.closeDialog();
     } catch (error) {
-      if (this.dialog === state) this.openDialog({ ...state, error: String(/** @type {any} */ (error)?.message ?? error) });
+      state.error = String(/** @type {any} */ (error)?.message ?? error);
     }
+    state.acting = false;
+    this.render();
   }
 
   /**
@@ -408,20 +431,44 @@ export class App {
 
   // ---------------------------------------------------------------- rendering
 
+  /** Asks for a rendering: in the next frame, or, while a key or a click is handled, as soon as its handler is done. */
   render() {
-    if (this.scheduled) return;
-    this.scheduled = true;
-    requestAnimationFrame(() => {
-      this.scheduled = false;
-      this.#renderNow();
+    if (this.handling && !this.rendering) {
+      if (!this.answered) queueMicrotask(() => this.#renderIfAsked());
+      this.answered = true;
+    } else if (!this.scheduled) {
+      this.scheduled = true;
+      requestAnimationFrame(() => this.#renderIfAsked());
+    }
+  }
+
+  #renderIfAsked() {
+    if (this.scheduled || this.answered) this.#renderNow();
+  }
+
+  /** A key or a click meets what was asked for before it; what it asks for is rendered before the next one, which is a later task. */
+  #handlesEvent() {
+    if (this.scheduled) this.#renderNow();
+    this.handling = true;
+    setTimeout(() => {
+      this.handling = false;
     });
   }
 
   #renderNow() {
-    render(shell(this), this.root);
+    if (this.rendering) return this.render();
+    this.scheduled = false;
+    this.answered = false;
+    this.rendering = true;
+    try {
+      render(shell(this), this.root);
+    } finally {
+      this.rendering = false;
+    }
     const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("dialog"));
     if (dialog && this.dialog && !dialog.open) dialog.showModal();
     else if (dialog && !this.dialog && dialog.open) dialog.close();
+    moveFocus();
     if (this.measureFilter) {
       this.measureFilter = false;
       performance.measure("fk:filter", "fk:filter-start");

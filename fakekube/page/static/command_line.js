@@ -2,7 +2,6 @@
 
 import { html } from "lit";
 import { visible } from "fk/escape";
-import { focusAfterRendering } from "fk/focus";
 import { resourceMatches } from "fk/filter";
 import { qualified } from "fk/format";
 import { PRESETS, arm } from "fk/presets";
@@ -97,10 +96,9 @@ export function commandLine(app) {
   const items = suggestions(app, typed);
   chosen = Math.min(chosen, Math.max(0, items.length - 1));
   const close = () => {
-    app.commandOpen = false;
     typed = "";
     chosen = 0;
-    app.render();
+    app.closeCommand();
   };
   const accept = (/** @type {Suggestion | undefined} */ item) => {
     if (!item) return;
@@ -111,13 +109,10 @@ export function commandLine(app) {
     }
     close();
     item.run();
-    focusAfterRendering(() => app.view.focus?.(app));
   };
   const keys = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Escape") {
-      close();
-      focusAfterRendering(() => app.view.focus?.(app));
-    } else if (event.key === "ArrowDown") chosen = Math.min(items.length - 1, chosen + 1);
+    if (event.key === "Escape") close();
+    else if (event.key === "ArrowDown") chosen = Math.min(items.length - 1, chosen + 1);
     else if (event.key === "ArrowUp") chosen = Math.max(0, chosen - 1);
     else if (event.key === "Enter") accept(suggestions(app, typed)[chosen]);
     else if (event.key !== "Tab") return;

@@ -8,9 +8,10 @@ import { visible, visibleLines } from "fk/escape";
  * @property {string} title
  * @property {any} body a template, or a function that makes one
  * @property {string} [confirm] the label of the button that acts; without it there is only Close
- * @property {boolean} [danger] Enter is not the default
+ * @property {boolean} [danger] Enter cancels; a field of the body that has the focus first has `autofocus`
  * @property {() => (void | Promise<void>)} [act]
  * @property {string} [error]
+ * @property {boolean} [acting] while the answer is awaited
  * @property {boolean} [wide]
  */
 
@@ -19,7 +20,9 @@ import { visible, visibleLines } from "fk/escape";
  * @param {DialogState | null} state
  */
 export function dialogTemplate(app, state) {
-  return html`<dialog id="dialog" class=${state?.wide ? "wide" : ""} aria-labelledby="dialog-title" @close=${() => app.closeDialog()} @click=${(/** @type {MouseEvent} */ event) => {
+  return html`<dialog id="dialog" class=${state?.wide ? "wide" : ""} aria-labelledby="dialog-title" @close=${(/** @type {Event} */ event) => {
+    if (!(/** @type {HTMLDialogElement} */ (event.target).open) && app.dialog) app.closeDialog(); // not that of a dialog before it
+  }} @click=${(/** @type {MouseEvent} */ event) => {
     if (event.target === event.currentTarget) app.closeDialog();
   }}>
     ${state ? dialogBody(app, state) : nothing}
@@ -40,7 +43,7 @@ function dialogBody(app, state) {
       ${state.confirm
         ? html`<button type=${state.danger ? "button" : "submit"} class=${state.danger ? "danger" : "primary"} @click=${state.danger ? () => app.confirmDialog() : nothing}>${state.confirm}</button>`
         : nothing}
-      <button type="button" @click=${() => app.closeDialog()}>${state.confirm ? "Cancel" : "Close"}</button>
+      <button type="button" ?autofocus=${state.danger ?? false} @click=${() => app.closeDialog()}>${state.confirm ? "Cancel" : "Close"}</button>
     </div>
   </form>`;
 }
@@ -90,6 +93,7 @@ function closeOnEscape(event) {
   const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
   if (event.key !== "Escape" || !menu.open) return;
   event.stopPropagation();
+  event.preventDefault(); // of a dialog around it
   menu.open = false;
   menu.querySelector("summary")?.focus();
 }

@@ -7,7 +7,11 @@ import { moveCursor } from "fk/play";
 /** Keys after `g`. @type {Record<string, string>} */
 const VIEWS = { t: "timeline", o: "objects", r: "requests", c: "controls", e: "report", s: "scenario" };
 
-let leader = 0;
+/** For how many milliseconds a key waits for the second one of its shortcut. */
+const LEADER_WAITS = 5000;
+
+/** When `g` was pressed: by the time of the event, since a busy page may handle it later. */
+let leader = -Infinity;
 
 /** @param {import("fk/app").App} app @param {KeyboardEvent} event */
 export function handleKey(app, event) {
@@ -16,17 +20,18 @@ export function handleKey(app, event) {
     app.openCommand();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || app.dialog || app.commandOpen) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || event.isComposing || app.commandOpen) return;
+  if (app.dialog) return dialogKey(app, event);
   if (event.key === "Escape") return escape(app, event);
   if (isField(event.target) || app.preferences.get("shortcuts") === "off") return;
-  if (leader && performance.now() - leader < 1500 && (VIEWS[event.key] || event.key === "f")) {
-    leader = 0;
+  if (event.timeStamp - leader < LEADER_WAITS && (VIEWS[event.key] || event.key === "f")) {
+    leader = -Infinity;
     event.preventDefault();
     if (event.key === "f") openFindings(app);
     else openView(app, VIEWS[event.key]);
     return;
   }
-  leader = event.key === "g" ? performance.now() : 0;
+  leader = event.key === "g" ? event.timeStamp : -Infinity;
   if (app.view.key?.(app, event)) event.preventDefault();
   else if (ACTIONS[event.key] && !(event.key === " " && isButton(event.target))) {
     event.preventDefault();
@@ -58,21 +63,28 @@ ACTIONS.F = ACTIONS.f;
 function openView(app, view) {
   if ((view === "report" && !app.report) || (view === "scenario" && !app.scenario)) return;
   app.open(view);
-  focusAfterRendering(() => app.view.focus?.(app));
+  app.focusView();
 }
 
 /** Shows the findings, which are beside the Timeline, and moves to the first. @param {import("fk/app").App} app */
 function openFindings(app) {
   app.open("timeline", [], { sel: undefined });
-  if (!app.findings.length) app.notice("There are no findings.");
-  focusAfterRendering(() => /** @type {HTMLElement | null} */ (document.querySelector(".finding button"))?.focus());
+  if (app.findings.length) focusAfterRendering(() => document.querySelector(".finding button"));
+  else app.notice("There are no findings.");
+}
+
+/** Escape closes a dialog at once; a browser tells of its own closing later. @param {import("fk/app").App} app @param {KeyboardEvent} event */
+function dialogKey(app, event) {
+  if (event.key !== "Escape") return;
+  event.preventDefault();
+  app.closeDialog();
 }
 
 /** Leaves a field, then closes the panel, then the presentation. @param {import("fk/app").App} app @param {KeyboardEvent} event */
 function escape(app, event) {
   if (isField(event.target)) {
     /** @type {HTMLElement} */ (event.target).blur();
-    app.view.focus?.(app);
+    app.focusView();
   } else if (app.presenting) app.presenting = false;
   else if (app.message) app.message = null;
   else if (app.route.params.sel !== undefined) app.set({ sel: undefined });

@@ -236,7 +236,7 @@ function edit(app, object) {
     wide: true,
     confirm: "Apply",
     danger: true,
-    body: () => html`<label for="edit-yaml" class="visually-hidden">YAML</label><textarea id="edit-yaml" class="code" rows="24" spellcheck="false" .value=${text} @input=${(/** @type {Event} */ event) => { text = /** @type {HTMLTextAreaElement} */ (event.target).value; }}></textarea>
+    body: () => html`<label for="edit-yaml" class="visually-hidden">YAML</label><textarea id="edit-yaml" class="code" rows="24" autofocus spellcheck="false" .value=${text} @input=${(/** @type {Event} */ event) => { text = /** @type {HTMLTextAreaElement} */ (event.target).value; }}></textarea>
       <p class="muted">Applied with the field manager <code>fakekube-page</code>; its resourceVersion is a precondition.</p>
       <p><button type="button" @click=${() => send(true)}>Check (dry run)</button></p>
       ${result?.done ? html`<p role="status">The cluster would accept it.</p>${differencesTable(app, { before: object, after: result.done.object ?? result.done }, null)}` : nothing}

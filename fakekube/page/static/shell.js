@@ -21,7 +21,7 @@ export function shell(app) {
   return html`<div class=${classMap({ shell: true, presenting: app.presenting, past: app.at !== null })}>
     <a class="skip" href="#main" @click=${(/** @type {Event} */ event) => {
       event.preventDefault();
-      app.view.focus?.(app);
+      app.focusView();
     }}>Skip to the view</a>
     ${header(app)}
     ${app.failure ? failure(app) : app.loaded ? body(app) : html`<main id="main" class="starting" tabindex="-1"><p>Reading the cluster …</p></main>`}
@@ -152,7 +152,7 @@ function filterBar(app) {
       aria-invalid=${app.filterError ? "true" : "false"} aria-describedby=${app.filterError ? "filter-error" : "filter-count"}
       @input=${(/** @type {Event} */ event) => app.setQuery(/** @type {HTMLInputElement} */ (event.target).value)}
       @keydown=${(/** @type {KeyboardEvent} */ event) => {
-        if (event.key === "Enter") app.view.focus?.(app);
+        if (event.key === "Enter") app.focusView();
       }}>
     <span id="filter-count" class="count">${onObjects ? nothing : html`${count(shown)} of ${count(total)}`}</span>
     <span class="chips">${parseFilter(app.query).terms.map((one) => html`<button type="button" class="chip" title="Remove ${visible(one.text)}" @click=${() => app.setQuery(withoutTerm(app.query, one))}>${visible(one.text)}<span aria-hidden="true"> ×</span></button>`)}

@@ -192,10 +192,6 @@ export class Grid {
     this.atEnd = true;
   }
 
-  focus() {
-    this.element?.focus({ preventScroll: true });
-  }
-
   onScroll = () => {
     if (!this.element) return;
     const { scrollTop, clientHeight, scrollHeight } = this.element;

@@ -15,7 +15,7 @@ export function tabs({ label, items, chosen, choose, body }) {
     const next = items[(index + step + items.length) % items.length];
     const list = /** @type {HTMLElement} */ (event.currentTarget);
     choose(next.id);
-    focusAfterRendering(() => /** @type {HTMLElement | null} */ (list.querySelector("[aria-selected=true]"))?.focus());
+    focusAfterRendering(() => list.querySelector("[aria-selected=true]"));
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} @keydown=${keys}>
       ${items.map((item) => html`<button type="button" role="tab" id=${`tab-${item.id}`} aria-controls="tab-body" aria-selected=${item.id === chosen ? "true" : "false"} tabindex=${item.id === chosen ? "0" : "-1"} @click=${() => choose(item.id)}>${item.title}</button>`)}

@@ -35,7 +35,7 @@ export const compareView = {
       ${from && to ? result(app, from, to) : html`<p class="muted">Two revisions are needed: select a range in the Timeline, or type them.</p>`}
     </div>`;
   },
-  focus: () => /** @type {HTMLElement | null} */ (document.querySelector(".compare input"))?.focus(),
+  focusTarget: () => document.querySelector(".compare input"),
 };
 
 /** @param {App} app @param {Event} event */

@@ -29,7 +29,7 @@ export const controlsView = {
       <section aria-labelledby="clock-title">${clock(app)}</section>
       <section aria-labelledby="state-title">${stateControls(app)}</section></div>`;
   },
-  focus: () => /** @type {HTMLElement | null} */ (document.querySelector(".controls button"))?.focus(),
+  focusTarget: () => document.querySelector(".controls button"),
   event(_app, what) {
     if (what === "reset" || what === "restarted") snapshotsOf = "";
   },

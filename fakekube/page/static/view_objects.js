@@ -3,6 +3,7 @@
 import { html, nothing } from "lit";
 import { compileFilter, parseFilter, withTerm } from "fk/filter";
 import { visible } from "fk/escape";
+import { focusPanel } from "fk/focus";
 import { count, duration } from "fk/format";
 import { objectPanel } from "fk/object_panel";
 import { digits } from "fk/revisions";
@@ -39,7 +40,7 @@ export const objectsView = {
       columns: columns(app, table, lines),
       active: activeLine(app, table, lines),
       onActive: (index) => select(app, table, lines, index),
-      onOpen: (index) => (lines[index].row < 0 ? toggle(app, table, lines[index]) : focusPanel()),
+      onOpen: (index) => (lines[index].row < 0 ? toggle(app, table, lines[index]) : focusPanel(app)),
       onKey: (index, event) => treeKey(app, table, lines, index, event),
       rowClass: (index) => ({ group: lines[index].row < 0, deleting: lines[index].row >= 0 && table.value("deleting", lines[index].row) === 1 }),
       tree: mode(app) === "flat" ? undefined : (index) => ({ level: lines[index].level, expanded: lines[index].children ? lines[index].open : undefined }),
@@ -48,16 +49,12 @@ export const objectsView = {
     })}`;
   },
   panel: (app) => (app.route.parts.length >= 3 ? objectPanel(app, idOf(app.route.parts)) : undefined),
-  focus: () => grid.focus(),
+  focusTarget: () => grid.element,
 };
 
 /** @param {string[]} parts */
 function idOf([resource, namespace, ...name]) {
   return { resource, namespace: namespace === "-" ? "" : namespace, name: name.join("/") };
-}
-
-function focusPanel() {
-  /** @type {HTMLElement | null} */ (document.querySelector(".panel [role=tab][aria-selected=true]"))?.focus();
 }
 
 /** @param {App} app */

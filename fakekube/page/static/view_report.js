@@ -26,7 +26,7 @@ export const reportView = {
       <ul class="verdicts">${rows.map((/** @type {any} */ one) => verdict(app, one))}</ul>
       <p class="muted">seed ${visible(report.seed)}, ${visible(report.seconds)} s</p></div>`;
   },
-  focus: () => /** @type {HTMLElement | null} */ (document.querySelector(".verdicts .primary") ?? document.querySelector(".verdicts summary"))?.focus(),
+  focusTarget: () => document.querySelector(".verdicts .primary") ?? document.querySelector(".verdicts summary"),
 };
 
 /** What is searched. @param {any} one */

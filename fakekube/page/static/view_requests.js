@@ -5,6 +5,7 @@ import { html, nothing } from "lit";
 import { copyMenu } from "fk/dialog";
 import { pythonLiteral, shellQuote, visible, visibleLines } from "fk/escape";
 import { term, withTerm } from "fk/filter";
+import { focusPanel } from "fk/focus";
 import { bytes, count, dateTime, milliseconds, plural, time } from "fk/format";
 import { differencesTable } from "fk/differences";
 import { Lazy } from "fk/lazy";
@@ -35,7 +36,7 @@ export const requestsView = {
       columns: requestColumns(app, rows),
       active: activeIndex(app, rows),
       onActive: (index) => app.open("requests", [String(requests.value("number", rows[index]))]),
-      onOpen: () => document.querySelector(".panel")?.querySelector(/** @type {any} */ ("[role=tab][aria-selected=true]"))?.focus(),
+      onOpen: () => focusPanel(app),
       rowClass: (index) => ({ refused: requests.value("code", rows[index]) >= 400 }),
       follow: true,
       address: app.route.parts[0],
@@ -46,7 +47,7 @@ export const requestsView = {
     const number = Number(app.route.parts[0]);
     return app.route.parts.length && Number.isInteger(number) ? requestPanel(app, number) : undefined;
   },
-  focus: () => grid.focus(),
+  focusTarget: () => grid.element,
 };
 
 /** The rows up to the cursor. @param {App} app */

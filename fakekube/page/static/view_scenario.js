@@ -17,7 +17,7 @@ export const scenarioView = {
       <p role="status"><strong>${passed} of ${plural(scenario.tasks.length, "task")} passed</strong>${scenario.passed ? html` <span class="tag ok">✓ solved</span>` : nothing}</p>
       <ol class="tasks">${scenario.tasks.map(task)}</ol></div>`;
   },
-  focus: () => /** @type {HTMLElement | null} */ (document.querySelector(".scenario summary") ?? document.getElementById("main"))?.focus(),
+  focusTarget: () => document.querySelector(".scenario summary") ?? document.getElementById("main"),
 };
 
 /** @param {any} one */

@@ -92,7 +92,7 @@ export const timelineView = {
     action(app, model, event);
     return true;
   },
-  focus: () => grid.focus(),
+  focusTarget: () => grid.element,
 };
 
 /** @type {Record<string, (app: App, model: TimelineModel, event: KeyboardEvent) => void>} */
