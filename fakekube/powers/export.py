@@ -206,7 +206,7 @@ class _Values:
             self._add_generated_name(obj["metadata"], owners, is_event=obj.get("kind") == "Event")
             self._add_addresses(obj)
         names = sorted(self._exact, key=len, reverse=True)
-        exact = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w-])" if names else r"(?!)"
+        exact = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?!\w)" if names else r"(?!)"
         patterns = {"exact": exact, **_PATTERNS}
         self._pattern = re.compile("|".join(f"(?P<{kind}>{text})" for kind, text in patterns.items()))
         uids = {obj["metadata"].get("uid", "") for obj in objects}
@@ -214,7 +214,7 @@ class _Values:
 
     def _add_generated_name(self, metadata: Mapping[str, Any], owners: set[str], *, is_event: bool) -> None:
         name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
-        if prefix and name.startswith(prefix):
+        if prefix and name.startswith(prefix) and "StatefulSet" not in owners:  # whose pods have numbers
             self._exact[name] = ("generated", prefix)
         elif "CronJob" in owners and (of_cron_job := _CRON_JOB.fullmatch(name)):
             self._exact[name] = ("generated", of_cron_job[1])
@@ -259,6 +259,7 @@ class _Values:
             if kind != "exact":
                 return label(kind, found)
             kind, prefix = self._exact[found]
+            prefix = self._pattern.sub(name_of, prefix)  # it may be a generated name as well
             return prefix + label(f"{prefix}{kind}" if prefix else kind, found).removeprefix(prefix)
 
         return self._pattern.sub(name_of, _TIME.sub(TIME, text))

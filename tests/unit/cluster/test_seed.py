@@ -131,6 +131,28 @@ def test_references_have_the_name_of_what_they_refer_to() -> None:
     assert {one["spec"]["ports"][0].get("nodePort") for one in by_kind["Service"]} == {None, "nodeport-1", "nodeport-2"}
 
 
+def test_names_that_begin_with_a_generated_name_are_stable() -> None:
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "replicas": 1, "template": template}
+    job = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox", "command": ["true"]}]}}
+    found = []
+    for _ in range(2):
+        with Cluster() as cluster:
+            cluster.clock.hold()
+            for group, kind, one in (
+                ("apps/v1", "StatefulSet", spec),
+                ("apps/v1", "Deployment", spec),
+                ("batch/v1", "Job", {"template": job}),
+            ):
+                metadata = {"generateName": f"{kind.lower()}-", "namespace": "default"}
+                cluster.create({"apiVersion": group, "kind": kind, "metadata": metadata, "spec": one})
+                cluster.settle()
+            found.append(cluster.normalised(namespace="default"))
+    assert found[0] == found[1]
+    names = {one["metadata"]["name"].partition("-generated-1")[2] for one in found[0] if one["kind"] == "Pod"}
+    assert {"-0", "-generated-1"} <= names
+
+
 def test_export_over_http_normalises() -> None:
     with Cluster(profile="apiserver") as cluster:
         cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "default"}})
