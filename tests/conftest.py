@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +22,33 @@ settings.register_profile("suite", max_examples=50, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("suite")
 
-#: Names the folder that keeps what processes started by tests have compiled, where Python may not write beside the sources.
+#: Names the folder that keeps what is compiled during a run, where Python may not write beside the sources.
 _COMPILED = "FAKEKUBE_TESTS_PYCACHE"
+
+
+class _Compiled:
+    """Finds no module, but decides where the next one is kept compiled: those of this project in the folder of the run.
+
+    The processes of pytest-xdist so share what they compile; they collect in opposite orders. An entry of `sys.meta_path`: the
+    module that is looked for is the next one that is loaded.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        is_own = name.partition(".")[0] in ("fakekube", "tests")
+        sys.pycache_prefix, sys.dont_write_bytecode = (self._folder, False) if is_own else (None, True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("PYTHONDONTWRITEBYTECODE") and _COMPILED not in os.environ:
         os.environ[_COMPILED] = tempfile.mkdtemp(prefix="fakekube-tests-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True))
+    if folder := os.environ.get(_COMPILED):
+        finder: Any = _Compiled(folder)
+        sys.meta_path.insert(0, finder)
+        config.add_cleanup(lambda: sys.meta_path.remove(finder))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,6 +59,26 @@ def _processes_compile_once() -> Iterator[None]:
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
             patch.setenv("PYTHONPYCACHEPREFIX", folder)
         yield
+
+
+class _Reversed(pytest.Dir):
+    """A folder whose last file is collected first."""
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        return list(super().collect())[::-1]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Every second process of pytest-xdist collects from the end, so that two do not compile the same module at the same time."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return _Reversed.from_parent(parent, path=path) if int(worker) % 2 else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All processes of pytest-xdist have the same order of modules."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path.parts)
 
 
 @pytest.fixture(scope="session")
