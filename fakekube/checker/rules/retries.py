@@ -54,7 +54,9 @@ class RetryAfter(Rule):
         for stream in trial.attempts_since():
             for call, following in pairwise(stream.calls):
                 end, retry_after = call.end, _retry_after_of(call)
-                if end is not None and following.at - end < retry_after - _TOLERANCE and not _is_shared(trial, call):
+                if not retry_after or end is None or _is_shared(trial, call):
+                    continue
+                if following.at - end < retry_after - _TOLERANCE:
                     return Verdict.warning(
                         f"{following.verb} {stream.key} came {following.at - end:.2f} s after a {call.verb} of it was refused "
                         f"with Retry-After: {retry_after}",
@@ -74,6 +76,7 @@ class RetryAfter(Rule):
                     f"{call.verb} {call.path} was repeated {pause:.2f} s after a {call.status} with Retry-After: {retry_after}",
                     *trial.excerpt([call, following]),
                     *trial.excerpt(),
+                    by_chance=call.is_write,  # the client may have read an event of the object late
                 )
         return None
 
@@ -101,16 +104,23 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
     second one is new work, and not a repetition.
 
     An event between them is one reason. Another one is an event from before the refused write, if the next attempt comes at once:
-    several workers, or a queue with an entry for each event, may be behind. The event of the creation of the copy does not count.
+    several workers, or a queue with an entry for each event, may be behind. So may be one worker that has written to the copy
+    before: it was busy when the event of that write came. The event of the creation of the copy does not count.
     """
     if not refused.is_write:
         return False
     copies = [copy for copy in trial.copies if refused.mentions(copy.token)]
     created = {obj["metadata"]["resourceVersion"] for copy in copies for obj in copy.objects}
+    before = [
+        call.at
+        for call in trial.trace.since(-1)
+        if call.is_write and call.number < refused.number and any(call.mentions(copy.token) for copy in copies)
+    ]
+    begun = min([refused.at - _BEHIND, *before[-1:]])
     at_once = following.at - (refused.end or refused.at) < _AT_ONCE + _AT_ONCE_LATER * (trial.session.slowness() - 1)
     return any(
         refused.at < event.at < following.at
-        or (at_once and refused.at - _BEHIND < event.at <= refused.at and str(event.revision) not in created)
+        or (at_once and begun < event.at <= refused.at and str(event.revision) not in created)
         for watch in trial.trace.since(-1)
         if watch.is_watch
         for event in watch.events

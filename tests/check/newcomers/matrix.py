@@ -39,6 +39,11 @@ PROGRAMS = {
     "elected": ("inline.yaml", [sys.executable, "elected.py"]),
     "phases": ("widget.yaml", [sys.executable, "phases.py"]),
     "typed": ("inline.yaml", ["{go}/typed"]),
+    "approver": ("approvals.yaml", [sys.executable, "approver.py"]),
+    "scaler": ("scales.yaml", [sys.executable, "scaler.py"]),
+    "registrar": ("volumes.yaml", [sys.executable, "registrar.py"]),
+    "tainter": ("nodes.yaml", ["node", "tainter.mjs"]),
+    "raw": ("budgets.yaml", ["{go}/raw"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -185,6 +190,26 @@ DEFECTS = (
     ("typed", "no-tombstones", "W12,S3"),
     ("typed", "no-expectations", "C8"),
     ("typed", "blind-list", "C4"),
+    ("approver", "any-version", "C2,C3"),
+    ("approver", "only-verdict", "C3"),
+    ("approver", "at-once", "R2"),
+    ("approver", "keeps-missing", "W12,S3"),
+    ("scaler", "three-only", "P2"),
+    ("scaler", "old-scale", "C1"),
+    ("scaler", "must-exist", "C6"),
+    ("scaler", "always", "N3"),
+    ("registrar", "clears", "C4"),
+    ("registrar", "blind-index", "C4"),
+    ("registrar", "by-name", "C5"),
+    ("registrar", "drops-deletion", "S3,R2"),
+    ("tainter", "whole-list", "C2,C3"),
+    ("tainter", "bookmarks-too", "W10"),
+    ("tainter", "no-timer", "W7"),
+    ("tainter", "milliseconds", "R1"),
+    ("raw", "from-now", "W11"),
+    ("raw", "takes", "C5"),
+    ("raw", "revision-only", "W12,S3,W1"),
+    ("raw", "no-jitter", "R2,R4"),
 )
 
 

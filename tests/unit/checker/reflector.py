@@ -43,9 +43,8 @@ class Reflector:
             except (OSError, http.client.HTTPException, ValueError):
                 if self._defect == "W8":
                     raise
-            if self._defect != "W6":
-                stopped.wait(delay * random.uniform(1.0, 2.0))
-                delay = min(2 * delay, 5.0)
+            stopped.wait(delay * random.uniform(1.0, 2.0))
+            delay = min(2 * delay, 5.0)
 
     def _list(self) -> str:
         found = self._call("GET", PATH)
@@ -55,7 +54,7 @@ class Reflector:
 
     def _watch(self, revision: str, stopped: threading.Event) -> tuple[str, bool]:
         """Returns the revision to go on from ("": list again), and whether there was an event."""
-        told = False
+        told, asked = False, revision
         connection = http.client.HTTPConnection(self._host, timeout=10)
         try:
             connection.request("GET", f"{PATH}?watch=1&resourceVersion={revision}", headers={"User-Agent": "reflector/1"})
@@ -69,7 +68,7 @@ class Reflector:
                     self._react(event["object"])
         finally:
             connection.close()
-        return revision, told
+        return (asked if self._defect == "W5" else revision), told
 
     def _react(self, obj: dict[str, Any]) -> None:
         metadata = obj["metadata"]

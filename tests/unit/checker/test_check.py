@@ -63,11 +63,11 @@ class CheckOfADefect:
     ("outcome", "rule", "evidence"),
     [
         (CheckOfADefect("W1"), "W1", "that this revision is expired"),
-        (CheckOfADefect("W6"), "W6", " in "),
+        (CheckOfADefect("W5"), "W5", "was resumed from"),
         (CheckOfADefect("W8"), "W8", "the client ended"),
     ],
     indirect=["outcome"],
-    ids=["W1", "W6", "W8"],
+    ids=["W1", "W5", "W8"],
 )
 def test_a_defect_is_found_by_its_rule(outcome: Report, rule: str, evidence: str) -> None:
     report = outcome

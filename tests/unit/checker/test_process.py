@@ -40,7 +40,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as made:
-        made.settimeout(120)
+        made.settimeout(300)
         yield made
 
 
@@ -50,7 +50,7 @@ def client(listener: socket.socket, how: str = "plain") -> list[str]:
 
 def arrival(listener: socket.socket) -> socket.socket:
     connection, _ = listener.accept()
-    connection.settimeout(120)
+    connection.settimeout(300)
     assert connection.recv(4) == b"here"
     return connection
 

@@ -13,7 +13,7 @@ from fakekube.checker.rules import all_rules, leases
 from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.leases import SkewedClock
 from fakekube.checker.rules.lists import EarlyBookmark
-from fakekube.checker.rules.retries import RetryAfterOnWrite
+from fakekube.checker.rules.retries import RetryAfterOnWatch, RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
 from fakekube.checker.trial import Baseline
 from fakekube.checker.verdict import NotExercised
@@ -105,8 +105,11 @@ def test_equal_creates_at_once_are_several_children_and_no_repetition(count: int
     assert (RetryAfterOnWrite().find_failure(refused(count)) is not None) is broken
 
 
-def refused_after_events(*events: tuple[float, int], after: float, slowness: float = 1.0) -> Any:
-    """A run in which an update was refused with Retry-After after some events of its copy, and an equal one follows."""
+def refused_after_events(*events: tuple[float, int], after: float, slowness: float = 1.0, written: float = 0.0) -> Any:
+    """A run in which an update was refused with Retry-After after some events of its copy, and an equal one follows.
+
+    `written`: when the client had written to the copy before; 0 if it had not.
+    """
     kind = {"verb": "patch", "path": "/api/v1/namespaces/default/pods/a-xyz", "resource": "pods", "name": "a-xyz"}
     kind |= {"is_write": True, "is_watch": False, "is_list": False, "exchange": SimpleNamespace(raw_body=b"{}")}
     kind |= {"mentions": lambda text: text == "xyz"}
@@ -119,7 +122,8 @@ def refused_after_events(*events: tuple[float, int], after: float, slowness: flo
         SimpleNamespace(**kind, at=1.0 + after, end=1.2 + after, status=200, retry_after=0, number=2),
     ]
     copy = SimpleNamespace(token="xyz", objects=[{"metadata": {"name": "a-xyz", "resourceVersion": "7"}}])
-    trace = SimpleNamespace(since=lambda mark: calls if mark == 0 else [watch])
+    earlier = [SimpleNamespace(**kind, at=written, number=0)] if written else []
+    trace = SimpleNamespace(since=lambda mark: calls if mark == 0 else [watch, *earlier, *calls])
     baseline = SimpleNamespace(reaction=SimpleNamespace(children={}))
     run = {"trace": trace, "baseline": baseline, "provoked_at": 0, "copies": [copy], "excerpt": lambda calls=(): []}
     return SimpleNamespace(**run, session=SimpleNamespace(slowness=lambda: slowness))
@@ -143,6 +147,38 @@ def test_a_worker_takes_the_next_entry_of_its_queue_later_on_a_busy_machine() ->
 )
 def test_a_write_for_another_event_is_no_repetition(events: list[tuple[float, int]], after: float, broken: bool) -> None:
     assert (RetryAfterOnWrite().find_failure(refused_after_events(*events, after=after)) is not None) is broken
+
+
+def test_a_worker_was_busy_when_the_event_of_its_own_write_came() -> None:
+    assert RetryAfterOnWrite().find_failure(refused_after_events((0.3, 8), after=0.05, written=0.25)) is None
+    assert RetryAfterOnWrite().find_failure(refused_after_events((0.2, 8), after=0.05, written=0.25)) is not None
+    assert RetryAfterOnWrite().find_failure(refused_after_events((0.3, 8), after=1.0, written=0.25)) is not None
+
+
+def test_an_early_write_counts_only_if_it_happens_twice() -> None:
+    """The client may have read an event of the object late: no trace of a server shows that."""
+    found = RetryAfterOnWrite().find_failure(refused_after_events(after=2.0))
+    assert found is not None
+    assert found.by_chance
+
+
+@pytest.mark.parametrize(("retry_after", "verdict"), [(0, "pass"), (4, "warn")])
+def test_a_request_without_retry_after_may_be_followed_at_once(retry_after: int, verdict: str) -> None:
+    """A list follows before the answer of a watch that ended normally was complete."""
+    kind: dict[str, Any] = {"is_write": False, "stream": "pods", "events": [], "sends_initial_events": False}
+    calls = [
+        SimpleNamespace(**kind, verb="watch", is_watch=True, is_list=False, at=1.0, end=2.0, status=429, retry_after=retry_after),
+        SimpleNamespace(**kind, verb="list", is_watch=False, is_list=True, at=1.9, end=2.1, status=200, retry_after=0),
+        SimpleNamespace(**kind, verb="watch", is_watch=True, is_list=False, at=9.0, end=9.1, status=429, retry_after=4),
+        SimpleNamespace(**kind, verb="watch", is_watch=True, is_list=False, at=15.0, end=None, status=200, retry_after=0),
+    ]
+    known = SimpleNamespace(has_several_watches=lambda key: False, is_shared=lambda key: False, streams={"pods": "pods"})
+    stream = SimpleNamespace(key="pods", calls=calls)
+    trace = SimpleNamespace(since=lambda mark=-1: calls)
+    run: Any = SimpleNamespace(
+        trace=trace, baseline=known, provoked_at=0, excerpt=lambda calls=(): [], attempts_since=lambda: [stream]
+    )
+    assert str(RetryAfterOnWatch().judge_trace(run).outcome) == verdict
 
 
 def baseline(*lists: float, now: float, watches: bool = False) -> Any:
