@@ -56,7 +56,7 @@ def _sizes(streams: Streams, words: Sequence[str]) -> ExitStatus:
         while (size := streams.sizes.next()) is not None:
             streams.stdout.write_all(b"%d %d\n" % size)
             left -= 1
-        changed.wait(5)
+        changed.wait(60)
     return ExitStatus()
 
 

@@ -111,7 +111,7 @@ class Api:
 
     def watch(self, path: str, query: dict[str, str], *, count: int) -> list[dict[str, Any]]:
         """The first `count` events of a watch (fewer if the server ends it)."""
-        connection = self.connect(timeout=10)
+        connection = self.connect(timeout=60)
         try:
             connection.request("GET", f"{path}?{urllib.parse.urlencode({'watch': '1', **query})}", headers=self.headers())
             answer = connection.getresponse()

@@ -289,7 +289,7 @@ def test_large_proxied_response_is_returned_completely(extension: Extension) -> 
 
 def upgrade(extension: Extension, *sent: bytes) -> bytes:
     """Upgrade to another protocol, send data, and return the response."""
-    connection = extension.api.connect(timeout=10)
+    connection = extension.api.connect(timeout=60)
     connection.connect()
     plain = connection.sock
     headers = extension.api.headers({"Connection": "Upgrade", "Upgrade": "parrot/1", "Host": "localhost"})

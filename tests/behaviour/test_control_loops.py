@@ -25,7 +25,7 @@ Object = dict[str, Any]
 def watched(api: Any, path: str, name: str, is_it: Callable[[str, Object], bool]) -> Object:
     """The first state of an object (event type, object) that fulfils a condition."""
     query = urllib.parse.urlencode({"watch": "1", "fieldSelector": f"metadata.name={name}"})
-    connection = api.connect(timeout=10)
+    connection = api.connect(timeout=60)
     try:
         connection.request("GET", f"{path}?{query}", headers=api.headers())
         answer = connection.getresponse()

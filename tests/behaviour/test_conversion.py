@@ -103,7 +103,7 @@ class Gates:
 
     def settle(self) -> None:
         """Wait until written objects have been converted for watches."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         last = self.api.get(self.path(version="v1")).at("metadata", "resourceVersion")
         while self.api.get(self.path(), {"resourceVersion": last}).status != 200:
             assert time.monotonic() < end
@@ -182,7 +182,7 @@ def define(api: Any, webhooks: Callable[..., Webhook]) -> Iterator[Callable[...,
         assert created.status == 201, created.body
         made.append(body["metadata"]["name"])
         gates = Gates(api, group, webhook)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while api.get(gates.path(version="v1")).status != 200:
             assert time.monotonic() < end
         return gates
@@ -529,7 +529,7 @@ def test_crd_with_invalid_ca_bundle_is_not_established(api: Any) -> None:
         conditions = api.get(place).at("status", "conditions") or ()
         return next(({n: c[n] for n in ("status", "reason")} for c in conditions if c["type"] == "Established"), {})
 
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while established().get("reason") != "InvalidCABundle":
         assert time.monotonic() < end
     reply = api.get(f"/apis/{group}/v1/gates")

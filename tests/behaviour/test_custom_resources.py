@@ -38,7 +38,7 @@ def version(schema: dict[str, Any], name: str = "v1", **more: Any) -> dict[str, 
 
 def until(probe: Callable[[], bool]) -> bool:
     """Poll until a condition holds; a real server does some things asynchronously."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not (is_so := probe()) and time.monotonic() < end:
         pass
     return is_so

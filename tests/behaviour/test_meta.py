@@ -53,7 +53,7 @@ def test_nominal_seats_of_priority_levels(api) -> None:
     try:
         levels = {level["metadata"]["name"]: level["spec"] for level in api.get(path).at("items")}
         shares = {level: (spec.get("limited") or spec["exempt"])["nominalConcurrencyShares"] for level, spec in levels.items()}
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while f'priority_level="{name}"' not in (text := api.get("/metrics").body.decode()):
             assert time.monotonic() < end
     finally:

@@ -24,7 +24,7 @@ def rule(resources: str = "configmaps", operations: str = "CREATE UPDATE", group
 
 def until(done: Callable[[], bool]) -> None:
     """Poll until a condition holds: a real server observes policies, parameters and roles asynchronously."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.05)

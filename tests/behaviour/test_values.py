@@ -97,7 +97,7 @@ def defined(api: Api, group: str, kind: str, fields: dict[str, Any]) -> Iterator
         "spec": spec,
     }
     assert api.post(DEFINITIONS, body).status == 201
-    place, end = f"/apis/{group}/v1/{plural}", time.monotonic() + 20
+    place, end = f"/apis/{group}/v1/{plural}", time.monotonic() + 60
     try:
         while api.get(place).status != 200:
             assert time.monotonic() < end

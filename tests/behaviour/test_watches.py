@@ -39,7 +39,7 @@ class Watch:
 
 @contextmanager
 def watching(api: Api, path: str, query: dict[str, str]) -> Iterator[Watch]:
-    connection = api.connect(timeout=20)
+    connection = api.connect(timeout=60)
     try:
         connection.request("GET", f"{path}?{urllib.parse.urlencode({'watch': 'true', **query})}", headers=api.headers())
         answer = connection.getresponse()

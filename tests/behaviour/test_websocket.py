@@ -24,7 +24,7 @@ class Conversation:
     """One WebSocket, read message by message."""
 
     def __init__(self, api: Api, path: str, headers: dict[str, str]) -> None:
-        self._connection = api.connect(timeout=10)
+        self._connection = api.connect(timeout=60)
         self._connection.putrequest("GET", path)
         for name, value in {**api.headers(), **HANDSHAKE, **headers}.items():
             if value:

@@ -17,7 +17,7 @@ class Exchange:
     """A connection of its own for raw requests."""
 
     def __init__(self, api: Any) -> None:
-        self._connection = api.connect(timeout=20)
+        self._connection = api.connect(timeout=60)
         self._connection.connect()
         self._socket = self._connection.sock
         self._reader = self._socket.makefile("rb")

@@ -38,7 +38,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         )
         yield cluster
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_kube_controller_manager_runs_a_cluster(cluster: Cluster) -> None:

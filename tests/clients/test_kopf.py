@@ -17,7 +17,7 @@ from fakekube import Cluster
 
 kopf = pytest.importorskip("kopf")
 
-TIMEOUT = 20
+TIMEOUT = 60
 NAME = "settings"
 
 pytestmark = [

@@ -16,7 +16,7 @@ from fakekube.controllers.client import ApiError
 
 kopf = pytest.importorskip("kopf")
 
-TIMEOUT = 20
+TIMEOUT = 60
 
 pytestmark = [
     pytest.mark.fakekube(kubeconfig=True, profile="apiserver"),

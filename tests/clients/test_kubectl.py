@@ -20,7 +20,7 @@ import pytest
 from fakekube import Cluster
 
 COMMAND = shlex.split(os.environ.get("FAKEKUBE_KUBECTL", "")) or ([found] if (found := shutil.which("kubectl")) else [])
-TIMEOUT = 30
+TIMEOUT = 60
 
 pytestmark = pytest.mark.skipif(not COMMAND, reason="there is no kubectl on PATH or in FAKEKUBE_KUBECTL")
 

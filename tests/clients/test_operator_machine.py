@@ -122,7 +122,7 @@ class Operator:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._server + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 return int(response.status)
         except urllib.error.HTTPError as error:
             with error:
@@ -137,7 +137,7 @@ class Operator:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(20)
+        self._thread.join(60)
 
 
 def widget(size: int) -> dict[str, Any]:

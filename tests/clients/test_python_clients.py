@@ -14,7 +14,7 @@ import pytest
 from fakekube import Cluster
 
 NAME = "settings"
-TIMEOUT = 20
+TIMEOUT = 60
 MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "labels": {"app": "web"}}, "data": {"a": "1"}}
 TYPES = ["ADDED", "MODIFIED", "DELETED"]
 

@@ -28,7 +28,7 @@ class Call:
 
 def call(cluster: Cluster, request: Call) -> tuple[int, bytes]:
     """Sends a request and returns the status and the body of the response."""
-    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(cluster.url).port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(cluster.url).port, timeout=60)
     try:
         connection.putrequest(request.method, request.path, skip_host=bool(request.host), skip_accept_encoding=True)
         if request.host:

@@ -69,7 +69,7 @@ def test_missing_manifest_raises_manifest_error(cluster: Cluster, tmp_path: Path
 def test_wait_for_sees_changes_of_another_thread(cluster: Cluster) -> None:
     timer = threading.Timer(0.01, lambda: cluster.create(config_map("late", k="v")))
     timer.start()
-    found = cluster.wait_for("cm", "late", until=lambda obj: obj["data"] == {"k": "v"}, timeout=5)
+    found = cluster.wait_for("cm", "late", until=lambda obj: obj["data"] == {"k": "v"}, timeout=60)
     assert found is not None
     timer.join()
 

@@ -156,7 +156,7 @@ def test_stopped_cluster_is_freed_without_the_garbage_collector(profile: str, sc
                 connection.request("POST", "/api/v1/namespaces", "{}", {"Authorization": "Bearer admin-token"})
                 assert connection.getresponse().status == 422
     del cluster, part
-    assert all(freed.acquire(timeout=5) for _ in range(4)), "the thread that served the connection may free it"
+    assert all(freed.acquire(timeout=60) for _ in range(4)), "the thread that served the connection may free it"
 
 
 def stop_200_clusters() -> None:

@@ -51,7 +51,7 @@ class Server:
         self._address = cluster.url.rpartition("/")[2]
 
     def ask(self, method: str, path: str, body: str | None = None, content_type: str = "application/json") -> tuple[int, Any]:
-        connection = http.client.HTTPConnection(self._address, timeout=20)
+        connection = http.client.HTTPConnection(self._address, timeout=60)
         try:
             connection.request(method, path, body, {"Content-Type": content_type} if body else {})
             answer = connection.getresponse()

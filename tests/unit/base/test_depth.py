@@ -111,12 +111,12 @@ def test_recursion_limit_is_restored_by_the_last_user() -> None:
     def walk() -> None:
         with allowance(5_000):
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     other = threading.Thread(target=walk)
     with allowance(3_000):
         other.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert sys.getrecursionlimit() == 5_000
     assert sys.getrecursionlimit() == 5_000
     leave.set()

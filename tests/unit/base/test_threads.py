@@ -7,7 +7,7 @@ import pytest
 from fakekube.base import threads as module
 from fakekube.base.threads import Workers
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 
 
 def names_of(workers: Workers, count: int) -> set[threading.Thread]:

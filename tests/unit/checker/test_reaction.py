@@ -31,7 +31,7 @@ class Sample:
 
     def send(self, method: str, path: str, body: Object | None = None) -> None:
         """Sends a request as the client."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._cluster.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self._cluster.port, timeout=60)
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
         response = connection.getresponse()

@@ -21,7 +21,7 @@ def cluster() -> Iterator[fakekube.Cluster]:
 
 
 def ask(cluster: fakekube.Cluster, path: str, accept: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     connection.request("GET", path, headers={"Accept": accept})
     connection.getresponse().read(1)
     connection.close()

@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-m", "fakekube"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
 def serve(*arguments: str) -> tuple[subprocess.Popen[str], str]:
@@ -44,11 +44,11 @@ def test_serve_exits_on_a_signal_with_open_watches(number: signal.Signals, tmp_p
         assert next(line for line in process.stdout if line.startswith("it is"))
         assert stat.S_IMODE(config.stat().st_mode) == 0o600
         assert yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["server"] == url
-        with urllib.request.urlopen(f"{url}/api/v1/namespaces?watch=1", timeout=10) as watch:
+        with urllib.request.urlopen(f"{url}/api/v1/namespaces?watch=1", timeout=60) as watch:
             assert json.loads(watch.readline())["type"] == "ADDED"
             assert ready.read_text() == f"{url}\n"
             process.send_signal(number)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         assert not ready.exists()
     finally:
         process.kill()
@@ -77,7 +77,7 @@ def test_run_passes_signals_on_to_its_command(number: signal.Signals) -> None:
     with process.stdout:
         assert process.stdout.readline() == "started\n"
         process.send_signal(number)
-        assert process.wait(10) == 128 + number
+        assert process.wait(60) == 128 + number
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, "a: " + "- " * 5000, "{a: " * 3000])
@@ -135,7 +135,7 @@ def test_run_with_a_missing_command_exits_with_2() -> None:
 def test_run_passes_the_environment_to_the_command() -> None:
     found = subprocess.run(
         [*COMMAND, "run", "--", sys.executable, "-c", "import os; print(os.environ['MARK'])"],
-        env={**os.environ, "MARK": "here"}, capture_output=True, text=True, timeout=30, check=True,
+        env={**os.environ, "MARK": "here"}, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert found.stdout == "here\n"
 
@@ -190,7 +190,7 @@ def test_serve_prints_and_opens_the_address_of_its_page(tmp_path: Path) -> None:
     line = next(line for line in process.stdout if "page" in line)
     assert "opened" in process.stderr.readline()
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     process.communicate()
     assert line.split()[-1] == opened.read_text(encoding="utf-8").strip()
     assert line.split()[-1].endswith("/fakekube/")
@@ -199,9 +199,9 @@ def test_serve_prints_and_opens_the_address_of_its_page(tmp_path: Path) -> None:
 def test_serve_without_a_page() -> None:
     process, url = serve("--profile=apiserver", "--page=false")
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"{url}/fakekube/", timeout=10)
+        urllib.request.urlopen(f"{url}/fakekube/", timeout=60)
     process.terminate()
-    text, _ = process.communicate(timeout=10)
+    text, _ = process.communicate(timeout=60)
     assert "page" not in text
 
 

@@ -26,7 +26,7 @@ def pool() -> Iterator[Cluster]:
 
 
 def ask(url: str, method: str, path: str, body: Any = None, token: str = "") -> tuple[int, Any]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     connection.request(method, path, None if body is None else json.dumps(body), headers)
     answer = connection.getresponse()
@@ -165,7 +165,7 @@ def test_names_are_unique_and_the_number_is_bounded(pool: Cluster) -> None:
 
 def test_deleting_a_cluster_ends_its_watches(pool: Cluster) -> None:
     made = create(pool, name="a")
-    connection = http.client.HTTPConnection(urlsplit(made["url"]).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(made["url"]).netloc, timeout=60)
     connection.request("GET", "/api/v1/pods?watch=true&sendInitialEvents=false")
     answer = connection.getresponse()
     ended = threading.Event()
@@ -176,7 +176,7 @@ def test_deleting_a_cluster_ends_its_watches(pool: Cluster) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     assert ask(pool.url, "DELETE", "/fakekube/v1/clusters/a")[0] == 200
-    assert ended.wait(10)
+    assert ended.wait(60)
     connection.close()
 
 
@@ -190,10 +190,10 @@ def test_idle_clusters_end_and_used_ones_stay() -> None:
     with Cluster(profile="apiserver") as cluster:
         pool = ClusterPool(cluster, idle=0.3)
         idle, used = pool.create("idle"), pool.create("used")
-        connection = http.client.HTTPConnection("127.0.0.1", used.cluster.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", used.cluster.port, timeout=60)
         connection.request("GET", "/version")
         connection.getresponse().read()  # the connection stays open
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while pool.find("idle") is not None and time.monotonic() < end:
             threading.Event().wait(0.02)
         assert pool.find("idle") is None

@@ -157,7 +157,7 @@ def test_export_over_http_normalises() -> None:
     with Cluster(profile="apiserver") as cluster:
         cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "default"}})
         names = [one["metadata"]["name"] for one in cluster.normalised(kinds=["configmaps"])]
-        connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
         connection.request("GET", "/fakekube/v1/export?normalised=true&kinds=configmaps")
         text = connection.getresponse().read().decode()
         connection.close()

@@ -103,7 +103,7 @@ def test_isolated_asyncio_test_case() -> None:
         cluster_options = BARE
 
         async def test_it(self) -> None:
-            waiting = asyncio.create_task(self.aio.wait_for("cm", "a", timeout=10))
+            waiting = asyncio.create_task(self.aio.wait_for("cm", "a", timeout=60))
             await asyncio.sleep(0)
             await self.aio.create(config_map("a"))
             self.assertEqual((await waiting)["metadata"]["name"], "a")

@@ -262,7 +262,7 @@ def test_the_thread_continues_after_an_exception_outside_of_reconcile(
     Probe.work = lambda _controller, _key: done.set()  # type: ignore[assignment]
     cluster.start()
     cluster.create(config_map("a"))
-    assert done.wait(5)
+    assert done.wait(60)
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -277,10 +277,10 @@ def test_stop_does_not_wait_for_the_restart_of_the_thread(cluster: Cluster, monk
     monkeypatch.setattr(Dispatcher, "dispatch", fails)
     cluster.start()
     cluster.create(config_map("a"))
-    assert failed.wait(5)
+    assert failed.wait(60)
     stopper = threading.Thread(target=cluster.stop, daemon=True)
     stopper.start()
-    stopper.join(5)
+    stopper.join(60)
     assert not stopper.is_alive()
 
 
@@ -324,7 +324,7 @@ def test_the_thread_works_without_settle(cluster: Cluster) -> None:
     Probe.work = lambda _controller, _key: done.set()  # type: ignore[assignment]
     cluster.start()
     cluster.create(config_map("a"))
-    assert done.wait(5)
+    assert done.wait(60)
 
 
 def test_a_restore_is_delivered_as_changes(cluster: Cluster) -> None:
@@ -377,5 +377,5 @@ def test_enqueue_does_not_wait_for_a_running_controller() -> None:
         with running._lock:  # as during a reconciliation
             caller = threading.Thread(target=running.enqueue, args=("kubelet", Key("default", "p")), daemon=True)
             caller.start()
-            caller.join(timeout=10)
+            caller.join(timeout=60)
             assert not caller.is_alive()

@@ -13,7 +13,7 @@ import pytest
 from fakekube.base.clock import Clock
 from fakekube.net import Server
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 """For what must happen at once: long enough to mean "never" where it is not reached."""
 
 

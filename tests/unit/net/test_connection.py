@@ -16,7 +16,7 @@ import pytest
 from fakekube.net import Server, connection
 from fakekube.net.connection import IDLE_SECONDS, Connection, ServingLimits
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 TYPE = ("Content-Type", "text/plain")
 
 Serve = Callable[..., Server]

@@ -13,7 +13,7 @@ from fakekube.base.threads import WORKERS
 from fakekube.net import leader_followers
 from fakekube.net.leader_followers import LeaderFollowers
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 
 
 def _watches_on() -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from fakekube.net.loop import READ, WRITE, Loop, joined_loop
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 
 
 @pytest.fixture

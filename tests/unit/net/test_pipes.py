@@ -85,8 +85,8 @@ def write_and_close(pipe: Pipe, data: bytes) -> threading.Event:
 def test_write_all_waits_for_the_reader() -> None:
     pipe = Pipe(4)
     done = write_and_close(pipe, b"0123456789")
-    assert b"".join(iter(lambda: pipe.read_blocking(3, timeout=5), b"")) == b"0123456789"
-    assert done.wait(5)
+    assert b"".join(iter(lambda: pipe.read_blocking(3, timeout=60), b"")) == b"0123456789"
+    assert done.wait(60)
 
 
 def test_abandon_wakes_a_blocked_writer_with_broken_pipe_error() -> None:
@@ -98,9 +98,9 @@ def test_abandon_wakes_a_blocked_writer_with_broken_pipe_error() -> None:
         raised.set()
 
     in_background(write)
-    assert pipe.read_blocking(1, timeout=5) == b"x"
+    assert pipe.read_blocking(1, timeout=60) == b"x"
     pipe.abandon()
-    assert raised.wait(5)
+    assert raised.wait(60)
 
 
 def test_iteration_yields_lines() -> None:
@@ -109,7 +109,7 @@ def test_iteration_yields_lines() -> None:
     lines = list(pipe)
     assert lines[:2] == [b"one\n", b"two\n"]
     assert b"".join(lines) == b"one\ntwo\nlong line without an end\nlast"
-    assert done.wait(5)
+    assert done.wait(60)
 
 
 def test_blocking_reads_time_out() -> None:

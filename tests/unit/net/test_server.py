@@ -16,7 +16,7 @@ import pytest
 from fakekube.base.clock import Clock
 from fakekube.net import Server, websocket
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 
 Serve = Callable[..., Server]
 Connect = Callable[..., Any]

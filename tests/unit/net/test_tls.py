@@ -14,7 +14,7 @@ from fakekube.net import Server, certificates
 from fakekube.net.certificates import Credentials, credentials
 from fakekube.net.tls import TLSTransport, _openssl
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 
 Serve = Callable[..., Server]
 Connect = Callable[..., Any]

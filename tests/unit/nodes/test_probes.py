@@ -232,7 +232,7 @@ def grpc_server(statuses: dict[str, int]) -> Callable[[Any, Any], None]:
         connection.initiate_connection()
         sent.write_all(connection.data_to_send())
         body = b""
-        while data := received.read_blocking(timeout=10):
+        while data := received.read_blocking(timeout=60):
             for event in connection.receive_data(data):
                 if isinstance(event, h2.events.DataReceived):
                     body += event.data

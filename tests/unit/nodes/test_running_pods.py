@@ -48,7 +48,7 @@ def test_an_ephemeral_container_runs_until_its_program_ends(cluster: Cluster, to
     assert stored is not None and streams.stdin is not None and streams.stdout is not None
     cluster._components.runtime.attach(stored, "debugger", streams)
     streams.stdin.write_all(b"echo here\nexit 3\n")
-    assert streams.stdout.readline(timeout=5) == b"here\n"
+    assert streams.stdout.readline(timeout=60) == b"here\n"
     cluster.wait_for("pods", "p", until=lambda found: "terminated" in found["status"]["ephemeralContainerStatuses"][0]["state"])
     (status,) = status_of(cluster, "p")["ephemeralContainerStatuses"]
     assert status["state"]["terminated"]["exitCode"] == 3

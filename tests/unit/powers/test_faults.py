@@ -14,7 +14,7 @@ from fakekube import Cluster
 from fakekube.apimachinery.codecs import protobuf
 from fakekube.apimachinery.schema.builtin import kind_type
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 PODS = "/api/v1/namespaces/default/configmaps"
 
 

@@ -13,7 +13,7 @@ import pytest
 from fakekube import Cluster
 from tests.unit.net.http2.client import Answer, Client
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 INTERNAL_ERROR = 2
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 WATCH = CONFIGMAPS + "?watch=1"

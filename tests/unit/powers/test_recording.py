@@ -217,7 +217,7 @@ def test_remote_cluster_is_recorded_by_its_kubeconfig(cluster: Cluster) -> None:
     cluster.requests.where(verb="watch", resource="configmaps").wait(1)
     cluster.restart(cold=0)  # the recorder opens its watches again
     cluster.delete("cm", "a")
-    assert written.wait(10)
+    assert written.wait(60)
     recorder.stop()
     found = read(target.getvalue())
     assert [one["data"] for one in found.objects] == [{"x": "1"}]
@@ -252,7 +252,7 @@ def test_replay_skips_patches_of_unknown_objects(cluster: Cluster) -> None:
 def test_recording_and_replay_over_http(cluster: Cluster) -> None:
     def ask(method: str, path: str, body: bytes | None = None) -> Any:
         request = urllib.request.Request(f"{cluster.url}/fakekube/v1/{path}", body, method=method)
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             text = response.read()
             return json.loads(text) if "json" in response.headers["Content-Type"] else text
 

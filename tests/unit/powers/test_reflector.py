@@ -20,7 +20,7 @@ from fakekube import Cluster
 
 PATH = "/api/v1/namespaces/default/configmaps"
 NAMES = ("a", "b", "c")
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class Reflector:

@@ -24,7 +24,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def send(cluster: Cluster, method: str, path: str, body: object = None, agent: str = "test/1") -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     headers = {"User-Agent": agent, "Content-Type": "application/json"}
     connection.request(method, path, None if body is None else json.dumps(body), headers)
     response = connection.getresponse()
@@ -66,7 +66,7 @@ def test_where_and_since_filter_recorded_requests(cluster: Cluster) -> None:
 
 
 def test_unauthenticated_requests_are_recorded(cluster: Cluster) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     connection.request("GET", PODS, headers={"Authorization": "Bearer wrong"})
     assert connection.getresponse().status == 401
     connection.close()
@@ -96,7 +96,7 @@ def test_error_messages_list_the_nearest_requests(cluster: Cluster) -> None:
 
 def test_recorded_watch_has_event_count_and_end_reason(cluster: Cluster) -> None:
     made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     connection.request("GET", f"{PODS}?watch=1")
     response = connection.getresponse()
     response.readline()
@@ -155,7 +155,7 @@ def test_a_request_keeps_no_input() -> None:
 
 
 def test_exchanges_of_one_connection_share_what_they_keep_of_equal_requests(cluster: Cluster) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     for name, agent in (("a", "one"), ("b", "one"), ("c", "two")):
         connection.request("GET", f"{PODS}/{name}?pretty=true", headers={"User-Agent": agent})
         connection.getresponse().read()

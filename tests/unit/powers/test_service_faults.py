@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def ask(cluster: Cluster, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     try:
         data = None if body is None else json.dumps(body)
         connection.request(method, path, data, {"Content-Type": "application/json", **headers})
@@ -176,7 +176,7 @@ def test_unavailable_group_returns_503_and_is_stale_in_discovery(cluster: Cluste
 
 
 def test_unavailable_group_drops_its_watches(cluster: Cluster) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     connection.request("GET", "/apis/apps/v1/deployments?watch=1")
     watch = connection.getresponse()
     cluster.faults.on("*", "*.apps").unavailable()

@@ -29,7 +29,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 
 
 def ask(cluster: Cluster, path: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
@@ -198,7 +198,7 @@ def test_reset_restores_the_initial_state(cluster: Cluster) -> None:
 def test_restart_drops_connections_and_cold_cache_returns_429(cluster: Cluster) -> None:
     cluster.clock.hold()
     cluster.create(config_map("a"))
-    watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     watch.request("GET", f"{MAPS}?watch=1")
     response = watch.getresponse()
     response.readline()
@@ -345,7 +345,7 @@ NAMED = '{"name":"a","namespace":"default","uid":"u"}'
 
 
 def post(cluster: Cluster, path: str, body: bytes) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     try:
         connection.request("POST", path, body)
         response = connection.getresponse()

@@ -108,7 +108,7 @@ def test_read_at_a_future_revision_raises_with_the_current_one() -> None:
 def test_wait_returns_when_the_revision_is_reached() -> None:
     store: Store[int] = Store()
     results: list[bool] = []
-    waiter = threading.Thread(target=lambda: results.append(store.wait(2, timeout=30.0)))
+    waiter = threading.Thread(target=lambda: results.append(store.wait(2, timeout=60.0)))
     waiter.start()
     store.advance()
     write(store, 1)

@@ -26,13 +26,13 @@ def test_recursion_limit_is_restored_by_the_last_user() -> None:
     def walk() -> None:
         with room(True):
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     other = threading.Thread(target=walk)
     with room(True):
         raised = sys.getrecursionlimit()
         other.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
     assert sys.getrecursionlimit() == raised > before
     leave.set()
     other.join()

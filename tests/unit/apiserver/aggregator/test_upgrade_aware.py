@@ -68,7 +68,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def connection(cluster: Cluster) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(cluster.url.removeprefix("http://"), timeout=10)
+    return http.client.HTTPConnection(cluster.url.removeprefix("http://"), timeout=60)
 
 
 def ask(cluster: Cluster, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:

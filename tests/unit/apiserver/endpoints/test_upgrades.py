@@ -46,7 +46,7 @@ class Answer:
 def ask(cluster: Cluster, method: str, target: str, headers: str, data: bytes = b"") -> Answer:
     """Sends a request and some data, and reads until the server closes the connection."""
     host, _, port = cluster.url.rpartition("/")[2].partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode() + data)
         received = b""
         while piece := connection.recv(65536):
@@ -275,7 +275,7 @@ def test_service_proxy_reaches_its_endpoints(cluster: Cluster, kubelet: StubKube
 def opened(cluster: Cluster, target: str, headers: str) -> socket.socket:
     """A connection that has been upgraded."""
     host, _, port = cluster.url.rpartition("/")[2].partition(":")
-    connection = socket.create_connection((host, int(port)), timeout=10)
+    connection = socket.create_connection((host, int(port)), timeout=60)
     connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     received = b""
     while b"\r\n\r\n" not in received:
@@ -321,7 +321,7 @@ def test_invalid_stream_data_ends_only_its_connection(cluster: Cluster, target: 
 def test_client_disconnect_cancels_the_process(cluster: Cluster, kubelet: StubKubelet) -> None:
     kubelet.cancelled.clear()
     opened(cluster, *UPGRADES["v5"]).close()
-    assert kubelet.cancelled.wait(5)
+    assert kubelet.cancelled.wait(60)
 
 
 def test_server_stop_ends_upgraded_streams(kubelet: StubKubelet) -> None:
@@ -333,7 +333,7 @@ def test_server_stop_ends_upgraded_streams(kubelet: StubKubelet) -> None:
     for connection in connections:
         rest_of(connection)
         connection.close()
-    assert kubelet.cancelled.wait(5)
+    assert kubelet.cancelled.wait(60)
 
 
 def test_upgraded_request_is_recorded(cluster: Cluster) -> None:

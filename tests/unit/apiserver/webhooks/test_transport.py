@@ -52,7 +52,7 @@ def serving(behave: Behave) -> Iterator[Endpoint]:
         server.shutdown(socket.SHUT_RDWR)
         server.close()
         for thread in (acceptor, *threads):
-            thread.join(5)
+            thread.join(60)
 
 
 def request(connection: socket.socket) -> bytes:
@@ -162,7 +162,7 @@ def test_endless_response_body_is_bounded(transport: Transport, monkeypatch: pyt
 
 def test_server_that_does_not_read_times_out(transport: Transport) -> None:
     ended = threading.Event()
-    with serving(lambda _: ended.wait(5)) as endpoint:
+    with serving(lambda _: ended.wait(60)) as endpoint:
         with pytest.raises(CallTimeoutError, match="context deadline exceeded"):
             transport.post(endpoint, b"x" * (16 << 20), 0.3)
         ended.set()

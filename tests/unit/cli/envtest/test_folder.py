@@ -121,7 +121,7 @@ class Pair:
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+        with urllib.request.urlopen(request, context=context, timeout=60) as answer:
             text = answer.read()
         return json.loads(text) if text.startswith(b"{") else {"text": text.decode()}
 
@@ -151,7 +151,7 @@ def pair(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pai
 def test_health_endpoints_need_no_authentication(pair: Pair) -> None:
     for path in ("/healthz", "/readyz", "/livez"):
         assert pair.get(path, pair.context()) == {"text": "ok"}
-    with urllib.request.urlopen(f"http://127.0.0.1:{pair.etcd_port}/health", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{pair.etcd_port}/health", timeout=60) as answer:
         assert answer.status == 200
 
 
@@ -195,11 +195,11 @@ def test_sigterm_stops_with_open_watches_and_objects_survive_a_restart(pair: Pai
     admin = pair.context("admin", ("system:masters",))
     made = pair.get("/api/v1/namespaces/default/configmaps", admin, body={"metadata": {"name": "kept"}})["metadata"]
     url = f"https://127.0.0.1:{pair.port}/api/v1/namespaces?watch=1"
-    with urllib.request.urlopen(url, context=admin, timeout=10) as watch:
+    with urllib.request.urlopen(url, context=admin, timeout=60) as watch:
         assert json.loads(watch.readline())["type"] == "ADDED"
         begin = time.monotonic()
         pair.server.send_signal(signal.SIGTERM)
-        assert pair.server.wait(10) == 0
+        assert pair.server.wait(60) == 0
         assert time.monotonic() - begin < 5
     assert pair.server.stderr is not None
     pair.server.stderr.close()
@@ -211,7 +211,7 @@ def test_sigterm_stops_with_open_watches_and_objects_survive_a_restart(pair: Pai
     assert (found["uid"], found["resourceVersion"]) == (made["uid"], made["resourceVersion"])
     assert not list(pair.certificates.glob("*fakekube*"))
     pair.etcd.send_signal(signal.SIGTERM)
-    assert pair.etcd.wait(10) == -signal.SIGTERM
+    assert pair.etcd.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize(

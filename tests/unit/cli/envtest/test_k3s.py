@@ -79,7 +79,7 @@ def test_server_prints_ready_line_writes_kubeconfig_and_loads_manifests(
         assert kubectl(["get", "cm", "-o", "name", f"--kubeconfig={path}"]) == 0
         assert "configmap/loaded" in capsys.readouterr().out.splitlines()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()

@@ -20,7 +20,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def ask(cluster: Cluster, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     data = body if body is None or isinstance(body, bytes) else json.dumps(body)
     connection.request(method, path, data, headers)
     answer = connection.getresponse()
@@ -180,7 +180,7 @@ def test_unloadable_manifests_return_400(cluster: Cluster, body: bytes) -> None:
 
 
 def test_restart_and_outage_requests_get_a_response(cluster: Cluster) -> None:
-    watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     watch.request("GET", "/api/v1/pods?watch=1")
     opened = watch.getresponse()
     assert ask(cluster, "POST", "/fakekube/v1/restart", {"cold": 3600}) == (200, {})
@@ -207,7 +207,7 @@ def test_page_port_can_end_an_outage_under_a_held_clock(cluster: Cluster) -> Non
     parts = urlsplit(cluster.serve_page())
     ask(cluster, "POST", "/fakekube/v1/clock/hold")
     assert ask(cluster, "POST", "/fakekube/v1/outage", {"seconds": 60})[0] == 200
-    beside = http.client.HTTPConnection(parts.netloc, timeout=10)
+    beside = http.client.HTTPConnection(parts.netloc, timeout=60)
     beside.request("GET", f"{parts.path}?{parts.query}")
     page = beside.getresponse()
     page.read()

@@ -28,7 +28,7 @@ def cluster() -> Iterator[Cluster]:
 def ask(
     cluster: Cluster, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     connection.request(method, path, None if body is None else json.dumps(body), headers or {})
     answer = connection.getresponse()
     found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
@@ -204,7 +204,7 @@ def test_the_port_of_the_page_needs_the_token_and_has_no_kubernetes_api(options:
         assert address.hostname == "127.0.0.1"
 
         def fetch(method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-            connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=10)
+            connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=60)
             connection.request(method, path, None, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()
             found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
@@ -348,7 +348,7 @@ def test_wrong_questions(cluster: Cluster, path: str, code: int) -> None:
 
 
 def test_live_over_http(cluster: Cluster) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     connection.request("GET", f"/fakekube/v1/live?changes={cluster.rows.revision}")
     answer = connection.getresponse()
     assert answer.getheader("Content-Type") == "application/x-ndjson"

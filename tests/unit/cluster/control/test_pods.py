@@ -27,7 +27,7 @@ def ask(cluster: Cluster, method: str, path: str, body: Any = None) -> tuple[int
     url = f"{cluster.url}/fakekube/v1/pods/{path}"
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             text = response.read()
             return response.status, json.loads(text) if "json" in response.headers["Content-Type"] else text.decode()
     except urllib.error.HTTPError as error:
@@ -60,7 +60,7 @@ def test_exec_rules_with_fixed_results(cluster: Cluster) -> None:
 def test_run_and_exit_rules_restart_containers(cluster: Cluster) -> None:
     code, _ = ask(cluster, "POST", "rules", {"on": {"labels": "app=a"}, "do": {"run": {"seconds": 0}, "exits": {"code": 2}}})
     assert code == 201
-    cluster.wait_for("pods", "p", until=lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > 0, timeout=5)
+    cluster.wait_for("pods", "p", until=lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > 0, timeout=60)
     assert ask(cluster, "DELETE", "rules") == (200, {})
 
 

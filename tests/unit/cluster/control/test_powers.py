@@ -26,7 +26,7 @@ def ask(cluster: Cluster, method: str, path: str, body: Any = None, *, raw: byte
     data = raw if raw is not None else None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{cluster.url}/{path}", data, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         with error:

@@ -78,7 +78,7 @@ def ask(cluster: Cluster, method: str, path: str, body: Any = None) -> tuple[int
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{cluster.url}/fakekube/v1/services/{path}", data, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:

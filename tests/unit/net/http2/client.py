@@ -21,7 +21,7 @@ from h2.events import (
 
 __all__ = ["Answer", "Client", "Side"]
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 Fields = list[tuple[str, str]]
 
 

@@ -12,7 +12,7 @@ from fakekube.net import Server
 from fakekube.net.http2.connection import MultiplexedConnection
 from fakekube.net.streams import BrokenStreamError
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 TYPE = ("Content-Type", "text/plain")
 NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR = 0, 1, 2
 

@@ -111,7 +111,7 @@ class Session:
         changed, found = threading.Event(), list[Any]()
         self.tunnel.source.subscribe(changed.set)
         while len(found := [*found, *self.sent()]) < count:
-            assert changed.wait(5)
+            assert changed.wait(60)
             changed.clear()
         return found
 
@@ -194,7 +194,7 @@ def test_stream_reset_closes_the_pod_connection(pod: Pod) -> None:
     session.tunnel.receive(session.client.encode(RstStream(data, CANCEL)))
     gone = threading.Event()
     connection.to_client.subscribe(gone.set)
-    assert connection.to_client.abandoned or gone.wait(5)
+    assert connection.to_client.abandoned or gone.wait(60)
     session.tunnel.close()
 
 

@@ -275,14 +275,14 @@ class Session:
         changed = threading.Event()
         self.tunnel.source.subscribe(changed.set)
         while not done():
-            assert changed.wait(5)
+            assert changed.wait(60)
             changed.clear()
 
 
 def test_exec_over_spdy() -> None:
     session = Session()
     session.open("error", "stdin", "stdout", "stderr")
-    assert session.process.started.wait(5)
+    assert session.process.started.wait(60)
     assert session.sent() == [SynReply(1, {}), SynReply(3, {}), SynReply(5, {}), SynReply(7, {})]
     session.tunnel.receive(session.client.data(3, b"in") + session.client.data(3, b"", fin=True))
     assert session.process.streams.stdin is not None
@@ -301,7 +301,7 @@ def test_exec_over_spdy() -> None:
 def test_v1_protocol_resets_the_error_stream() -> None:
     session = Session("channel.k8s.io", Options(stdin=True, stdout=True))
     session.open("error", "stdin", "stdout")
-    assert session.process.started.wait(5)
+    assert session.process.started.wait(60)
     assert session.sent()[3:] == [RstStream(1, CANCEL), Data(3, b"", True)]
 
 
@@ -309,7 +309,7 @@ def test_v1_protocol_without_an_error_stream_is_served() -> None:
     """A client opens a stream twice instead: the counted streams are complete, and nothing is reset."""
     session = Session("channel.k8s.io", Options(stdin=True, stdout=True))
     session.open("stdin", "stdout", "stdout")
-    assert session.process.started.wait(5)
+    assert session.process.started.wait(60)
     assert session.sent()[3:] == [Data(1, b"", True)]
 
 
@@ -318,7 +318,7 @@ def test_terminal_size_over_spdy_resize_stream() -> None:
     session.open("error", "stdin", "stdout")
     assert not session.process.started.is_set()
     session.open("resize")
-    assert session.process.started.wait(5)
+    assert session.process.started.wait(60)
     session.tunnel.receive(session.client.data(session.ids["resize"], b'{"Width":9,"Height":8}'))
     assert session.process.streams.sizes is not None
     assert session.process.streams.sizes.latest == (9, 8)
@@ -340,7 +340,7 @@ def test_missing_streams_time_out() -> None:
 def test_invalid_spdy_frames_end_the_session() -> None:
     session = Session(options=Options(stdout=True))
     session.open("error", "stdout")
-    assert session.process.started.wait(5)
+    assert session.process.started.wait(60)
     session.tunnel.receive(b"\xff" * 16)
     taken(session.tunnel)
     assert session.tunnel.ended

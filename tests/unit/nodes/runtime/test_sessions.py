@@ -57,7 +57,7 @@ class Session:
         ended = threading.Event()
         self.execution.subscribe(ended.set)
         while self.execution.exit is None:
-            assert ended.wait(5)
+            assert ended.wait(60)
         return self.execution.exit.code
 
 
