@@ -66,7 +66,7 @@ class ExtensionServer:
         context.load_cert_chain(chain, secret)
         self._server = self._listen(context)
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
         self._thread.start()
 
     def _listen(self, context: ssl.SSLContext) -> http.server.ThreadingHTTPServer:

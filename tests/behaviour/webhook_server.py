@@ -114,7 +114,7 @@ class Webhook:
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         self.client_config = {"url": f"https://127.0.0.1:{self.port}/convert", "caBundle": authority.bundle}
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
         self._thread.start()
 
     def close(self) -> None:

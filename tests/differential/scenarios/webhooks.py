@@ -68,7 +68,7 @@ def listening(client: Client, answer: Answer) -> Iterator[tuple[str, list[Any]]]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(self_signed()[0])
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
     port = server.server_address[1]
     try:
         yield f"https://127.0.0.1:{port}", seen

@@ -145,7 +145,7 @@ class Backend:
         certificate = Cluster(profile="apiserver").services.certificate("images/policy")
         self._server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
         self._server.socket = certificate.context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,))
         self._thread.start()
         server = {"server": f"https://127.0.0.1:{self._server.server_address[1]}/policy", "certificate-authority": "ca.crt"}
         (folder / "ca.crt").write_bytes(base64.b64decode(certificate.ca_bundle))

@@ -83,7 +83,7 @@ def port(proxies: Authority, certificate: Certificate, tmp_path: Path) -> Iterat
                 self.RequestHandlerClass(tls, client_address, self)
 
     with Server(("127.0.0.1", 0), Demanding) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread = threading.Thread(target=server.serve_forever, args=(0.005,))
         thread.start()
         yield server.server_address[1]
         server.shutdown()

@@ -59,7 +59,7 @@ class Behind(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Behind)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
     with Cluster(profile="apiserver") as cluster:
         cluster.services.forward("default/web", server.server_address[1])
         yield cluster

@@ -43,7 +43,7 @@ class Webhook:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.005,), daemon=True).start()
         self.kubeconfig = folder / "kubeconfig"
         self.kubeconfig.write_text(
             json.dumps(

@@ -41,7 +41,7 @@ def test_watch_with_the_werkzeug_test_client_ends_at_timeout(cluster: Cluster) -
 @pytest.fixture
 def server(cluster: Cluster) -> Iterator[BaseWSGIServer]:
     server = make_server("127.0.0.1", 0, cluster.application, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
     thread.start()
     yield server
     server.shutdown()

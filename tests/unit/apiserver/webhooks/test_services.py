@@ -107,7 +107,7 @@ def test_webhook_with_service_reference_is_called_at_the_forwarded_port(tmp_path
     assert [file.name for file in files] == ["tls.crt", "tls.key"] and files[1].stat().st_mode & 0o77 == 0
     server = http.server.HTTPServer(("127.0.0.1", 0), _Handler)
     server.socket = certificate.context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
     thread.start()
     try:
         cluster.services.forward("system/hook", server.server_address[1])

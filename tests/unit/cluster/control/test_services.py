@@ -52,7 +52,7 @@ class _Refuses(http.server.BaseHTTPRequestHandler):
 def webhook(context: ssl.SSLContext, server: http.server.HTTPServer) -> Iterator[None]:
     """Serves a webhook that refuses everything, with the certificate in `context`."""
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
     thread.start()
     try:
         yield
