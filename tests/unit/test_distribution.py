@@ -73,25 +73,41 @@ def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
             yield from _statements(getattr(node, name, ()))
 
 
+#: The first module that a line imports, and what stands for other modules.
+_MENTIONS = re.compile(r"^\s*(?:from|import)\s+(\w+)|^\s*import\s.*(,)|(importorskip|find_spec)", re.MULTILINE)
+
+
 @functools.cache
 def _imports(folder: str) -> Mapping[str, set[str]]:
-    """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it."""
+    """Returns the modules of each package that is not of the standard library, and the subfolders of the files that import it.
+
+    A file is parsed only if its lines mention a package that is not known to be imported in its subfolder.
+    """
     found: dict[str, set[str]] = defaultdict(set)
     for path in (ROOT / folder).rglob("*.py"):
         if path.is_relative_to(PLUGIN):
             continue
-        own = _neighbours(path.parent)
+        place = path.relative_to(ROOT / folder).parts[0]
         text = path.read_text(encoding="utf-8")
-        calls = "importorskip" in text or "find_spec" in text
-        for node in ast.walk(ast.parse(text)) if calls else _statements(ast.parse(text).body):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.level == 0:
-                names = [node.module or ""]
-            if isinstance(node, ast.Call) and _called(node) in ("importorskip", "find_spec"):
-                names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
-            for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - own - {"_typeshed"}:
-                found[name].add(path.relative_to(ROOT / folder).parts[0])
-    return {name: places for name, places in found.items() if name not in {"fakekube", "conftest_plugin", "tests"}}
+        known = sys.stdlib_module_names | _neighbours(path.parent) | {"_typeshed", "fakekube", "conftest_plugin", "tests"}
+        mentioned = {"".join(match.groups("")) for match in _MENTIONS.finditer(text)}
+        if all(name in known or place in found.get(name, ()) for name in mentioned):
+            continue
+        for name in set(_imported_names(text)) - known:
+            found[name].add(place)
+    return found
+
+
+def _imported_names(text: str) -> Iterator[str]:
+    """Yields the first parts of the names of the modules that a file imports or looks for."""
+    calls = "importorskip" in text or "find_spec" in text
+    for node in ast.walk(ast.parse(text)) if calls else _statements(ast.parse(text).body):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        if isinstance(node, ast.Call) and _called(node) in ("importorskip", "find_spec"):
+            names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
+        yield from (name.partition(".")[0] for name in names)
 
 
 def _import_name(package: str) -> str:
@@ -191,7 +207,8 @@ def test_all_loggers_are_below_that_of_the_package() -> None:
     calls = [
         (path, node)
         for path in (ROOT / "fakekube").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "getLogger" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and _called(node) == "getLogger"
     ]
     assert calls
