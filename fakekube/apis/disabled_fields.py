@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.apimachinery.features import Emulation
+from fakekube.apis.core.pods.visitor import containers, uses_restart_rules
 from fakekube.apis.validation.rules import NEVER
 from fakekube.base.objects import Object
 
@@ -78,7 +79,11 @@ POD_SPEC: Final = (
     _fields_of("GRPCContainerProbeTLS", f"{_CONTAINERS}.{_PROBES}.grpc.mode"),
     _fields_of("EvictionRequestAPI", "evictionResponders"),
     _fields_of("InPlacePodVerticalScaling", f"{_CONTAINERS}.resizePolicy"),
-    _fields_of("ContainerRestartRules", f"{_CONTAINERS}.restartPolicyRules"),
+    _fields_of(
+        "ContainerRestartRules",
+        f"{_CONTAINERS}.restartPolicyRules",
+        used_by=(f"{_CONTAINERS}.restartPolicyRules", "containers[].restartPolicy"),
+    ),
     _fields_of("RecursiveReadOnlyMounts", f"{_CONTAINERS}.volumeMounts[].recursiveReadOnly"),
     _fields_of("EmptyDirVolumeMode", "volumes[].emptyDir.mode"),
     _fields_of("VolumeBindMountOptions", f"{_CONTAINERS}.volumeMounts[].bindMountOptions"),
@@ -314,11 +319,13 @@ def drop_disabled_pod_status(emulation: Emulation, status: Object, old: Object |
 
 
 def _drop_restart_policies(spec: Object, old: Object | None) -> None:
-    """Drops the restart policies of regular containers (dropContainerRestartRules)."""
-    if any("restartPolicy" in container for container in (old or {}).get("containers") or ()):
+    """Drops the restart policies of containers, but for those of sidecars (dropContainerRestartRules)."""
+    if uses_restart_rules(old or {}):
         return
-    for container in spec.get("containers") or ():
-        container.pop("restartPolicy", None)
+    sidecars = [item for item in spec.get("initContainers") or () if item.get("restartPolicy") == "Always"]
+    for container in containers(spec):
+        if container not in sidecars:
+            container.pop("restartPolicy", None)
 
 
 def _drop_image_volumes(spec: Object, old: Object | None) -> None:

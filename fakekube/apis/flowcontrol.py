@@ -361,7 +361,7 @@ LEVELS = {
 OTHER_LEVEL = rules(
     "PriorityLevelConfigurationSpec",
     "ValidatePriorityLevelConfigurationSpec",
-    Rule("type", one_of("Exempt", "Limited", needs="")),
+    *by_minor("type", (one_of("Exempt", "Limited"), 0, 36), (one_of("Exempt", "Limited", needs=""), 36, NEVER)),
     Rule("exempt", forbids(), since=37),
     Rule("limited", forbids(), since=37),
     DECLARED_LIMITED,

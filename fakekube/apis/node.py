@@ -83,7 +83,7 @@ def validate_scheduling(scheduling: Mapping[str, Any] | None, path: str) -> list
 RUNTIME_CLASS = rules(
     "RuntimeClass",
     "ValidateRuntimeClass",
-    *by_minor("handler", (then(needed(), LABEL), 0, 37), (then(needed(), LABEL_OF_BYTES), 37, NEVER)),
+    *by_minor("handler", (LABEL, 0, 36), (then(needed(), LABEL), 36, 37), (then(needed(), LABEL_OF_BYTES), 37, NEVER)),
     Rule("overhead", calls(validate_overhead)),
     Rule("scheduling", calls(validate_scheduling)),
 )

@@ -122,7 +122,8 @@ def chosen(names: list[str], minor: str, everything: bool) -> dict[str, Exchange
 
 def _of_random_stories(name: str, minor: str, everything: bool) -> Recording:
     if not everything:
-        return Recording(name, name, version=minor, options=modes.OPTIONS.get(name.partition(":")[0], {}))
+        mode = name.partition(":")[0]
+        return Recording(name, name, version=minor, options=modes.OPTIONS.get(mode, {}), feature_gates=modes.GATES.get(mode, {}))
     return replace(RECORDINGS["v1.37/rules/alpha"], name=name, module=name, version=minor)
 
 

@@ -272,6 +272,7 @@ _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class",
 )  # fmt: skip
+_DEFAULT_ATTRIBUTES: Final = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
 _MODES: Final = {
     "ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP",
 }  # fmt: skip
@@ -319,13 +320,34 @@ def _claim(obj: StoredObject, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-def _storage_class(obj: StoredObject, ages: Ages) -> list[Any]:
-    default = any(_annotations(obj).get(key) == "true" for key in _DEFAULT_ANNOTATIONS)
+def storage_class(obj: StoredObject, ages: Ages, default: str = "") -> list[Any]:
+    """Returns the cells of a StorageClass; `default`: the name of the one that a list marks."""
     return [
-        f"{name(obj)} (default)" if default else name(obj), obj.get("provisioner", ""),
+        f"{default} (default)" if name(obj) == default else name(obj), obj.get("provisioner", ""),
         obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate"),
         obj.get("allowVolumeExpansion", False), age(obj, ages),
     ]  # fmt: skip
+
+
+def _is_default(obj: StoredObject) -> bool:
+    return any(_annotations(obj).get(key) == "true" for key in _DEFAULT_ANNOTATIONS)
+
+
+def effective_default(objects: Sequence[StoredObject]) -> str:
+    """Returns the name of the youngest default StorageClass, of two the first by name; "" if none is a default."""
+    defaults = sorted(filter(_is_default, objects), key=name)
+    return name(max(defaults, key=lambda obj: obj["metadata"].get("creationTimestamp") or "")) if defaults else ""
+
+
+def storage_class_with_default(obj: StoredObject, ages: Ages) -> list[Any]:
+    """Returns the cells of a StorageClass in 1.36 and before, which marks every default."""
+    return storage_class(obj, ages, name(obj) if _is_default(obj) else "")
+
+
+def attributes_class_with_default(obj: StoredObject, ages: Ages) -> list[Any]:
+    """Returns the cells of a VolumeAttributesClass in 1.33, which marks a default."""
+    own, *rest = _attributes_class(obj, ages)
+    return [f"{own} (default)" if _annotations(obj).get(_DEFAULT_ATTRIBUTES) == "true" else own, *rest]
 
 
 def _attributes_class(obj: StoredObject, ages: Ages) -> list[Any]:
@@ -360,7 +382,7 @@ STORAGE_CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("", "persistentvolumes"): _volume,
     ("storage.k8s.io", "csidrivers"): _csi_driver,
     ("storage.k8s.io", "csinodes"): _csi_node,
-    ("storage.k8s.io", "storageclasses"): _storage_class,
+    ("storage.k8s.io", "storageclasses"): storage_class,
     ("storage.k8s.io", "volumeattachments"): _attachment,
     ("storage.k8s.io", "volumeattributesclasses"): _attributes_class,
 }

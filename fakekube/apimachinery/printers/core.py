@@ -63,6 +63,8 @@ def _resource_quota(obj: StoredObject, ages: Ages) -> list[Any]:
 
 # ---------------------------------------------------------------- nodes
 
+_KERNEL: Final = 8
+"""The index of the cell."""
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
 
@@ -78,6 +80,13 @@ def _node(obj: StoredObject, ages: Ages) -> list[Any]:
         _address(status, "InternalIP"), _address(status, "ExternalIP"),
         info.get("osImage") or UNKNOWN, kernel, info.get("containerRuntimeVersion") or UNKNOWN,
     ]  # fmt: skip
+
+
+def node_without_architecture(obj: StoredObject, ages: Ages) -> list[Any]:
+    """Returns the cells of a Node in 1.35 and before, whose kernel has no architecture."""
+    cells = _node(obj, ages)
+    cells[_KERNEL] = obj.get("status", {}).get("nodeInfo", {}).get("kernelVersion") or UNKNOWN
+    return cells
 
 
 def _node_status(obj: StoredObject) -> str:
@@ -184,10 +193,15 @@ class _Summary:
             self.last_restart = ended
 
 
-def _pod(pod: StoredObject, ages: Ages) -> list[Any]:
+def pod_without_errors(pod: StoredObject, ages: Ages) -> list[Any]:
+    """Returns the cells of a Pod in 1.34 and before, where only the reason of the first container counts."""
+    return _pod(pod, ages, shows_errors=False)
+
+
+def _pod(pod: StoredObject, ages: Ages, *, shows_errors: bool = True) -> list[Any]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     sidecars = {c["name"] for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
-    summary = _summary(pod, sidecars)
+    summary = _summary(pod, sidecars, shows_errors=shows_errors)
     restarts = str(summary.restarts)
     if summary.restarts and summary.last_restart:
         restarts = f"{summary.restarts} ({since(summary.last_restart, ages)} ago)"
@@ -201,7 +215,7 @@ def _pod(pod: StoredObject, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-def _summary(pod: StoredObject, sidecars: set[str]) -> _Summary:
+def _summary(pod: StoredObject, sidecars: set[str], *, shows_errors: bool) -> _Summary:
     status = pod.get("status", {})
     conditions = status.get("conditions")
     reason = status.get("reason") or status.get("phase", "")
@@ -213,7 +227,7 @@ def _summary(pod: StoredObject, sidecars: set[str]) -> _Summary:
     initialized = condition(conditions, "Initialized")
     if not initializing or (initialized is not None and initialized.get("status") == "True"):
         of_sidecars.reason, of_sidecars.ready = summary.reason, summary.ready
-        _running(status, of_sidecars)
+        _running(status, of_sidecars, shows_errors=shows_errors)
         return of_sidecars
     return summary
 
@@ -243,7 +257,7 @@ def _initialization(pod: StoredObject, sidecars: set[str], summary: _Summary, of
     return False
 
 
-def _running(status: StoredObject, summary: _Summary) -> None:
+def _running(status: StoredObject, summary: _Summary, *, shows_errors: bool) -> None:
     """Evaluates the containers from the last to the first, so that the status of the first one takes precedence."""
     has_running = False
     error = ""
@@ -255,7 +269,7 @@ def _running(status: StoredObject, summary: _Summary) -> None:
             summary.reason = waiting["reason"]
         elif terminated is not None:
             summary.reason = _reason_of_end(terminated)
-            if terminated.get("exitCode"):
+            if shows_errors and terminated.get("exitCode"):
                 error = summary.reason
         elif container.get("ready") and state.get("running") is not None:
             has_running = True
@@ -397,6 +411,11 @@ def _hosts(spec: StoredObject) -> str:
         if rule.get("host"):
             hosts.append(rule["host"])
     return ",".join(hosts) or "*"
+
+
+def ingress_class_without_default(obj: StoredObject, ages: Ages) -> list[Any]:
+    """Returns the cells of an IngressClass in 1.35 and before, where a default is not marked."""
+    return [name(obj), *_ingress_class(obj, ages)[1:]]
 
 
 def _ingress_class(obj: StoredObject, ages: Ages) -> list[Any]:

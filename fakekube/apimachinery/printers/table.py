@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, Final
@@ -58,6 +58,8 @@ class TableConvertor:
     """The minor whose descriptions the columns have."""
     repeats_columns: bool = False
     """Whether every event of a watch has the columns, not only the first."""
+    for_list: Callable[[Sequence[StoredObject]], TableConvertor] | None = None
+    """Returns the convertor of a list of these objects, if the cells of one depend on the others."""
 
 
 @dataclass(slots=True)
@@ -152,9 +154,26 @@ _CELLS: Final[Mapping[tuple[str, str], Cells]] = {
 
 #: (group, plural) → the number of the minor from which on the cells are those of `_CELLS`, and of older ones (None: `DEFAULT`).
 _OLDER_CELLS: Final[Mapping[tuple[str, str], tuple[int, Cells | None]]] = {
+    ("", "nodes"): (36, core.node_without_architecture),
+    ("", "pods"): (35, core.pod_without_errors),
     ("", "serviceaccounts"): (35, core.service_account_with_secrets),
     ("apiextensions.k8s.io", "customresourcedefinitions"): (37, None),
+    ("batch", "jobs"): (34, workloads.job_without_success_criteria),
+    ("networking.k8s.io", "ingressclasses"): (36, core.ingress_class_without_default),
+    ("storage.k8s.io", "storageclasses"): (37, cluster.storage_class_with_default),
+    ("storage.k8s.io", "volumeattributesclasses"): (34, cluster.attributes_class_with_default),
 }
+
+
+def _of_storage_classes(convertor: TableConvertor, objects: Sequence[StoredObject]) -> TableConvertor:
+    """Returns the convertor of a list of StorageClasses, which marks one default (getEffectiveDefaultStorageClass)."""
+    default = cluster.effective_default(objects)
+    return _with_default(convertor, default) if default else convertor
+
+
+@cache
+def _with_default(convertor: TableConvertor, default: str) -> TableConvertor:
+    return replace(convertor, cells=partial(cluster.storage_class, default=default))
 
 
 def _column(name: str, type_: str = "string", format_: str = "", priority: int = 0) -> Column:
@@ -185,7 +204,7 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
         return DEFAULT
     path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
     rows = data.minor(minor).columns(path)
-    return TableConvertor(
+    made = TableConvertor(
         [_column(row["name"], row["type"], row["format"], row["priority"]) for row in rows],
         cells,
         conditions=core.pod_conditions if (group, plural) == ("", "pods") else _no_conditions,
@@ -195,6 +214,7 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
         empty=None if plural == "customresourcedefinitions" else (),
         minor=minor,
     )
+    return replace(made, for_list=partial(_of_storage_classes, made)) if cells is cluster.storage_class else made
 
 
 # Encodes rows of Tables as compact JSON; everything except the ages is encoded once and cached with the Document.

@@ -100,6 +100,12 @@ _JOB_STATES: Final = {
 }  # fmt: skip
 
 
+def job_without_success_criteria(obj: StoredObject, ages: Ages) -> list[Any]:
+    """Returns the cells of a Job in 1.33, to which the condition SuccessCriteriaMet says nothing."""
+    found = [one for one in obj.get("status", {}).get("conditions") or () if one.get("type") != "SuccessCriteriaMet"]
+    return _job({**obj, "status": {**obj.get("status", {}), "conditions": found}}, ages)
+
+
 def _job(obj: StoredObject, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     progress = [_job_status(obj), _completions(spec, status), _duration(status, ages)]

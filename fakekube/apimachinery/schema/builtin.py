@@ -47,10 +47,15 @@ _UNIONS: Mapping[str, str] = {
 
 
 class Builtins:
-    """The types of one minor."""
+    """The types of one minor.
 
-    def __init__(self, facts: data.Facts) -> None:
+    Args:
+        whole_paths: see `Field.whole_path`.
+    """
+
+    def __init__(self, facts: data.Facts, *, whole_paths: bool = True) -> None:
         self.facts = facts
+        self._whole_paths = whole_paths
         self._types: dict[str, Type] = {}
         self._kind_types: dict[tuple[str, str, str], Type] = {}
 
@@ -146,6 +151,7 @@ class Builtins:
             wire=row.get("w", "bytes") if "n" in row else "",
             inlined=around.numbers,
             embedded=around.names,
+            whole_path=self._whole_paths,
             row=row,
         )
 
@@ -166,7 +172,7 @@ class _Inlining:
 @cache
 def builtins(version: str = data.DEFAULT) -> Builtins:
     """Returns the types of a minor, made once per process and minor."""
-    return Builtins(data.minor(version))
+    return Builtins(data.minor(version), whole_paths=int(version.split(".")[1]) >= 35)
 
 
 def type_of(go_name: str) -> Type:

@@ -83,7 +83,9 @@ class Field:
     inlined: tuple[int, ...] = ()
     """Protobuf numbers of the inlined structs that contain the field, outermost first."""
     embedded: tuple[str, ...] = ()
-    """Names of the inlined structs that contain the field, outermost first: paths in Go's messages contain them."""
+    """Names of the inlined structs that contain the field, outermost first."""
+    whole_path: bool = True
+    """Paths in Go's messages name inlined structs, and what is within types with a custom UnmarshalJSON (since 1.35)."""
     row: Mapping[str, Any] = field(default_factory=dict)
     """The source row in `apimachinery/data/`."""
 

@@ -11,7 +11,7 @@ import orjson
 
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
 from fakekube.base.golang.json_writer import RawObject
-from fakekube.base.golang.strings import json_text
+from fakekube.base.golang.strings import bytes_of, json_text
 
 #: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
 _PARTS = frozenset({"spec", "status"})
@@ -156,7 +156,7 @@ def keep_texts(type_: Type, tree: Any, source: bytes) -> Any:
 def compact(type_: Type, tree: Any) -> Any:
     """Returns the tree, changed in place, with texts without spaces: a patch of the JSON of an object leaves no others."""
     if type_.shape is Shape.RAW:
-        return _raw(tree, tree.compact.decode()) if isinstance(tree, RawObject) else tree
+        return raw_value(tree, tree.compact.decode()) if isinstance(tree, RawObject) else tree
     if isinstance(tree, dict) and type_.shape is Shape.STRUCT:
         for name, field in type_.fields.items():
             if name in tree and holds_raw_values(field.type):
@@ -171,7 +171,7 @@ def _with_text(type_: Type, tree: Any, text: str, at: int) -> Any:
     if type_.shape is Shape.RAW:
         if not isinstance(tree, dict):
             return tree
-        return _raw(tree, text[at : _decoder.raw_decode(text, at)[1]])
+        return raw_value(tree, text[at : _decoder.raw_decode(text, at)[1]])
     if isinstance(tree, dict) and type_.shape is Shape.STRUCT and text[at] == "{":
         for name, start in _parts(text, at):
             field = type_.fields.get(name)
@@ -183,10 +183,11 @@ def _with_text(type_: Type, tree: Any, text: str, at: int) -> Any:
     return tree
 
 
-def _raw(value: dict[str, Any], text: str) -> dict[str, Any]:
+def raw_value(value: dict[str, Any], text: str) -> dict[str, Any]:
+    """Returns the object that a text of JSON says, with the text if it is not that of Go."""
     if text == json_text(value) and _AMBIGUOUS.search(text) is None:
         return dict(value)
-    return RawObject(value, text.encode())
+    return RawObject(value, bytes_of(text))
 
 
 def _parts(text: str, at: int) -> Iterator[tuple[str, int]]:

@@ -129,11 +129,11 @@ class SlowPathRequired(Exception):
 class Frame:
     """A field on the path to the current value."""
 
-    __slots__ = ("go_names", "name", "owner")
+    __slots__ = ("go_names", "name", "owner", "whole_path")
 
     def __init__(self, owner: Type, field: Field) -> None:
-        self.name = field.name
-        self.go_names = (*field.embedded, field.name)
+        self.name, self.whole_path = field.name, field.whole_path
+        self.go_names = (*field.embedded, field.name) if field.whole_path else (field.name,)
         self.owner = owner.go.rpartition(".")[2]
 
 
@@ -160,7 +160,8 @@ class Walk:
         self.error: str | None = None
         self.strict = strict
         self._literals = literals
-        self._custom_unmarshal: str | None = None
+        self._custom_unmarshal: int | None = None
+        """How many fields are around the outermost type with a custom UnmarshalJSON."""
 
     def unknown(self, name: str) -> None:
         """Reports an unknown field."""
@@ -198,8 +199,11 @@ class Walk:
         frames = [step for step in self.stack if type(step) is Frame]
         if not frames:
             return unmarshal_error(what, go)
+        owner = frames[-1].owner
+        if self._custom_unmarshal:
+            owner = frames[self._custom_unmarshal - 1].owner
+            frames = frames if frames[-1].whole_path else frames[: self._custom_unmarshal]
         path = ".".join(name for frame in frames for name in frame.go_names)
-        owner = self._custom_unmarshal or frames[-1].owner
         return f"json: cannot unmarshal {what} into Go struct field {owner}.{path} of type {go}"
 
     def literal(self, number: float) -> str:
@@ -214,7 +218,7 @@ class Walk:
         strict, error, custom_unmarshal = self.strict, self.error, self._custom_unmarshal
         self.strict, self.error = None, None
         if custom_unmarshal is None:
-            self._custom_unmarshal = next((step.owner for step in reversed(self.stack) if type(step) is Frame), None)
+            self._custom_unmarshal = sum(type(step) is Frame for step in self.stack)
         tree = read(value, self)
         if self.error is not None:
             raise DecodeError(self.error)

@@ -63,6 +63,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     delete_returns_object = True
     has_status = True
     checks_metadata_again = True
+    validated_twice_until = 35
 
     def stores_unchanged_update(self, obj: Object) -> bool:
         return True  # the stored status lacks the default phase
@@ -77,10 +78,11 @@ class PersistentVolumeClaimStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec")
 
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return validate_claim_spec(obj["spec"], "spec", _validation_options(old["spec"]))
+
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        old_spec = old["spec"]
-        errors = validate_claim_spec(obj["spec"], "spec", _validation_options(old_spec))
-        return errors + _change(context, obj, old)
+        return self.validate_changed(context, obj, old) + _change(context, obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         warnings: list[str] = []

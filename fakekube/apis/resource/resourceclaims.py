@@ -75,10 +75,10 @@ class ResourceClaimStrategy(RevalidatingStrategy):
         return _admin_access(context, spec) + _spec(spec, "spec")
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return []
+        return [] if from_minor(35) else _spec(obj.get("spec") or {}, "spec")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _validate_immutable_spec(obj, old, "ResourceClaimSpec")
+        return _validate_immutable_spec(obj, old, "ResourceClaimSpec") + self.validate_changed(context, obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -99,7 +99,7 @@ class ResourceClaimTemplateStrategy(RevalidatingStrategy):
         return _template(obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _validate_immutable_spec(obj, old, "ResourceClaimTemplateSpec")
+        return _validate_immutable_spec(obj, old, "ResourceClaimTemplateSpec") + ([] if from_minor(35) else _template(obj))
 
 
 class DeviceClassStrategy(RevalidatingStrategy):
@@ -115,7 +115,7 @@ class DeviceClassStrategy(RevalidatingStrategy):
         return _class(obj.get("spec") or {}, None)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return []
+        return [] if from_minor(35) else _class(obj.get("spec") or {}, None)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _class(obj.get("spec") or {}, old.get("spec") or {})
@@ -212,6 +212,8 @@ def _request(request: Object, path: str) -> list[FieldError]:
     exactly, options = request.get("exactly"), request.get("firstAvailable") or ()
     if exactly is None and not options:
         return [*errors, required(path, KIND_OF_REQUEST)]
+    if not from_minor(35):
+        return errors + _whole_request(exactly, options, path)
     if exactly is not None and options:
         errors.append(invalid(path, None, many_set(KIND_OF_REQUEST)))
         return errors + _declared_request(exactly, options, path) if from_minor(37) else errors
@@ -219,6 +221,16 @@ def _request(request: Object, path: str) -> list[FieldError]:
         return errors + _exact_request(exactly, f"{path}.exactly")
     where = f"{path}.firstAvailable"
     return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
+
+
+def _whole_request(exactly: Object | None, options: Sequence[Object], path: str) -> list[FieldError]:
+    """Validates both members of a request, as 1.34 and before do."""
+    where, errors = f"{path}.firstAvailable", list[FieldError]()
+    if options:
+        errors += each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
+    if exactly is not None:
+        errors += _exact_request(exactly, f"{path}.exactly")
+    return [*errors, invalid(path, None, many_set(KIND_OF_REQUEST))] if exactly is not None and options else errors
 
 
 def _declared_request(exactly: Object, options: Sequence[Object], path: str) -> list[FieldError]:
@@ -344,10 +356,10 @@ def _identity(device: Object) -> str:
     return "/".join(parts if parts[-1] else parts[:-1])
 
 
-def _device_id(device: Object) -> dict[str, str]:
-    """Returns the identity of a device as messages show it."""
+def _device_id(device: Object) -> dict[str, Any]:
+    """Returns the identity of a device as messages show it; texts that are unique in memory have no JSON until 1.34."""
     names = {"Driver": "driver", "Pool": "pool", "Device": "device", "ShareID": "shareID"}
-    return {name: device.get(field, "") for name, field in names.items()}
+    return {name: device.get(field, "") if from_minor(35) else {} for name, field in names.items()}
 
 
 def _allocated_identities(status: Object) -> frozenset[str]:

@@ -280,33 +280,35 @@ class VolumeAttachmentStrategy(Strategy):
     validated_twice_until = 35
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _attachment(obj)
+        errors = _attachment(obj, None)
         if not from_minor(36):  # ValidateVolumeAttachmentV1, of new ones only
             errors += [*csi_driver_name(obj["spec"].get("attacher", ""), "spec.attacher"), *_volume_name(obj["spec"])]
         return errors
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _attachment(obj)
+        return _attachment(obj, old)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _attachment(obj) + _changed_attachment(obj, old)
+        return _attachment(obj, old) + _changed_attachment(obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
 
 
-def _attacher(name: str, path: str) -> list[FieldError]:
+def _attacher(name: str, path: str, *, is_new: bool) -> list[FieldError]:
     if not name:
         return [required(path)]
-    if not from_minor(37):
+    if not (from_minor(37) and is_new):  # the declared rules do not see an update, which the immutable spec refuses first
         return csi_driver_name(name, path) if from_minor(36) else []
-    errors = invalid_each(path, name, names.caseless_dns_subdomain(name))
-    return errors if names.fits(name, names.LABEL_LENGTH) else [*errors, too_long(path, names.LABEL_LENGTH, "characters")]
+    errors = [] if names.fits(name, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH)]
+    if len(name) > names.LABEL_LENGTH:
+        errors = [too_long(path, names.LABEL_LENGTH, "characters")]
+    return errors + invalid_each(path, name, names.caseless_dns_subdomain(name))
 
 
-def _attachment(obj: Object) -> list[FieldError]:
+def _attachment(obj: Object, old: Object | None) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
-    errors = _attacher(spec.get("attacher", ""), "spec.attacher")
+    errors = _attacher(spec.get("attacher", ""), "spec.attacher", is_new=old is None)
     errors += _validate_attachment_source(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
@@ -369,7 +371,7 @@ class _AttachmentStatusStrategy(StatusStrategy):
 
 
 def _validate_attachment_status(obj: Object, old: Object) -> list[FieldError]:
-    return _attachment(obj) + _changed_attachment(obj, old)
+    return _attachment(obj, old) + _changed_attachment(obj, old)
 
 
 STATUS = _AttachmentStatusStrategy(_validate_attachment_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))

@@ -126,6 +126,7 @@ class VolumeAttributesClassStrategy(Strategy):
     """The strategy of volumeattributesclasses, which are immutable."""
 
     delete_returns_object = True
+    validated_twice_until = 35
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return VOLUME_ATTRIBUTES_CLASS.validate(obj)

@@ -57,6 +57,8 @@ class Parsed:
     """The JSON text, if the document was JSON."""
     cbor: bytes | None = None
     """The CBOR data, if the document was CBOR: its decoding errors have different messages."""
+    has_texts: bool = False
+    """Values of any form have their texts already (Protobuf)."""
     is_usual: bool = False
     """The CBOR uses the common encoding of every value, so that the decoded values are unambiguous."""
 
@@ -226,7 +228,10 @@ def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bo
             value, is_usual = cbor.read(body, untyped=custom)
             return Parsed(value, cbor=body, is_usual=is_usual)
         any_version = expected == _DELETE_OPTIONS
-        return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version, types=types))
+        supplied = _ANY_DELETE_OPTIONS if any_version else expected
+        return Parsed(
+            protobuf.loads(body, supplied.api_version, supplied.kind, any_version=any_version, types=types), has_texts=True
+        )
     except ContentError as error:
         kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
         if form != "cbor" or custom:
@@ -335,13 +340,13 @@ def _to_typed(
             kept = _known_parts(types, kind, found, parsed.value, live)
         changed = {**parsed.value, **dict.fromkeys(kept, trees.KNOWN)} if kept else parsed.value or {}
         obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
-        if found is not None and has_raw_values:
+        if found is not None and has_raw_values and not parsed.has_texts:
             trees.keep_texts(found, obj, parsed.source) if parsed.source is not None else trees.compact(found, obj)
     except schema_decode.DecodeError as error:
         explained = cbor.type_errors(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
-    if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not parsed.is_usual):
-        explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
+    if parsed.cbor is not None and found is not None and (cbor.is_stricter(found) or not parsed.is_usual):
+        explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are no bytes, numbers no quantities and no field names
         if explained:
             raise Problem(explained, kind)
     if kind is not expected and (kind.kind, internal_package(kind.group)) != (expected.kind, internal_package(expected.group)):

@@ -51,7 +51,8 @@ def transform_object(scope: Scope, chosen: MediaType, code: int, stored: Documen
     """Returns one object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":
-        return _response(chosen, code, _table(scope, chosen, lambda: [(stored, shown)], _table_metadata(shown)))
+        made = _table(scope, chosen, _convertor(scope), lambda: [(stored, shown)], _table_metadata(shown))
+        return _response(chosen, code, made)
     if chosen.target.kind == "PartialObjectMetadataList":
         if scope.resource.custom:
             raise StatusError(500, "", "content is not a list")
@@ -66,7 +67,10 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
     assert chosen.target is not None
     api_version = chosen.target.api_version
     if chosen.target.kind == "Table":
-        made = _table(scope, chosen, lambda: _pairs(scope.resource, listing), metadata, listing.encoding)
+        convertor = _convertor(scope)
+        if convertor.for_list is not None:
+            convertor = convertor.for_list([document.object for document in listing.documents])
+        made = _table(scope, chosen, convertor, lambda: _pairs(scope.resource, listing), metadata, keep=listing.encoding)
         return _response(chosen, 200, made)
     if chosen.target.kind == "PartialObjectMetadata":
         raise _not_acceptable(scope, "the requested object is a list", "List")
@@ -138,11 +142,17 @@ def _not_kept(_key: Hashable, make: Callable[[], table.Rows]) -> table.Rows:
 
 
 def _table(
-    scope: Scope, chosen: MediaType, pairs: Callable[[], Pairs], metadata: Object, keep: Keep = _not_kept
+    scope: Scope,
+    chosen: MediaType,
+    convertor: TableConvertor,
+    pairs: Callable[[], Pairs],
+    metadata: Object,
+    *,
+    keep: Keep = _not_kept,
 ) -> bytes | Chunks:
     """Builds a Table. In compact JSON, the rows are joined from encoded cells that are cached with their objects."""
     assert chosen.target is not None
-    api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
+    api_version, now = chosen.target.api_version, scope.backend.clock.now()
     shown = _Rows(scope, api_version)
     if chosen.format == "json" and not chosen.pretty:
         kept = keep((convertor, api_version, *shown.key), lambda: table.Rows(convertor, *shown.parts(convertor, pairs())))

@@ -354,7 +354,7 @@ _known_target: Final = lru_cache(maxsize=1024)(_find_target)
 
 
 def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:
-    """Returns the response of a filter. Neither the filters nor the router support CBOR."""
+    """Returns the response of a filter."""
     return responses.error_response(error, exchange.request_headers, exchange.query)
 
 

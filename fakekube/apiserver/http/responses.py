@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import EncodeError, formats, json
 from fakekube.apimachinery.codecs.document import Chunks, Document
 from fakekube.apimachinery.codecs.formats import Kind
@@ -29,6 +30,9 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT, MediaType
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.base.golang.strings import bytes_of
+
+#: The number of the first minor whose filters and router encode errors as CBOR.
+_FILTERS_SPEAK_CBOR_SINCE: Final = 37
 
 NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
 
@@ -73,10 +77,15 @@ def wants_pretty(headers: Headers, query: Query) -> bool:
 def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False, protobuf: bool = True) -> Response:
     """Returns an error in a media type that the client accepts; `protobuf`: as far as the endpoint has it.
 
-    The errors of the router have empty details and are never encoded as CBOR.
+    Until 1.36 the errors of filters and of the router, which have empty details, are never encoded as CBOR.
     """
     accept, pretty = headers.get("accept", ""), wants_pretty(headers, query)
-    chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=pretty)
+    emulation = features.current()
+    if emulation.minor < _FILTERS_SPEAK_CBOR_SINCE:
+        cbor = cbor and error.details != {}
+    elif protobuf:
+        cbor = emulation.enabled("CBORServingAndStorage")
+    chosen = negotiation.error_output(accept, cbor=cbor, pretty=pretty)
     if chosen.format == "protobuf" and not protobuf:
         chosen = negotiation.error_output(negotiation.JSON, pretty=True)
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.differential.client import Client
-from tests.differential.generators import access, admission, custom, nodes, objects, workloads
+from tests.differential.generators import access, admission, binaries, custom, nodes, objects, workloads
 from tests.differential.generators.edits import Editor
 from tests.differential.generators.samples import samples_of
 from tests.differential.generators.schemas import Kind, api_of
@@ -27,6 +27,8 @@ OF_OBJECTS: Mapping[str, Callable[[objects.Story], None]] = {
     "fields": objects.tell_fields,
     "selectors": objects.tell_selectors,
     "subresources": objects.tell_subresources,
+    "protobuf": binaries.tell_protobuf,
+    "cbor": binaries.tell_cbor,
 }
 OF_AREAS: Mapping[str, Callable[[Client, Steady], None]] = {
     "rules": custom.tell_rules,
@@ -47,6 +49,8 @@ OF_AREAS: Mapping[str, Callable[[Client, Steady], None]] = {
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"authorization_mode": ("Node", "RBAC"), "enable_admission_plugins": "NodeRestriction"}
 }
+#: The gates that the servers of a mode need.
+GATES: Mapping[str, Mapping[str, bool]] = {"cbor": {"CBORServingAndStorage": True}}
 #: Modes whose stories also edit the kinds that all stories share: in dry runs.
 _ALSO_SHARED = ("edits", "fields", "selectors")
 

@@ -377,3 +377,179 @@ def words_of_minors(client: Client) -> None:
             },
             DRY,
         )
+
+
+@scenario
+def claims_and_classes_that_change(client: Client) -> None:
+    """Claims, templates and classes, which ValidateUpdate validated twice until 1.34; attachers, whose declared rules see no update."""
+    devices, core_claims = "/apis/resource.k8s.io/v1", core(client, "persistentvolumeclaims")
+    owner = {"metadata": {"ownerReferences": [{"kind": "A", "name": "b", "uid": "c", "apiVersion": ""}]}}
+    selectors = [{"cel": {"expression": "device.driver == 'a'"}}]
+    opaque = {"opaque": {"driver": "A b", "parameters": {}}}
+    changes: list[dict[str, Any]] = [{"selectors": [{"cel": {"expression": "nope("}}]}, {"selectors": [{}]}, {"config": [opaque]}]
+    _change(client, f"{devices}/deviceclasses", {"selectors": selectors}, [*({"spec": one} for one in changes), owner])
+    request = {"name": "r", "exactly": {"deviceClassName": "c", "selectors": selectors}}
+    requests: list[dict[str, Any]] = [
+        {**request, "name": "R r"},
+        {"name": "r", "exactly": {"deviceClassName": "C c", "selectors": [{"cel": {"expression": "nope("}}]}},
+        {"name": "r", "exactly": {"deviceClassName": "c", "allocationMode": "x"}},
+    ]
+    namespaced, spec = f"{devices}/namespaces/{client.ns}", {"devices": {"requests": [request]}}
+    changes = [{"devices": {"requests": [one]}} for one in requests]
+    _change(client, f"{namespaced}/resourceclaims", spec, [*({"spec": one} for one in changes), owner])
+    changes = [*({"spec": one} for one in changes), {"metadata": {"labels": {"a b": "c"}}}]
+    _change(client, f"{namespaced}/resourceclaimtemplates", {"spec": spec}, [*({"spec": one} for one in changes), owner])
+    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}
+    _change(client, core_claims, volume, [{"spec": {"storageClassName": "a b"}}, owner])
+    attachment = {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    changes = [{"attacher": one} for one in ("a" * 64, "a b", "é" * 40, "A" * 64)]
+    _change(client, "/apis/storage.k8s.io/v1/volumeattachments", attachment, [{"spec": one} for one in changes])
+    classes, name = "/apis/storage.k8s.io/v1/volumeattributesclasses", client.name("c")
+    client.post(classes, {"metadata": {"name": name}, "driverName": "d", "parameters": {"a": "b"}}, silent=True)
+    for change in ({"driverName": ""}, {"driverName": "a b"}, {"parameters": {"": "x"}}, {"parameters": None}, owner):
+        client.patch(f"{classes}/{name}", change, MERGE, DRY)
+    client.delete(f"{classes}/{name}", silent=True)
+
+
+def _change(client: Client, collection: str, spec: dict[str, Any], changes: list[dict[str, Any]]) -> None:
+    """Tries changes on an object of its own; those of the spec also on a new object."""
+    name = client.name("c")
+    client.post(collection, {"metadata": {"name": name}, "spec": spec}, silent=True)
+    for change in changes:
+        client.patch(f"{collection}/{name}", change, MERGE, DRY)
+        if "spec" in change:
+            client.post(collection, {"metadata": {"name": client.name("d")}, "spec": {**spec, **change["spec"]}}, DRY)
+    client.delete(f"{collection}/{name}", silent=True)
+
+
+@scenario
+def tables(client: Client) -> None:
+    """Cells that changed: which class is the default, architectures of kernels, reasons of pods and jobs."""
+    one, other = client.name("a"), client.name("b")
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    meta = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}, "labels": {"of": client.id}}
+    for name in (one, other):
+        client.post(classes, {"metadata": {"name": name, **meta}, "provisioner": "p"}, silent=True)
+    own = {"labelSelector": f"of={client.id}"}
+    for path, query in ((classes, own), (f"{classes}/{one}", None), (classes, {**own, "limit": "1"})):
+        client.get(path, query, headers={"Accept": TABLE})
+    client.watch(classes, {**own, "resourceVersion": "0"}, headers={"Accept": TABLE}, limit=2)
+    for name in (one, other):
+        client.delete(f"{classes}/{name}", silent=True)
+    attributes = {"volumeattributesclass.alpha.kubernetes.io/is-default-class": "true"}
+    ingress = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    kernel = {"kernelVersion": "5.1", "architecture": "arm64"}
+    info = dict.fromkeys(("machineID", "systemUUID", "bootID", "osImage", "containerRuntimeVersion", "kubeletVersion"), "x")
+    node = {"status": {"nodeInfo": {**info, **kernel, "kubeProxyVersion": "", "operatingSystem": "linux"}}}
+    for path, body in (
+        ("/apis/storage.k8s.io/v1/volumeattributesclasses", {"metadata": {"annotations": attributes}, "driverName": "d"}),
+        ("/apis/networking.k8s.io/v1/ingressclasses", {"metadata": {"annotations": ingress}, "spec": {"controller": "a.b/c"}}),
+        ("/api/v1/nodes", {"metadata": {}, **node}),
+    ):
+        client.post(path, {**body, "metadata": {"name": one, **body["metadata"]}}, headers={"Accept": TABLE})
+        client.delete(f"{path}/{one}", silent=True)
+    _tables_of_statuses(client)
+
+
+def _tables_of_statuses(client: Client) -> None:
+    jobs, template = f"/apis/batch/v1/namespaces/{client.ns}/jobs", pod(restartPolicy="Never")
+    indexed = {"completionMode": "Indexed", "completions": 1, "successPolicy": {"rules": [{"succeededCount": 1}]}}
+    client.post(jobs, {"metadata": {"name": "j"}, "spec": {**indexed, "template": {"spec": template["spec"]}}}, silent=True)
+    met = [{"type": "SuccessCriteriaMet", "status": "True", "reason": "r", "message": "m"}]
+    status = {"startTime": "2026-01-01T00:00:00Z", "conditions": met}
+    client.patch(f"{jobs}/j/status", {"status": status}, MERGE, headers={"Accept": TABLE})
+    running, waiting = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, {"waiting": {"reason": "Waits"}}
+    done, failed, killed = (
+        {"terminated": ended}
+        for ended in ({"exitCode": 0, "reason": "Completed"}, {"exitCode": 1, "reason": "Error"}, {"exitCode": 9, "signal": 9})
+    )
+    odd = {"terminated": {"exitCode": 1, "reason": "Completed"}}
+    path = f"{core(client, 'pods')}/p"
+    body = pod(nodeName="n", containers=[{"name": f"c{number}", "image": "i"} for number in range(2)])
+    client.post(core(client, "pods"), body, silent=True)
+    for ready in ("True", "False"):
+        for states in (
+            (done, running),
+            (running, done),
+            (done, done),
+            (failed, done),
+            (done, failed),
+            (odd, running),
+            (running, odd),
+            (killed, done),
+            (done, waiting),
+        ):
+            containers = [
+                {"name": f"c{number}", "image": "i", "imageID": "", "restartCount": 0, "state": state, "ready": state is running}
+                for number, state in enumerate(states)
+            ]
+            conditions = [{"type": "Ready", "status": ready}]
+            status = {"phase": "Running", "conditions": conditions, "containerStatuses": containers}
+            client.put(f"{path}/status", {**body, "status": status}, headers={"Accept": TABLE})
+
+
+@scenario
+def fields_of_bodies_that_do_not_fit(client: Client) -> None:
+    """The path to a field of the wrong type, within inlined structs and within types that decode themselves."""
+    for part in ({"livenessProbe": {"httpGet": {"port": True}}}, {"lifecycle": {"preStop": {"exec": 5}}}):
+        client.post(core(client, "pods"), container(**part), DRY)
+    client.post(core(client, "pods"), pod(volumes=[{"name": "v", "emptyDir": 5}]), DRY)
+    number = {"type": 5}
+    for schema in (
+        number,
+        {"properties": {"a": number}},
+        {"items": number},
+        {"items": {"items": {"maxLength": "x"}}},
+        {"items": [number]},
+        {"additionalProperties": number},
+        {"dependencies": {"a": number}},
+    ):
+        client.post(DEFINITIONS, definition(client, schema), DRY)
+
+
+@scenario
+def restart_policies(client: Client) -> None:
+    """Restart policies and rules of containers and init containers, where a minor has them, and where it does not."""
+    rule: dict[str, Any] = {"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}
+    many = {"action": "Restart", "exitCodes": {"operator": "x", "values": list(range(256))}}
+    fields: tuple[dict[str, Any], ...] = (
+        {"restartPolicy": "Nope"},
+        {"restartPolicy": "Never"},
+        {"restartPolicyRules": [rule]},
+        {"restartPolicy": "Always", "restartPolicyRules": [rule]},
+        *(
+            {"restartPolicy": "Never", "restartPolicyRules": rules}
+            for rules in (
+                [{**rule, "action": "RestartAllContainers"}],
+                [{**rule, "action": "x"}],
+                [rule] * 21,
+                [many],
+                [{"action": "Restart"}],
+            )
+        ),
+    )
+    for field in fields:
+        client.post(core(client, "pods"), container(**field), DRY)
+        client.post(core(client, "pods"), pod(initContainers=[{"name": "i", "image": "i", **field}]), DRY)
+
+
+@scenario
+def words_of_older_minors(client: Client) -> None:
+    """What is required now and had the wrong form before, devices that are shown, and requests of two types."""
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+    for handler in ({}, {"handler": "a b"}):
+        client.post(classes, {"metadata": {"name": client.name("r")}, **handler}, DRY)
+    levels = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+    for kind in ("", "x"):
+        client.post(levels, {"metadata": {"name": client.name("l")}, "spec": {"type": kind}}, DRY)
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{client.ns}/resourceclaims"
+    option = {"name": "s", "deviceClassName": "C c"}
+    for request in (
+        {"exactly": {"deviceClassName": "A a"}, "firstAvailable": [option]},
+        {"firstAvailable": [option, option]},
+        {},
+    ):
+        client.post(claims, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "r", **request}]}}}, DRY)
+    client.post(claims, {"metadata": {"name": "c"}, "spec": {}}, silent=True)
+    device = {"driver": "d.example.com", "pool": "p", "device": "d"}
+    client.patch(f"{claims}/c/status", {"status": {"devices": [device, device]}}, MERGE, DRY)

@@ -11,7 +11,7 @@ from typing import Any
 
 from fakekube.apimachinery.codecs import ContentError, DecodeError
 from fakekube.apimachinery.codecs.cbor.decoder import Reader, diagnosis, quick
-from fakekube.apimachinery.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, encode, head, holds_bytes, with_bytes
+from fakekube.apimachinery.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, encode, head, is_stricter, with_bytes
 from fakekube.apimachinery.codecs.cbor.type_errors import type_errors, type_meta
 from fakekube.apimachinery.schema.model import Type
 
@@ -21,7 +21,7 @@ __all__ = [
     "dumps",
     "encode_item",
     "head",
-    "holds_bytes",
+    "is_stricter",
     "load_map",
     "loads",
     "loads_lenient",

@@ -324,6 +324,8 @@ class _Writers(dict[type, Callable[[Any], bytes]]):
     def __missing__(self, kind: type) -> Callable[[Any], bytes]:
         if issubclass(kind, float):
             return _float
+        if issubclass(kind, dict):  # a RawObject, of which no text is told
+            return _map
         raise EncodeError(f"cbor: {kind.__name__} has no form")
 
 
@@ -346,9 +348,9 @@ _LISTED: Final = _Writers({**_WRITERS, dict: cached_encoder(_map)})
 _CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})
 
 
-def holds_bytes(type_: Type) -> bool:
-    """Reports whether a type contains a []byte field at any depth."""
-    return _holds(type_, frozenset({Shape.BYTES}))
+def is_stricter(type_: Type) -> bool:
+    """Reports whether CBOR that does not fit the type may fit it as JSON: []byte takes no strings, a quantity no number."""
+    return _holds(type_, frozenset({Shape.BYTES, Shape.QUANTITY}))
 
 
 def _changes(type_: Type) -> bool:

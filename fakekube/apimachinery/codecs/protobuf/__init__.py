@@ -123,7 +123,7 @@ def loads(
         body: the document with its envelope.
         api_version: the default if the envelope has none.
         kind: the default if the envelope has none.
-        any_version: decode an object of this kind as `api_version`, regardless of the version in the envelope.
+        any_version: decode an object of this kind as one of v1, regardless of the version in the envelope.
         types: those of a minor; by default the newest.
 
     Returns:
@@ -150,8 +150,7 @@ def loads(
     types = types or builtins(DEFAULT)
     type_ = types.kind_type(group, version, head["kind"])
     if type_ is None and any_version and head["kind"] == kind:
-        group, _, version = api_version.rpartition("/")
-        type_ = types.kind_type(group, version, kind)
+        type_ = types.kind_type("", "v1", kind)
     if type_ is None:
         return head
     try:

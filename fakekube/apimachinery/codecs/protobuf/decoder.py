@@ -33,6 +33,7 @@ from fakekube.apimachinery.codecs.protobuf.wire import (
     unexpected_end,
 )
 from fakekube.apimachinery.schema.model import Field, Shape, Type
+from fakekube.apimachinery.schema.trees import raw_value
 from fakekube.base.golang.strings import text_of
 
 # The Go names of fields, which the error messages of the generated code contain.
@@ -311,7 +312,10 @@ def _int_or_string(data: bytes) -> int | str:
 
 def _raw(data: bytes) -> Any:
     raw = _raw_parts(data).get("Raw")
-    return None if not raw else json.loads(raw, merge=False)[0]
+    if not raw:
+        return None
+    value = json.loads(raw, merge=False)[0]
+    return raw_value(value, text_of(raw)) if isinstance(value, dict) else value
 
 
 def _fields_v1(data: bytes) -> Any:

@@ -11,7 +11,16 @@ from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
+from fakekube.apimachinery.errors.field import (
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
 from fakekube.apis.core.pods import environment
 from fakekube.apis.core.pods.security_context import container_security, pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
@@ -47,6 +56,10 @@ NOT_EPHEMERAL = (
 )  # fmt: skip
 
 
+POLICY_OF_RULES = "must specify restartPolicy when restart rules are used"
+NO_RULES_OF_SIDECARS = "restartPolicyRules are not allowed for init containers with restart policy Always"
+
+
 @dataclass(slots=True)
 class PodContext:
     """The parts of a pod on which the validation of its containers depends."""
@@ -77,10 +90,10 @@ def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[F
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
         errors += _validate_lifecycle_and_probes(item, where, pod)
-        if "restartPolicy" in item and not from_minor(34):
+        if pod.options.restart_rules:
+            errors += _restart_policy(item, where, pod.options)
+        elif "restartPolicy" in item:
             errors.append(forbidden(f"{where}.restartPolicy", "may not be set for non-init containers"))
-        elif "restartPolicy" in item or "restartPolicyRules" in item:
-            errors += _restart_policy(item, where, checks_rules=True)
     return errors + host_port_conflicts(items, path)
 
 
@@ -91,8 +104,7 @@ def init_containers(items: Sequence[Container], regular: Sequence[Container], pa
     for index, item in enumerate(items):
         where, name = f"{path}[{index}]", item.get("name", "")
         errors += _common(item, where, pod)
-        if "restartPolicy" in item or item.get("restartPolicyRules"):
-            errors += _restart_policy(item, where, checks_rules="restartPolicy" in item)
+        errors += _init_restart_policy(item, where, pod.options)
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         elif name:
@@ -243,36 +255,49 @@ def _resize_policies(items: Sequence[Container], path: str, pod_restart_policy: 
     return errors
 
 
-def _restart_policy(item: Container, path: str, *, checks_rules: bool) -> list[FieldError]:
-    """Validates the restart policy and rules of a container (validateContainerRestartPolicy)."""
-    rules = item.get("restartPolicyRules") or ()
-    policy = item.get("restartPolicy")
+def _init_restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+    """Validates the restart policy of an init container (validateInitContainerRestartPolicy)."""
+    policy, rules = item.get("restartPolicy"), item.get("restartPolicyRules") or ()
     if policy is None:
-        text = "must specify restartPolicy when restart rules are used"
-        errors = [required(f"{path}.restartPolicy", text)] if rules else []
+        return [required(f"{path}.restartPolicy", POLICY_OF_RULES)] if rules and from_minor(35) else []
+    if not options.restart_rules:
+        return one_of(policy, f"{path}.restartPolicy", ("Always",))
+    if policy != "Always" or options.restart_all_containers:
+        return _restart_policy(item, path, options)
+    return [forbidden(f"{path}.restartPolicyRules", NO_RULES_OF_SIDECARS)] if rules else []
+
+
+def _restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+    """Validates the restart policy and rules of a container (validateContainerRestartPolicy)."""
+    policy, rules = item.get("restartPolicy"), item.get("restartPolicyRules") or ()
+    if policy is None:
+        errors = [required(f"{path}.restartPolicy", POLICY_OF_RULES)] if rules else []
     else:
         errors = one_of(policy, f"{path}.restartPolicy", RESTART_POLICIES)
-    if not checks_rules:
-        return errors
-    if len(rules) > RESTART_RULES:
-        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), RESTART_RULES))
+    errors += _at_most(RESTART_RULES, rules, f"{path}.restartPolicyRules")
     for index, rule in enumerate(rules):
-        errors += _restart_rule(rule, f"{path}.restartPolicyRules[{index}]")
+        errors += _restart_rule(rule, f"{path}.restartPolicyRules[{index}]", options)
     return errors
 
 
-def _restart_rule(rule: Container, path: str) -> list[FieldError]:
-    whole_pod = ("RestartAllContainers",) if features.current().enabled("RestartAllContainersOnContainerExits") else ()
-    errors = one_of(rule.get("action", ""), f"{path}.action", ("Restart", *whole_pod))
+def _restart_rule(rule: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+    allowed = ("Restart", "RestartAllContainers") if options.restart_all_containers else ("Restart",)
+    action, errors = rule.get("action", ""), list[FieldError]()
+    if action not in allowed:
+        errors.append(not_supported(f"{path}.action", action, allowed if from_minor(36) else ("Restart",)))
     codes = rule.get("exitCodes")
     if codes is None:
         return [*errors, required(f"{path}.exitCodes", "must be specified")]
     operator, values = codes.get("operator", ""), codes.get("values") or ()
     if operator not in ("In", "NotIn"):
         errors.append(not_supported(f"{path}.exitCodes.operator", operator, ("In", "NotIn")))
-    if len(values) > EXIT_CODES:
-        errors.append(too_many(f"{path}.exitCodes.values", len(values), EXIT_CODES))
-    return errors
+    return errors + _at_most(EXIT_CODES, values, f"{path}.exitCodes.values")
+
+
+def _at_most(most: int, items: Sequence[Any], path: str) -> list[FieldError]:
+    if len(items) <= most:
+        return []
+    return [too_many(path, len(items), most) if from_minor(36) else too_long(path, most)]
 
 
 def image_without_padding(item: Container, path: str) -> list[FieldError]:

@@ -24,7 +24,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core.pods.sysctls import shared_namespace
-from fakekube.apis.core.pods.visitor import containers, projected_sources
+from fakekube.apis.core.pods.visitor import containers, projected_sources, uses_restart_rules
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
@@ -113,6 +113,16 @@ class ValidationOptions:
         in_use = bool(self._old.get("hostUsers") is False and self._old.get("hostNetwork"))
         return in_use or features.current().enabled("UserNamespacesHostNetworkSupport")
 
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
+    def restart_rules(self) -> bool:
+        """Whether containers may have a restart policy and rules of their own."""
+        return features.current().enabled("ContainerRestartRules") or uses_restart_rules(self._old)
+
+    @property  # not cached: the options of new pods serve clusters of all minors and gates
+    def restart_all_containers(self) -> bool:
+        """Whether a rule may restart all containers, and sidecars may have rules."""
+        return features.current().enabled("RestartAllContainersOnContainerExits") or _restarts_all_containers(self._old)
+
     @cached_property
     def user_namespace_devices(self) -> bool:
         """Whether a user namespace may be combined with block devices."""
@@ -138,6 +148,8 @@ _GATED_FLAGS = (
     "selinux_change_policy",
     "comparing_tolerations",
     "host_network_users",
+    "restart_rules",
+    "restart_all_containers",
 )
 _FLAGS = tuple(name for name, flag in vars(ValidationOptions).items() if isinstance(flag, cached_property))
 
@@ -235,6 +247,14 @@ def _has_restarting_init_container(spec: Spec) -> bool:
         if container.get("restartPolicy") != "Always"
         for policy in container.get("resizePolicy") or ()
     )
+
+
+def _restarts_all_containers(spec: Spec) -> bool:
+    inits = spec.get("initContainers") or ()
+    if any(item.get("restartPolicy") == "Always" and item.get("restartPolicyRules") for item in inits):
+        return True
+    rules = (rule for item in (*(spec.get("containers") or ()), *inits) for rule in item.get("restartPolicyRules") or ())
+    return any(rule.get("action") == "RestartAllContainers" for rule in rules)
 
 
 # The specs in which a check has found nothing.

@@ -28,6 +28,14 @@ def containers(spec: dict[str, Any]) -> Iterator[Container]:
         yield from spec.get(field) or ()
 
 
+def uses_restart_rules(spec: dict[str, Any]) -> bool:
+    """Reports whether a container has a restart policy that only ContainerRestartRules allow (containerRestartRulesInUse)."""
+    if any(item.get("restartPolicy") for item in spec.get("containers") or ()):
+        return True
+    inits = spec.get("initContainers") or ()
+    return any(item.get("restartPolicyRules") or item.get("restartPolicy", "Always") != "Always" for item in inits)
+
+
 def containers_with_paths(spec: dict[str, Any], path: str) -> Iterator[tuple[Container, str]]:
     """Yields all containers of a pod, each with its path; `path` is that of the spec ("" for none)."""
     prefix = f"{path}." if path else ""
