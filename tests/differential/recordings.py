@@ -209,6 +209,10 @@ RECORDINGS = {
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
+        *(
+            Recording(f"v{minor}/rules/binaries", "rules_binaries", version=minor, flags="--feature-gates=CBORServingAndStorage=true", feature_gates={"CBORServingAndStorage": True})
+            for minor in ("1.36", "1.37")
+        ),
         Recording(
             "v1.37/rules/alpha", "rules_alpha", version="1.37", flags="--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true",
             feature_gates={"AllAlpha": True, "AllBeta": True}, options={"runtime_config": ("api/all=true",)},

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from fakekube.apimachinery.printers import cluster
 from tests.unit.apimachinery.printers.rows import ago, cells
 
 
@@ -35,8 +36,8 @@ def test_storage_classes_and_csi_drivers() -> None:
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowVolumeExpansion": True,
     }
-    assert cells("storage.k8s.io/v1/storageclasses", obj, annotations=default) == [
-        "x (default)",
+    assert cells("storage.k8s.io/v1/storageclasses", obj, annotations=default) == [  # only a list marks one of the defaults
+        "x",
         "p",
         "Retain",
         "WaitForFirstConsumer",
@@ -71,3 +72,14 @@ def test_storage_classes_and_csi_drivers() -> None:
         True,
         "60m",
     ]
+
+
+def test_the_youngest_of_the_default_storage_classes_is_the_one_of_a_list() -> None:
+    def one(name: str, created: str, **annotations: str) -> dict[str, object]:
+        return {"metadata": {"name": name, "creationTimestamp": created, "annotations": annotations}}
+
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    old, new = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    assert cluster.effective_default([one("a", old, **default), one("c", new, **default), one("b", new, **default)]) == "b"
+    assert cluster.effective_default([one("a", new), one("b", old, **default)]) == "b"
+    assert cluster.effective_default([one("a", new)]) == ""
