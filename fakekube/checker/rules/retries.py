@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
@@ -22,6 +23,7 @@ from fakekube.powers.actions import TOO_MANY_REQUESTS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call, StreamKey
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
@@ -111,13 +113,11 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
         return False
     copies = [copy for copy in trial.copies if refused.mentions(copy.token)]
     created = {obj["metadata"]["resourceVersion"] for copy in copies for obj in copy.objects}
-    before = [
-        call.at
-        for call in trial.trace.since(-1)
-        if call.is_write and call.number < refused.number and any(call.mentions(copy.token) for copy in copies)
-    ]
-    begun = min([refused.at - _BEHIND, *before[-1:]])
-    at_once = following.at - (refused.end or refused.at) < _AT_ONCE + _AT_ONCE_LATER * (trial.session.slowness() - 1)
+    before = _calls_about(trial, copies, refused)
+    begun = min([refused.at - _BEHIND, *(call.at for call in before[-1:])])
+    pace = median([late.at - (early.end or early.at) for early, late in pairwise([*before, refused])] or [0.0])
+    usual = max(pace, _AT_ONCE + _AT_ONCE_LATER * (trial.session.slowness() - 1))
+    at_once = following.at - (refused.end or refused.at) < usual
     return any(
         refused.at < event.at < following.at
         or (at_once and begun < event.at <= refused.at and str(event.revision) not in created)
@@ -128,8 +128,17 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
     )
 
 
+def _calls_about(trial: Trial, copies: Sequence[Copy], refused: Call) -> list[Call]:
+    """Returns the requests about some copies before another one, without watches."""
+    return [
+        call
+        for call in trial.trace.since(-1)
+        if not call.is_watch and call.number < refused.number and any(call.mentions(copy.token) for copy in copies)
+    ]
+
+
 #: A client may be so many seconds behind the events; a worker takes the next entry of its queue within so many seconds, and on a
-#: busy machine within so many more.
+#: busy machine within so many more, or within its usual time between two requests about an object.
 _BEHIND, _AT_ONCE, _AT_ONCE_LATER = 0.5, 0.1, 0.5
 
 

@@ -190,6 +190,8 @@ def scale(key):
     wanted = count_of(one)
     if one["spec"].get("replicas") != wanted:
         current = call("GET", f"{path}/scale")
+        if current["metadata"]["uid"] != one["metadata"]["uid"]:
+            return  # another object has its name: its own event is on the way
         for last in (False, False, True):
             current["spec"]["replicas"] = wanted
             try:

@@ -122,7 +122,7 @@ def refused_after_events(*events: tuple[float, int], after: float, slowness: flo
         SimpleNamespace(**kind, at=1.0 + after, end=1.2 + after, status=200, retry_after=0, number=2),
     ]
     copy = SimpleNamespace(token="xyz", objects=[{"metadata": {"name": "a-xyz", "resourceVersion": "7"}}])
-    earlier = [SimpleNamespace(**kind, at=written, number=0)] if written else []
+    earlier = [SimpleNamespace(**kind, at=written, end=min(written + 0.05, 0.98), number=0)] if written else []
     trace = SimpleNamespace(since=lambda mark: calls if mark == 0 else [watch, *earlier, *calls])
     baseline = SimpleNamespace(reaction=SimpleNamespace(children={}))
     run = {"trace": trace, "baseline": baseline, "provoked_at": 0, "copies": [copy], "excerpt": lambda calls=(): []}
@@ -153,6 +153,11 @@ def test_a_worker_was_busy_when_the_event_of_its_own_write_came() -> None:
     assert RetryAfterOnWrite().find_failure(refused_after_events((0.3, 8), after=0.05, written=0.25)) is None
     assert RetryAfterOnWrite().find_failure(refused_after_events((0.2, 8), after=0.05, written=0.25)) is not None
     assert RetryAfterOnWrite().find_failure(refused_after_events((0.3, 8), after=1.0, written=0.25)) is not None
+
+
+def test_a_worker_takes_its_usual_time_for_the_next_entry_of_its_queue() -> None:
+    assert RetryAfterOnWrite().find_failure(refused_after_events((0.3, 8), after=0.5, written=0.25)) is None
+    assert RetryAfterOnWrite().find_failure(refused_after_events((0.95, 8), after=0.5, written=0.9)) is not None
 
 
 def test_an_early_write_counts_only_if_it_happens_twice() -> None:
