@@ -322,7 +322,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_validate(validate: argparse.ArgumentParser) -> None:
-    validate.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with manifests")
+    validate.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="a file, a folder with manifests, or - for the input"
+    )
     _add_version(validate)
     validate.add_argument(
         "--output",

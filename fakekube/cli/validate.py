@@ -32,6 +32,8 @@ _SEPARATOR: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _CONTENT: Final = re.compile(r"^[ \t]*(?![ \t#\r\n]|\.\.\.)", re.MULTILINE)
 _YAML_LINE: Final = re.compile(r"\bline (\d+)\b")
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+#: The path that means the standard input.
+_STDIN: Final = Path("-")
 #: The largest file that is read, in bytes.
 _MAX_BYTES: Final = 64 << 20
 #: What is created before the dry runs, in this order.
@@ -137,6 +139,8 @@ def validate(options: Options) -> int:
 
 def _files(path: Path, report: Report) -> list[Path]:
     """Returns the files of a path: itself, or all manifests below a folder but those in hidden folders."""
+    if path == _STDIN:
+        return [path]
     if path.is_dir():
         found = (file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
         return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
@@ -149,9 +153,7 @@ def _files(path: Path, report: Report) -> list[Path]:
 def _read_file(file: Path, report: Report) -> None:
     """Adds the objects of a file."""
     try:
-        if file.stat().st_size > _MAX_BYTES:
-            raise OSError(0, f"larger than {_MAX_BYTES} bytes")
-        text = file.read_text(encoding="utf-8-sig")
+        text = _read_text(file)
     except OSError as problem:
         report.unreadable.append(f"{file}: {problem.strerror}")
         return
@@ -163,6 +165,18 @@ def _read_file(file: Path, report: Report) -> None:
             report.manifests += _read_document(str(file), line, document)
         except _Unreadable as problem:
             report.unreadable.append(f"{file}:{problem.line}: {problem}")
+
+
+def _read_text(file: Path) -> str:
+    """Returns the text of a file, a pipe or, for `-`, of the standard input. Raises OSError and UnicodeDecodeError."""
+    if file == _STDIN:
+        data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+    else:
+        with file.open("rb") as source:
+            data = source.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise OSError(0, f"larger than {_MAX_BYTES} bytes")
+    return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def split_documents(text: str) -> Iterator[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -144,3 +145,12 @@ def test_documents_have_the_line_of_their_first_field() -> None:
         (8, "b: 2\n"),
         (10, "c: 3"),
     ]
+
+
+def test_the_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = b"apiVersion: v1\r\nkind: ConfigMap\r\nmetadata: {name: A}\r\n---\r\napiVersion: v1\r\nkind: Nothing\r\nmetadata: {name: b}\r\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["validate", "-"]) == 1
+    found = capsys.readouterr().out
+    assert "-:1: ConfigMap A: " in found
+    assert "-:5: Nothing b: " in found
