@@ -76,9 +76,9 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All processes of pytest-xdist have the same order of modules."""
+    """All processes of pytest-xdist have the same order of modules; the tests that use `outcome` are together, in one of them."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.path.parts)
+        items.sort(key=lambda item: ("outcome" not in getattr(item, "fixturenames", ()), item.path.parts))
 
 
 @pytest.fixture(scope="session")
