@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.golang.net import is_loopback, reachability_warning
@@ -266,8 +266,8 @@ def _collect_seldom() -> None:
 # ---------------------------------------------------------------- serve
 
 
-def _serve(options: Options) -> int:
-    """Serves until a signal arrives."""
+def _serve(options: Options) -> NoReturn:
+    """Serves until a signal arrives, and ends the process."""
     ended = threading.Event()
     _handle_signals(lambda _number: _stop_serving(ended))
     _raise_file_limit()
@@ -299,7 +299,7 @@ def _serve(options: Options) -> int:
                 print(options.ready_message, flush=True)
             while not ended.wait(3600):  # a wait without a timeout would block signals on some platforms
                 pass
-    return 0
+    _end_process()
 
 
 def _page_address(options: Options, cluster: Cluster) -> str:
@@ -328,6 +328,18 @@ def _stop_serving(ended: threading.Event) -> None:
         timer = threading.Timer(_STOP_SECONDS, os._exit, (1,))
         timer.daemon = True
         timer.start()
+
+
+def _end_process() -> NoReturn:
+    """Ends the process of a stopped cluster, which has closed its files.
+
+    Python would free all objects one by one before, which takes seconds with many, and the timer of `_stop_serving` does not
+    run then.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+            stream.flush()
+    os._exit(0)
 
 
 def _raise_file_limit() -> None:
@@ -361,7 +373,10 @@ def _server(options: Options) -> int:
     """Serves a cluster with the arguments of `k3s server`."""
     from fakekube.cli.envtest.k3s import main as serve_as_k3s
 
-    return serve_as_k3s(options.rest)
+    code = serve_as_k3s(options.rest)
+    if code == 0:
+        _end_process()
+    return code
 
 
 _GREETING = """\

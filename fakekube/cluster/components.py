@@ -90,9 +90,9 @@ class Components:
             "staged": set(),
             "runtime of": lambda: me.runtime,
             "seeded": chance is not None,
+            "terminations": {},
         }
         """What the kubelets read and test authors set: stages, rules for pods, the container runtime."""
-        self._shared["seeded"] = chance is not None
         self.machinery = build(
             clock=clock,
             settings=settings,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.controllers.reconciler import Key
-from fakekube.nodes.pod_status import is_of_job
+from fakekube.nodes.pod_status import TERMINATIONS, is_of_job
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 
 if TYPE_CHECKING:
@@ -72,7 +72,14 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         return (b"", b"") if found is None else (found.key, found.chain)
 
     return Runtime(
-        backend, client, behaviour, on_exit, shared.get("images"), enforces_policies=enforces_policies, credential=credential
+        backend,
+        client,
+        behaviour,
+        on_exit,
+        shared.get("images"),
+        enforces_policies=enforces_policies,
+        credential=credential,
+        terminations=lambda: dict(shared.get(TERMINATIONS, {})),
     )
 
 

@@ -27,6 +27,7 @@ from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.commands import Commands, Probes
+from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT, Image, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
@@ -153,6 +154,7 @@ class Kubelet(StatusManager):
             self._commands.obstacles,
             start=self._commands.start_before_status,
             image_of=self._image_of,
+            minor=self.context.emulation.minor,
         )
         self._probes = Probes(self, self._commands, self._workers)
         self._certificates: PodCertificates | None = None
@@ -395,7 +397,16 @@ class Kubelet(StatusManager):
     def _run(self, pod: Object, node: Object) -> None:
         found = self._addresses_for(pod, node)
         if found is not None:
+            if self._has_pace:
+                containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
+                events = (event for one in containers for event in starting_events(one, self.context.emulation.minor))
+                record_container_events(self.recorder, pod, events)
             self.patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
+
+    @property
+    def _has_pace(self) -> bool:
+        """Whether pods take time to start, as in `serve`, where people look at their events; in tests events would take time."""
+        return bool(self.context.shared.get("pace"))
 
     def _run_with_plan(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
@@ -448,6 +459,9 @@ class Kubelet(StatusManager):
         """
         status = None if pod["metadata"].get("finalizers") else stopped_status(pod, self.client.now(), self._image_of)
         if status is not None:
+            if self._has_pace:
+                running = [one["name"] for one in pod["status"].get("containerStatuses") or () if "running" in one["state"]]
+                record_container_events(self.recorder, pod, map(stopping_event, running))
             self.patch_status("pods", pod, status)
 
     def _image_of(self, name: str) -> Image | None:

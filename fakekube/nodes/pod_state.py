@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.nodes.container_events import ContainerEvent, pulling_event, starting_events, stopping_event
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
 
 if TYPE_CHECKING:
@@ -152,15 +153,6 @@ PULL_BACK_OFF: Final = "ImagePullBackOff"
 _WRITTEN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
 
 
-class ContainerEvent(NamedTuple):
-    """An event to record about a container; $POD in the message stands for the full name of the pod."""
-
-    container: str
-    type: str
-    reason: str
-    message: str
-
-
 def _no_obstacle(*_: object) -> str:
     return ""
 
@@ -189,6 +181,8 @@ class PodState:
     """Returns why the volumes cannot be mounted; "" if they can."""
     image_of: Callable[[str], Image | None] = lambda _name: None
     """Returns a known image."""
+    minor: int = 0
+    """The minor of the kubelet, e.g. 37."""
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)
     sandbox: bool = False
@@ -330,7 +324,7 @@ class PodState:
         plan = one.plan
         fails = bool(plan.pull_error) and (plan.pull_failures is None or one.pull_failures < plan.pull_failures)
         if fails or plan.pull_seconds or one.pull_failures:
-            self._record(one, "Normal", "Pulling", f'Pulling image "{one.spec.get("image", "")}"')
+            self.events.append(pulling_event(one.spec))
         one.steps[Step.FAIL_PULL if fails else Step.START] = now + plan.pull_seconds
 
     def _fail_pull(self, one: Container, now: float) -> None:
@@ -368,21 +362,14 @@ class PodState:
         self._start(one, now)
 
     def _start(self, one: Container, now: float) -> None:
-        image = one.spec.get("image", "")
         if problem := self.creation_error(one.spec):
             if one.message != problem:
                 self._record(one, "Warning", "Failed", f"Error: {problem}")
             one.state, one.reason, one.message = State.WAITING, CONFIG_ERROR, problem
             one.steps[Step.START] = now + RETRY
             return
-        if one.plan.pull_seconds and one.attempt == 0:
-            took = f"{one.plan.pull_seconds:g}s"
-            pulled = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: 0 bytes.'
-        else:
-            pulled = f'Container image "{image}" already present on machine and can be accessed by the pod'
-        self._record(one, "Normal", "Pulled", pulled)
-        self._record(one, "Normal", "Created", "Container created")
-        self._record(one, "Normal", "Started", "Container started")
+        is_pulled = one.attempt == 0 and (one.plan.pull_seconds or one.pull_failures)
+        self.events.extend(starting_events(one.spec, self.minor, one.plan.pull_seconds if is_pulled else None))
         if one.attempt == 0:
             one.back_off = 0.0
         one.state, one.reason, one.message = State.RUNNING, "", ""
@@ -519,7 +506,7 @@ class PodState:
             if one.state is not State.RUNNING:
                 one.steps.clear()
                 continue
-            self._record(one, "Normal", "Killing", f"Stopping container {one.name}")
+            self.events.append(stopping_event(one.name))
             one.steps.clear()
             if one.plan.stop_seconds > grace:
                 one.plan = _ending(one.plan, KILLED)

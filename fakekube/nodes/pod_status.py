@@ -396,6 +396,17 @@ def _ready_condition(pod: StoredObject, containers_ready: _Content, conditions: 
     return (False, "ReadinessGatesNotReady", ", ".join(problems)) if problems else (True, "", "")
 
 
+#: The key of `Context.shared` for the numbers of terminations, by node, type of the container, exit code and reason.
+TERMINATIONS: Final = "terminations"
+#: Field of the status → the type of its containers in metrics.
+_TYPES: Final = {
+    "containerStatuses": "container",
+    "initContainerStatuses": "init_container",
+    "ephemeralContainerStatuses": "ephemeral_container",
+}
+#: The first minor whose kubelets count terminations.
+_COUNTED_SINCE: Final = 36
+
 #: The field manager of the status of pods without a plan: kwok, which writes the same.
 DEFAULT_MANAGER: Final = "kwok"
 
@@ -424,4 +435,20 @@ class StatusManager(Reconciler):
         metadata = obj["metadata"]
         path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-        return self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)
+        written = self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)
+        if resource == "pods":
+            self._count_terminations(obj, status)
+        return written
+
+    def _count_terminations(self, pod: Object, status: StoredObject) -> None:
+        """Counts the containers that a new status shows terminated for the first time."""
+        for field, type_ in _TYPES.items():
+            for one in status.get(field) or ():
+                ended = (one.get("state") or {}).get("terminated")
+                if ended is None or self.context.emulation.minor < _COUNTED_SINCE:
+                    continue
+                known = status_of(pod, one["name"])
+                if known is None or "terminated" not in (known.get("state") or {}):
+                    numbers: dict[tuple[str, str, int, str], int] = self.context.shared[TERMINATIONS]
+                    kind = (pod["spec"].get("nodeName", ""), type_, ended.get("exitCode", 0), ended.get("reason", ""))
+                    numbers[kind] = numbers.get(kind, 0) + 1

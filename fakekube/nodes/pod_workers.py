@@ -17,6 +17,7 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 from fakekube.controllers.recorder import Recorder
+from fakekube.nodes.container_events import record_container_events
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import PodPlan
 from fakekube.nodes.pod_state import Container, PodState, State
@@ -54,6 +55,7 @@ class PodWorkers:
         obstacles: returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
         start: starts the programs of containers that terminate with their command.
         image_of: returns a known image.
+        minor: the minor of the kubelet, e.g. 37.
     """
 
     def __init__(
@@ -66,10 +68,11 @@ class PodWorkers:
         *,
         start: Start,
         image_of: Callable[[str], Image | None],
+        minor: int,
     ) -> None:
         self._clock, self._recorder, self._write, self._start = clock, recorder, write, start
         self._followed, self._obstacles = followed, obstacles
-        self._image_of = image_of
+        self._image_of, self._minor = image_of, minor
         self._workers: dict[str, _Worker] = {}
 
     def __contains__(self, uid: str) -> bool:
@@ -173,7 +176,7 @@ class PodWorkers:
     def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
         followed, status = self._followed(pod), pod.get("status") or {}
         state = PodState(pod["spec"], plan, now, is_of_job(pod), followed)
-        state.image_of = self._image_of
+        state.image_of, state.minor = self._image_of, self._minor
         if not status.get("startTime") or followed:
             state.creation_error, state.mount_error = self._obstacles(pod)
         for field in ("initContainerStatuses", "containerStatuses"):
@@ -199,23 +202,7 @@ class PodWorkers:
         return self._write(pod, status)
 
     def _record_events(self, pod: Object, state: PodState) -> None:
-        metadata = pod["metadata"]
-        inits = {one["name"] for one in pod["spec"].get("initContainers") or ()}
-        for one in state.events:
-            field = "initContainers" if one.container in inits else "containers"
-            path = f"spec.{field}{{{one.container}}}" if one.container else ""
-            full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
-            about = {
-                "kind": "Pod",
-                "apiVersion": "v1",
-                "namespace": metadata["namespace"],
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-                "resourceVersion": metadata["resourceVersion"],
-                **({"fieldPath": path} if path else {}),
-            }
-            message = one.message.replace("$POD", full)
-            self._recorder.event(about, one.type, one.reason, message, host=pod["spec"].get("nodeName", ""))
+        record_container_events(self._recorder, pod, state.events)
         state.events.clear()
 
     def _timestamps(self) -> Callable[[float], str]:

@@ -23,6 +23,7 @@ from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
+from fakekube.nodes.container_events import record_container_events, starting_events
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.pod_status import container_id, image_id, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
@@ -221,9 +222,10 @@ class RunningPods:
         if change is None:
             return pod
         written = self._kubelet.patch_status("pods", pod, {"ephemeralContainerStatuses": change.statuses}, manager="kubelet")
-        for name in change.started:
-            for reason, message in (("Created", "Container created"), ("Started", "Container started")):
-                self._kubelet.record(written, "Normal", reason, message, f"spec.ephemeralContainers{{{name}}}")
+        for one in written["spec"]["ephemeralContainers"]:
+            if one["name"] in change.started:
+                events = starting_events(one, self._kubelet.context.emulation.minor)
+                record_container_events(self._kubelet.recorder, written, events)
         return written
 
     # ------------------------------------------------------------ resize

@@ -58,11 +58,17 @@ _CONFIGURATION: Final[dict[str, Any]] = {
 }
 
 
+#: The node, the type of the container, the exit code and the reason.
+TerminationKind = tuple[str, str, int, str]
+
+
 class NodeRuntime(Behaviours, Protocol):
     """The part of the container runtime that a kubelet's endpoints show."""
 
     cluster: ClusterAccess
     clock: Clock
+    terminations: Callable[[], Mapping[TerminationKind, int]]
+    """Returns the numbers of terminations of containers."""
 
     def container_logs(self, pod: StoredObject, container: str, options: LogOptions) -> Stream | bytes:
         """See `kubelet_api.Kubelet`."""
@@ -197,14 +203,25 @@ class KubeletServer:
     def _own_metrics(self) -> bytes:
         running = self._running()
         containers = sum(len(list(running_containers(pod))) for pod in running)
+        terminated = [
+            ({"container_type": kind, "exit_code": str(code), "reason": reason}, number)
+            for (node, kind, code, reason), number in self._runtime.terminations().items()
+            if node == self._node
+        ]
         return _exposition(
-            ("kubelet_node_name", "gauge", "The node's name. The count is always 1.", [({"node": self._node}, 1)]),
-            ("kubelet_running_pods", "gauge", "Number of pods that have a running pod sandbox", [({}, len(running))]),
+            ("kubelet_node_name", "gauge", "[ALPHA] The node's name. The count is always 1.", [({"node": self._node}, 1)]),
+            ("kubelet_running_pods", "gauge", "[ALPHA] Number of pods that have a running pod sandbox", [({}, len(running))]),
             (
                 "kubelet_running_containers",
                 "gauge",
-                "Number of containers currently running",
+                "[ALPHA] Number of containers currently running",
                 [({"container_state": "running"}, containers)],
+            ),
+            (
+                "kubelet_terminated_containers_total",
+                "counter",
+                "[ALPHA] Cumulative number of container terminations.",
+                terminated,
             ),
         )
 
@@ -219,24 +236,34 @@ class KubeletServer:
             (
                 "container_cpu_usage_seconds_total",
                 "counter",
-                "Cumulative cpu time consumed by the container in core-seconds",
+                "[STABLE] Cumulative cpu time consumed by the container in core-seconds",
                 list(zip(labels, cpu, strict=True)),
             ),
             (
                 "container_memory_working_set_bytes",
                 "gauge",
-                "Current working set of the container in bytes",
+                "[STABLE] Current working set of the container in bytes",
                 list(zip(labels, memory, strict=True)),
             ),
             (
                 "container_start_time_seconds",
                 "gauge",
-                "Start time of the container since unix epoch in seconds",
+                "[STABLE] Start time of the container since unix epoch in seconds",
                 list(zip(labels, starts, strict=True)),
             ),
-            ("node_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed by the node", [({}, sum(cpu))]),
-            ("node_memory_working_set_bytes", "gauge", "Current working set of the node in bytes", [({}, sum(memory))]),
-            ("resource_scrape_error", "gauge", "1 if there was an error, 0 otherwise", [({}, 0)]),
+            (
+                "node_cpu_usage_seconds_total",
+                "counter",
+                "[STABLE] Cumulative cpu time consumed by the node in core-seconds",
+                [({}, sum(cpu))],
+            ),
+            ("node_memory_working_set_bytes", "gauge", "[STABLE] Current working set of the node in bytes", [({}, sum(memory))]),
+            (
+                "resource_scrape_error",
+                "gauge",
+                "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise",
+                [({}, 0)],
+            ),
             moment=moment,
         )
 
@@ -266,7 +293,8 @@ class KubeletServer:
                     if container.get(f"{probe}Probe"):
                         kind = {"probe_type": probe.capitalize(), "result": "successful", "pod_uid": pod["metadata"]["uid"]}
                         samples.append(({**_labels(pod, container), **kind}, 1))
-        return _exposition(("prober_probe_total", "counter", "Cumulative number of probes of containers by result.", samples))
+        text = "[BETA] Cumulative number of a liveness, readiness or startup probe for a container by result."
+        return _exposition(("prober_probe_total", "counter", text, samples))
 
 
 Sample = tuple[Mapping[str, str], float]
@@ -304,7 +332,9 @@ def _exposition(*families: tuple[str, str, str, list[Sample]], moment: int | Non
     """Returns metrics in the text format of Prometheus."""
     lines = []
     for name, kind, text, samples in families:
-        lines += [f"# HELP {name} [STABLE] {text}", f"# TYPE {name} {kind}"]
+        if not samples:  # a vector without values is not shown
+            continue
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
         for labels, value in samples:
             shown = ",".join(f'{key}="{one}"' for key, one in sorted(labels.items()))
             at = "" if moment is None or name == "resource_scrape_error" else f" {moment}"

@@ -11,7 +11,7 @@ Specified by: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, GetExec, Get
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apis.well_known import KUBELET_PORT
@@ -59,6 +59,7 @@ class Runtime:
         images: the images of the cluster.
         enforces_policies: reports whether NetworkPolicies are in force.
         credential: returns the key and the certificates of a source of a pod's volume, by uid, volume and index.
+        terminations: returns the numbers of terminations of containers, by node, type, exit code and reason.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Runtime:
         *,
         enforces_policies: Callable[[], bool] = lambda: False,
         credential: Callable[[str, str, int], tuple[bytes, bytes]] = lambda _uid, _volume, _index: (b"", b""),
+        terminations: Callable[[], Mapping[tuple[str, str, int, str], int]] = dict,
     ) -> None:
         self.cluster = backend.services
         self._client = client
@@ -81,6 +83,7 @@ class Runtime:
         self._on_exit = on_exit
         self._enforces_policies = enforces_policies
         self.credential = credential
+        self.terminations = terminations
         self._lock = threading.RLock()
         self._sandboxes: dict[str, Sandbox] = {}
         self._node_files: dict[str, FileSystem] = {}
