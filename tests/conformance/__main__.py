@@ -85,7 +85,7 @@ def tools_for(minor: str, folder: Path) -> Tools:
     package = "k8s.io/component-base/version"
     facts = {"gitVersion": f"v{release}", "gitMajor": "1", "gitMinor": minor.removeprefix("1."), "gitTreeState": "clean"}
     flags = "-s -w " + " ".join(f"-X {package}.{name}={value}" for name, value in facts.items())
-    _go(folder, "test", "-c", "-trimpath", "-ldflags", flags, "-o", str(tools.suite), "k8s.io/kubernetes/test/e2e")
+    _go(folder, "test", "-c", "-vet=off", "-trimpath", "-ldflags", flags, "-o", str(tools.suite), "k8s.io/kubernetes/test/e2e")
     _go(folder, "build", "-trimpath", "-o", str(tools.ginkgo), "github.com/onsi/ginkgo/v2/ginkgo")
     return tools
 
