@@ -203,7 +203,7 @@ class KubeletServer:
     def _own_metrics(self) -> bytes:
         running = self._running()
         containers = sum(len(list(running_containers(pod))) for pod in running)
-        terminated = [
+        terminated: list[Sample] = [
             ({"container_type": kind, "exit_code": str(code), "reason": reason}, number)
             for (node, kind, code, reason), number in self._runtime.terminations().items()
             if node == self._node
