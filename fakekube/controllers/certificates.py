@@ -428,17 +428,18 @@ class ClusterTrustBundlePublisher(Reconciler):
 
     name = "kube-apiserver-serving-clustertrustbundle-publisher-controller"
     client_name = "kube-apiserver-serving-clustertrustbundle-publisher"
-    watches = (BUNDLES,)
 
     def on_start(self) -> None:
-        self.enqueue(Key("", ""))
+        if self.context.registry.any_version("certificates.k8s.io", "clustertrustbundles") is not None:
+            self.also_watch(BUNDLES)
+            self.enqueue(Key("", ""))
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return (Key("", ""),) if obj["spec"].get("signerName") == _SERVING_SIGNER else ()
 
     def reconcile(self, key: Key) -> None:
         authority = self.context.certificate_authority
-        if not authority or self.context.registry.any_version("certificates.k8s.io", "clustertrustbundles") is None:
+        if not authority:
             return
         name = f"{_SERVING_SIGNER.replace('/', ':')}:{sha256(authority.encode()).hexdigest()[:24]}"
         spec = {"signerName": _SERVING_SIGNER, "trustBundle": authority}

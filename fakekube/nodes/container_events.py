@@ -14,8 +14,6 @@ from fakekube.controllers.recorder import Recorder, get_reference
 
 #: The first minor whose messages do not name the container, and whose kubelets verify that a pod may use a present image.
 _UNNAMED_SINCE: Final = 35
-#: The fields of a pod's spec with containers.
-_FIELDS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
 class ContainerEvent(NamedTuple):
@@ -76,7 +74,8 @@ def print_milliseconds(seconds: float) -> str:
 def record_container_events(recorder: Recorder, pod: StoredObject, events: Iterable[ContainerEvent]) -> None:
     """Records events about containers of a pod."""
     metadata = pod["metadata"]
-    fields = {one["name"]: field for field in _FIELDS for one in pod["spec"].get(field) or ()}
+    kinds = ("containers", "initContainers", "ephemeralContainers")
+    fields = {one["name"]: kind for kind in kinds for one in pod["spec"].get(kind) or ()}
     for one in events:
         about = get_reference(pod)
         if one.container:

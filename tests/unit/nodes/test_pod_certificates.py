@@ -153,3 +153,11 @@ def test_authority_of_the_server_is_published() -> None:
         cluster.delete("clustertrustbundles", bundle["metadata"]["name"])
         cluster.settle()
         assert [one["metadata"]["name"] for one in cluster.list("clustertrustbundles")] == [bundle["metadata"]["name"]]
+
+
+def test_without_its_gate_no_bundle_is_published(caplog: pytest.LogCaptureFixture) -> None:
+    with Cluster(version="1.35", tls=True) as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
+        cluster.settle()
+        assert cluster.get("configmaps", "kube-root-ca.crt", namespace="n")
+    assert not caplog.records
