@@ -1,7 +1,7 @@
 """The page in a real browser: Playwright drives Debian's Chromium. Without either the tests are skipped, with the reason.
 
-With `PAGE_BROWSER=firefox` it drives an installed Firefox by WebDriver BiDi, and `PAGE_THROTTLE=6` makes Chromium six times slower,
-which docs/development.md tells of.
+With `PAGE_BROWSER=firefox` it drives an installed Firefox by WebDriver BiDi; `PAGE_BROWSER=webkit` takes WebKitGTK without Playwright;
+`PAGE_THROTTLE=6` makes Chromium six times slower. docs/development.md tells of them.
 
 Every test fails for an error in the console, an uncaught exception and a violation of the Content-Security-Policy.
 """
@@ -18,16 +18,20 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from tests.page import webkit
 from tests.page.rows import wait_until_loaded
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `page`)")
 
 BROWSER = os.environ.get("PAGE_BROWSER", "chromium")
 PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
-PROGRAM = next((path for name in PROGRAMS[BROWSER] if (path := shutil.which(name))), None)
+PROGRAM = (
+    webkit.PROGRAM if BROWSER == "webkit" else next((path for name in PROGRAMS[BROWSER] if (path := shutil.which(name))), None)
+)
 OPTIONS: dict[str, Any] = {
     "chromium": {"args": ["--no-sandbox"]},  # as root, in containers
     "firefox": {"channel": "moz-firefox"},
+    "webkit": {},
 }[BROWSER]
 #: How many times slower the processor is for the pages: what is found out too early is found with it.
 THROTTLE = float(os.environ.get("PAGE_THROTTLE", "1"))
@@ -39,6 +43,10 @@ def browser() -> Iterator[Any]:
     """The browser of a module's tests. Playwright keeps an event loop running, which tests of other modules must not meet."""
     if PROGRAM is None:
         pytest.skip(f"there is no {BROWSER}")
+    if BROWSER == "webkit":
+        with webkit.launch() as opened:
+            yield opened
+        return
     with playwright.sync_playwright() as started:
         opened = getattr(started, BROWSER).launch(executable_path=PROGRAM, **OPTIONS)
         yield opened

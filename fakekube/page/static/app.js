@@ -92,6 +92,10 @@ export class App {
     addEventListener("input", keepFocus, { capture: true });
     addEventListener("keydown", (event) => handleKey(this, event));
     addEventListener("resize", () => this.render());
+    addEventListener("storage", () => {
+      this.preferences.reload();
+      this.render();
+    });
     onPrinting(() => this.render());
   }
 
@@ -273,6 +277,11 @@ export class App {
   get newest() {
     const { changes } = this.store;
     return Math.max(this.info.revision === undefined ? 0 : revisionOf(this.info.revision), changes.count ? changes.value("revision", changes.count - 1) : 0);
+  }
+
+  /** Whether the view has the filter. */
+  get isFiltered() {
+    return !["controls", "report", "scenario"].includes(this.route.view);
   }
 
   get query() {

@@ -5,9 +5,13 @@ import { visible } from "fk/escape";
 import { resourceMatches } from "fk/filter";
 import { qualified } from "fk/format";
 import { PRESETS, arm } from "fk/presets";
+import { filterSuggestions } from "fk/saved_filters";
 
 /** @typedef {import("fk/app").App} App */
 /** @typedef {{text: string, about: string, run: (() => void) | null}} Suggestion without `run` the text is completed */
+
+/** Of commands whose meaning depends on names. */
+const NEVER = /(?!)/;
 
 /** @type {{syntax: string, about: string, pattern: RegExp, run: (app: App, match: RegExpExecArray) => void, live?: boolean}[]} */
 const COMMANDS = [
@@ -21,6 +25,7 @@ const COMMANDS = [
   { syntax: "clock release", about: "let the clock run", pattern: /^clock release$/, live: true, run: (app) => void app.act("clock/release") },
   { syntax: "settle", about: "wait until no controller has work", pattern: /^settle$/, live: true, run: (app) => settle(app) },
   { syntax: "theme dark", about: "light, dark, system", pattern: /^theme (light|dark|system)$/, run: (app, [, theme]) => app.preferences.set("theme", theme) },
+  ...[["filter NAME", "use a saved filter, or filter by a text"], ["save NAME", "save this filter under a name"], ["forget NAME", "delete a saved filter"]].map(([syntax, about]) => ({ syntax, about, pattern: NEVER, run: () => {} })),
   { syntax: "link", about: "copy the link of this view", pattern: /^link$/, run: (app) => app.copyLink() },
   ...PRESETS.map((preset) => ({ syntax: `${preset.command} RESOURCE`, about: `arm the fault: ${preset.title}`, pattern: new RegExp(`^${preset.command}(?: ([a-z0-9./*-]+))?$`), live: true, run: (/** @type {App} */ app, /** @type {RegExpExecArray} */ match) => void arm(app, preset, match[1]) })),
 ];
@@ -54,7 +59,7 @@ export function suggestions(app, text) {
     if (match) found.push({ text: typed, about: reason || command.about, run: reason ? () => app.notice(reason, true) : () => command.run(app, match) });
   }
   const starts = COMMANDS.filter((command) => !command.pattern.test(typed) && (!typed || command.syntax.startsWith(typed.split(" ")[0]) || command.about.includes(typed)));
-  found.push(...objectSuggestions(app, typed));
+  found.push(...filterSuggestions(app, typed), ...objectSuggestions(app, typed));
   found.push(...starts.map((command) => ({ text: command.syntax, about: command.about, run: /[A-Z]/.test(command.syntax) ? null : command.live && app.readOnly ? () => app.notice(app.readOnly, true) : () => runSyntax(app, command) })));
   return found.slice(0, 12);
 }

@@ -71,16 +71,32 @@ function selectAll(event) {
  * @param {import("fk/app").App} app @param {[string, () => string][]} items @param {string} [label]
  */
 export function copyMenu(app, items, label = "Copy") {
-  return html`<details class="menu" @toggle=${onlyOne} @keydown=${closeOnEscape}>
+  return menu("", label, items.map(([name, text]) => html`<li><button type="button" @click=${() => copy(app, text(), name)}>${name}</button></li>`));
+}
+
+/**
+ * A button with a menu: an entry closes it before it acts, arrows move between the entries.
+ * @param {string} kind a class @param {any} label @param {any} entries items of a list, with buttons
+ */
+export function menu(kind, label, entries) {
+  return html`<details class="menu ${kind}" @toggle=${onlyOne} @keydown=${menuKey} @click=${CLOSE_BEFORE_ENTRY}>
     <summary class="button">${label}<span aria-hidden="true"> ▾</span></summary>
-    <ul>
-      ${items.map(([name, text]) => html`<li><button type="button" @click=${(/** @type {Event} */ event) => {
-        /** @type {HTMLElement} */ (event.target).closest("details")?.removeAttribute("open");
-        copy(app, text(), name);
-      }}>${name}</button></li>`)}
-    </ul>
+    <ul>${entries}</ul>
   </details>`;
 }
+
+/** The button of the menu has the focus when an entry acts: a dialog that it opens gives the focus back to it. */
+const CLOSE_BEFORE_ENTRY = {
+  capture: true,
+  /** @param {Event} event */
+  handleEvent(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const menu = target.closest("li button") && target.closest("details");
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary")?.focus();
+  },
+};
 
 /** @param {Event} event */
 function onlyOne(event) {
@@ -89,11 +105,16 @@ function onlyOne(event) {
 }
 
 /** @param {KeyboardEvent} event */
-function closeOnEscape(event) {
+function menuKey(event) {
   const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
-  if (event.key !== "Escape" || !menu.open) return;
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!menu.open || !(step || event.key === "Escape")) return;
   event.stopPropagation();
-  event.preventDefault(); // of a dialog around it
-  menu.open = false;
-  menu.querySelector("summary")?.focus();
+  event.preventDefault(); // what a dialog around it would do
+  const stops = /** @type {HTMLElement[]} */ ([...menu.querySelectorAll("summary, li button")]);
+  if (step) stops[(stops.indexOf(/** @type {HTMLElement} */ (document.activeElement)) + step + stops.length) % stops.length]?.focus();
+  else {
+    menu.open = false;
+    stops[0]?.focus();
+  }
 }

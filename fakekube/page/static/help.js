@@ -8,6 +8,7 @@ const KEYBOARD = [
   ["g e, g s", "the report of a check, the tasks of a scenario"],
   ["g f", "the first finding"],
   ["/", "filter"],
+  ["s", "saved filters"],
   ["Ctrl+K or :", "command line"],
   ["[ and ]", "previous and next change in the filter"],
   ["n", "back to now"],

@@ -3,6 +3,7 @@
 import { focusAfterRendering } from "fk/focus";
 import { helpDialog } from "fk/help";
 import { moveCursor } from "fk/play";
+import { openSavedMenu } from "fk/saved_filters";
 
 /** Keys after `g`. @type {Record<string, string>} */
 const VIEWS = { t: "timeline", o: "objects", r: "requests", c: "controls", e: "report", s: "scenario" };
@@ -42,6 +43,7 @@ export function handleKey(app, event) {
 /** @type {Record<string, (app: import("fk/app").App) => void>} */
 const ACTIONS = {
   "/": () => document.getElementById("filter")?.focus(),
+  s: openSavedMenu,
   ":": (app) => {
     app.openCommand();
   },

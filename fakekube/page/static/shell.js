@@ -11,6 +11,7 @@ import { place } from "fk/place";
 import { moveCursor } from "fk/play";
 import { digits } from "fk/revisions";
 import { formatRoute, toView } from "fk/router";
+import { savedMenu } from "fk/saved_filters";
 
 /** @typedef {import("fk/app").App} App */
 
@@ -91,8 +92,7 @@ function failure(app) {
 /** @param {App} app */
 function body(app) {
   const panel = guarded(app, () => app.view.panel?.(app) ?? nothing);
-  const filtered = !["controls", "report", "scenario"].includes(app.route.view);
-  return html`${filtered ? filterBar(app) : nothing} ${filtered || app.at !== null ? cursorBar(app) : nothing} ${banner(app)}
+  return html`${app.isFiltered ? filterBar(app) : nothing} ${app.isFiltered || app.at !== null ? cursorBar(app) : nothing} ${banner(app)}
     <div class=${classMap({ columns: true, "with-panel": panel !== nothing })} ${place({ "--panel": `${app.preferences.get("panel")}px` })}>
       <main id="main" tabindex="-1" aria-label=${TITLES[app.route.view]}>${guarded(app, () => app.view.render(app))}</main>
       ${panel === nothing ? nothing : html`<div class="divider" role="separator" aria-orientation="vertical" aria-label="Width of the panel" tabindex="0" aria-valuenow=${app.preferences.get("panel")} aria-valuemin="300" aria-valuemax="1200"
@@ -157,6 +157,7 @@ function filterBar(app) {
     <span id="filter-count" class="count">${onObjects ? nothing : html`${count(shown)} of ${count(total)}`}</span>
     <span class="chips">${parseFilter(app.query).terms.map((one) => html`<button type="button" class="chip" title="Remove ${visible(one.text)}" @click=${() => app.setQuery(withoutTerm(app.query, one))}>${visible(one.text)}<span aria-hidden="true"> ×</span></button>`)}
       ${app.query !== DEFAULT_FILTER ? html`<button type="button" class="chip reset" @click=${() => { app.filterDraft = undefined; app.filterError = ""; app.set({ q: undefined }); }}>defaults</button>` : nothing}</span>
+    ${savedMenu(app)}
     ${app.filterError ? html`<span id="filter-error" class="error" role="alert">${visible(app.filterError)}</span>` : nothing}
   </div>`;
 }
