@@ -163,7 +163,7 @@ def compile_posix(
         line: as with `grep -x`.
     """
     # Each line of the source is an expression of its own.
-    parts = [_escape(part) if fixed else _translate(part, extended=extended) for part in source.split("\n")]
+    parts = [_escape(part) if fixed else _Translation(part, extended=extended).translate() for part in source.split("\n")]
     made = "|".join(f"(?:{part})" for part in parts) if len(parts) > 1 else parts[0]
     made = rf"\b(?:{made})\b" if word else made
     return Expression(rf"\A(?:{made})\z" if line else made, ignore_case=ignore_case)
@@ -173,59 +173,102 @@ def _escape(text: str) -> str:
     return "".join(f"\\{one}" if one in r"\.+*?()|[]{}^$" else one for one in text)
 
 
-def _translate(source: str, *, extended: bool) -> str:
-    """Translates an expression to the syntax of RE2. Raises PatternError."""
-    made: list[str] = []
-    place, at_start, repeated = 0, True, False
-    while place < len(source):
-        one = source[place]
-        place += 1
-        operator = one in "(){}|+?" and extended
-        if one == "\\":
-            if place >= len(source):
-                raise PatternError("Trailing backslash")
-            one = source[place]
-            place += 1
-            operator = one in "(){}|+?" and not extended
-            if not operator:
-                made.append(_translate_escape(one))
-                at_start = repeated = False
-                continue
-        if one == "[":
-            text, place = _bracket(source, place, escapes=False)
-            made.append(text)
-        elif one == "*" and not at_start:
-            made += () if repeated else one
-            repeated = True
-            continue
-        elif one == "^" and (extended or at_start):
-            made.append(r"\A")
-            continue
-        elif one == "$" and (extended or place == len(source) or source[place : place + 2] in (r"\)", r"\|")):
-            made.append(r"\z")
-            continue
-        elif one == ".":
-            made.append(one)
-        elif operator and one in "(|":
-            made.append(one)
-            at_start, repeated = True, False
-            continue
-        elif operator and one == ")":
-            made.append(one)
-        elif operator and one in "+?" and not at_start:
-            made += () if repeated else one
-            repeated = True
-            continue
-        elif operator and one == "{" and not at_start and (found := _REPETITION.match(source, place)) is not None:
-            place = found.end()
-            if not repeated:
-                made.append(f"{{{found[1] or '0'}{found[2] or ''}{found[3] or ''}}}")
-            repeated = True
-            continue
+#: The operators that an extended expression writes as they are, and a basic one after a backslash.
+_OPERATORS: Final = frozenset("(){}|+?")
+
+
+class _Translation:
+    """The translation of one expression to the syntax of RE2, from left to right."""
+
+    __slots__ = ("_at_start", "_extended", "_is_repeated", "_made", "_place", "_source")
+
+    def __init__(self, source: str, *, extended: bool) -> None:
+        self._source = source
+        self._extended = extended
+        self._made: list[str] = []
+        self._place = 0
+        self._at_start = True
+        """Whether nothing precedes that can be repeated: at the beginning of the expression, a group or an alternative."""
+        self._is_repeated = False
+        """Whether what precedes is repeated already; another repetition changes nothing."""
+
+    def translate(self) -> str:
+        """Returns the expression for RE2. Raises PatternError."""
+        while self._place < len(self._source):
+            one, is_escaped = self._take()
+            if one in _OPERATORS and is_escaped is not self._extended:
+                self._translate_operator(one)
+            elif is_escaped:
+                self._add(_translate_escape(one))
+            elif one == "[":
+                text, self._place = _bracket(self._source, self._place, escapes=False)
+                self._add(text)
+            elif one == "*":
+                self._repeat(one)
+            elif one in "^$":
+                self._translate_anchor(one)
+            else:
+                self._add(one if one == "." else _escape(one))
+        return "".join(self._made)
+
+    def _take(self) -> tuple[str, bool]:
+        """Returns the next character, and whether there was a backslash before it."""
+        one = self._source[self._place]
+        self._place += 1
+        if one != "\\":
+            return one, False
+        if self._place >= len(self._source):
+            raise PatternError("Trailing backslash")
+        one = self._source[self._place]
+        self._place += 1
+        return one, True
+
+    def _add(self, text: str) -> None:
+        """Adds what a repetition may follow."""
+        self._made.append(text)
+        self._at_start = self._is_repeated = False
+
+    def _translate_operator(self, one: str) -> None:
+        if one in "(|":
+            self._made.append(one)
+            self._at_start, self._is_repeated = True, False
+        elif one in "+?":
+            self._repeat(one)
+        elif one == "{":
+            self._repeat_times()
         else:
-            made.append(_escape(one))
-        at_start = repeated = False
-    return "".join(made)
+            self._add(one if one == ")" else _escape(one))
+
+    def _translate_anchor(self, one: str) -> None:
+        """Translates `^` and `$`, which a basic expression has only at the beginning and at the end."""
+        if one == "^" and (self._extended or self._at_start):
+            self._made.append(r"\A")
+        elif one == "$" and (self._extended or self._is_at_end()):
+            self._made.append(r"\z")
+        else:
+            self._add(_escape(one))
+
+    def _is_at_end(self) -> bool:
+        """Reports whether a basic expression, a group or an alternative of it ends here."""
+        return self._place == len(self._source) or self._source[self._place : self._place + 2] in (r"\)", r"\|")
+
+    def _repeat(self, operator: str) -> None:
+        """Repeats what precedes; at the start the operator stands for itself."""
+        if self._at_start:
+            self._add(_escape(operator))
+            return
+        if not self._is_repeated:
+            self._made.append(operator)
+        self._is_repeated = True
+
+    def _repeat_times(self) -> None:
+        """Translates the numbers after a brace, and their end; a brace without them stands for itself."""
+        found = None if self._at_start else _REPETITION.match(self._source, self._place)
+        if found is None:
+            self._add(_escape("{"))
+            return
+        self._place = found.end()
+        self._repeat(f"{{{found[1] or '0'}{found[2] or ''}{found[3] or ''}}}")
 
 
 def _translate_escape(one: str) -> str:
