@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apiserver.endpoints.handlers.watch import WatchStream
 from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, frames_of
 from fakekube.powers.exchange import Deliveries, Exchange
 
@@ -31,6 +32,8 @@ class ObservedStream:
     ) -> None:
         self.inner = stream
         """The stream of the handler."""
+        self._watch = stream if isinstance(stream, WatchStream) else None
+        """The same, if it is a watch that is not framed as messages of a WebSocket."""
         self.clock = clock
         self._closed = closed
         self.exchange = exchange
@@ -43,7 +46,7 @@ class ObservedStream:
         self._faults: FaultFilter | None = None
         self._when_silent: Callable[[], None] | None = None
         exchange.events = 0
-        if not exchange.own and hasattr(stream, "delivered"):
+        if not exchange.own and self._watch is not None:
             exchange.deliveries = Deliveries()
 
     # ------------------------------------------------------------ for faults
@@ -74,16 +77,14 @@ class ObservedStream:
 
     def fail(self, error: StatusError) -> None:
         """Ends the stream with an ERROR event."""
-        fail: Any = getattr(self.inner, "fail", None)
-        if fail is not None:
-            fail(error)
+        if self._watch is not None:
+            self._watch.fail(error)
             self.exchange.record_end(f"error {error.code}")
 
     def set_bookmarks(self, when: str) -> None:
         """Changes when the watch gets bookmarks; see `actions.Bookmarks`."""
-        change: Any = getattr(self.inner, "set_bookmarks", None)
-        if change is not None:
-            change(when)
+        if self._watch is not None:
+            self._watch.set_bookmarks(when)
 
     def finish(self, why: str) -> None:
         """Ends the stream towards the client."""
@@ -107,6 +108,11 @@ class ObservedStream:
             return None
         return self.inner.deadline if self._faults is None else self._faults.deadline
 
+    @property
+    def delivered(self) -> Sequence[int]:
+        """The revisions of the objects in the first frames of the latest `take` of the handler's stream."""
+        return () if self._watch is None else self._watch.delivered
+
     def take(self) -> list[bytes]:
         if self._ended:
             return []
@@ -116,7 +122,7 @@ class ObservedStream:
         stream = self.inner
         frames = stream.take()
         if frames:
-            self.count(frames, getattr(stream, "delivered", ()))
+            self.count(frames, () if self._watch is None else self._watch.delivered)
         if stream.ended:
             self.exchange.record_end("ended by the server")
         return frames
@@ -247,7 +253,7 @@ class FaultFilter:
     def _take_inner(self) -> list[bytes]:
         inner = self._watch.inner
         frames = inner.take()
-        self._delivered += getattr(inner, "delivered", ())
+        self._delivered += self._watch.delivered
         return frames
 
     def _count(self, frames: list[bytes]) -> None:
