@@ -83,37 +83,41 @@ def medians(benches: list[Bench], measure: Callable[[Bench], float]) -> tuple[fl
 # ---------------------------------------------------------------- several clients
 
 
-def gets_plainly(url: str, token: str, path: str, count: int, begin: Any) -> None:
-    """A client with HTTP/1.1."""
+def gets_plainly(url: str, token: str, path: str, count: int, ready: Any) -> None:
+    """A client with HTTP/1.1, which waits for the others at the beginning and at the end."""
     with Connection(url, token) as connection:
         request = connection.prepare("GET", path)
-        begin.wait()
+        ready.wait()
         for _ in range(count):
             connection.exchange(request)
+        ready.wait()
 
 
-def gets_multiplexed(url: str, token: str, path: str, count: int, begin: Any) -> None:
-    """A client with HTTP/2."""
+def gets_multiplexed(url: str, token: str, path: str, count: int, ready: Any) -> None:
+    """A client with HTTP/2; see `gets_plainly`."""
     with MultiplexedConnection(url, token) as connection:
         request = connection.prepare(path)
-        begin.wait()
+        ready.wait()
         for _ in range(count):
             connection.exchange(request)
+        ready.wait()
 
 
 def of_clients(bench: Bench, function: Callable[..., None], count: int) -> float:
-    """Milliseconds for a request, of as many as the clients make together."""
+    """Milliseconds for a request, of as many as the clients make together; without the start and the end of their processes."""
     context = multiprocessing.get_context("spawn")
-    begin = context.Barrier(CLIENTS + 1)
-    arguments = (bench.side.url, bench.side.token, bench.path("configmaps/a"), count, begin)
+    ready = context.Barrier(CLIENTS + 1)
+    arguments = (bench.side.url, bench.side.token, bench.path("configmaps/a"), count, ready)
     clients = [context.Process(target=function, args=arguments) for _ in range(CLIENTS)]
     for client in clients:
         client.start()
-    begin.wait()
+    ready.wait()
     began = time.perf_counter()
+    ready.wait()
+    took = time.perf_counter() - began
     for client in clients:
         client.join()
-    return (time.perf_counter() - began) * 1000 / (count * CLIENTS)
+    return took * 1000 / (count * CLIENTS)
 
 
 # ---------------------------------------------------------------- watches
