@@ -628,10 +628,11 @@ def _speed(text: str) -> float:
 
 def _controllers(text: str) -> list[str]:
     from fakekube.controllers.controller_descriptors import UnknownController, select_controllers
+    from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
 
     switches = text.split(",")
     try:
-        select_controllers(switches)
+        select_controllers(switches, NODE_CONTROLLERS)
     except UnknownController as problem:
         raise argparse.ArgumentTypeError(str(problem)) from None
     return switches

@@ -19,6 +19,7 @@ from fakekube.base.objects import Object
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Idle, Manager, select_controllers
 from fakekube.controllers.client import Client
 from fakekube.nodes import metrics_api
+from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
@@ -77,7 +78,7 @@ class Components:
         chance: Chance | None,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
-        self._controllers = select_controllers(switches.split(",") if isinstance(switches, str) else switches)
+        self._controllers = select_controllers(switches.split(",") if isinstance(switches, str) else switches, NODE_CONTROLLERS)
         self.controller_names = tuple([row.name for row in self._controllers])
         self._profile, self._settings, self._authority = profile, settings, authority
         runs_kubelets = self._runs("kubelet")

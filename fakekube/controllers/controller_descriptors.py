@@ -3,7 +3,8 @@
 A descriptor holds the constructor of a controller and the resources that start it: its module is imported when one of them
 changes. `starts_on` must list every resource of which a fresh cluster has objects that the controller reconciles.
 
-The scheduler, the kubelets and the controllers of a cloud provider have descriptors, too.
+The scheduler and the controllers of a cloud provider have descriptors, too; those of the kubelets are in
+`nodes.controller_descriptors`.
 
 Specified by: cmd/kube-controller-manager/names/controller_names.go, cmd/kube-controller-manager/app/controller_descriptor.go,
 k8s.io/controller-manager/app/helper.go.
@@ -14,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
@@ -339,10 +339,6 @@ def _is_unscheduled(pod: Mapping[str, Any]) -> bool:
     return not pod["spec"].get("nodeName") and pod["spec"].get("schedulerName") == "default-scheduler"
 
 
-def _is_node_or_assigned_pod(obj: Mapping[str, Any]) -> bool:
-    return "containers" not in obj.get("spec", {}) or bool(obj["spec"].get("nodeName"))
-
-
 def _is_namespace_or_root_certificate(obj: Mapping[str, Any]) -> bool:
     return "namespace" not in obj["metadata"] or obj["metadata"]["name"] == "kube-root-ca.crt"
 
@@ -376,18 +372,6 @@ class ControllerDescriptor:
     """Whether a change of this object, which has the form of the store, starts the controller."""
     by_default: bool = True
     """Whether `*` switches it on."""
-
-
-def _import_later(module: str, name: str) -> Callable[[], Reconciler]:
-    """Returns a constructor that imports its controller when it is called.
-
-    It is for the controllers of the room `nodes`, which this room does not import.
-    """
-
-    def new_controller() -> Reconciler:
-        return cast("Reconciler", getattr(import_module(module), name)())
-
-    return new_controller
 
 
 def _has_owners_or_is_collected(obj: Mapping[str, Any]) -> bool:
@@ -555,14 +539,7 @@ CONTROLLERS: Final[tuple[ControllerDescriptor, ...]] = (
     ),
     ControllerDescriptor("service-lb-controller", new_service_load_balancer_controller, ("services",), _is_load_balancer),
     ControllerDescriptor("ingress-controller", new_ingress_controller, ("ingresses.networking.k8s.io",)),
-    ControllerDescriptor(
-        "kwok-stage-controller", _import_later("fakekube.nodes.stages.controller", "StageController"), ("stages.kwok.x-k8s.io",)
-    ),
     ControllerDescriptor("kube-scheduler", new_scheduler, ("pods",), _is_unscheduled),
-    ControllerDescriptor(
-        "kubelet", _import_later("fakekube.nodes.kubelet", "Kubelet"), ("nodes", "pods"), _is_node_or_assigned_pod
-    ),
-    ControllerDescriptor("metrics-server", _import_later("fakekube.nodes.metrics_server", "MetricsServer"), ()),
 )
 
 #: Deprecated names that --controllers accepts, too (names.ControllerNames, CCMControllerAliases).
@@ -619,26 +596,31 @@ PROFILES: Final[Mapping[str, tuple[str, ...]]] = {
 DELETION_GRACE: Final[Mapping[str, float]] = {"envtest": 1.0}
 
 
-def select_controllers(switches: Iterable[str]) -> tuple[ControllerDescriptor, ...]:
+def select_controllers(
+    switches: Iterable[str], others: tuple[ControllerDescriptor, ...] = ()
+) -> tuple[ControllerDescriptor, ...]:
     """Returns the controllers that the values of --controllers switch on.
 
     Args:
         switches: `*` (all that run by default), `name`, or `-name`. A name takes precedence over `-name`, and both over `*`.
+        others: the controllers besides `CONTROLLERS`.
 
     Raises:
         UnknownController: there is no controller of that name.
     """
-    return _select_controllers(tuple(switches))
+    return _select_controllers(tuple(switches), (*CONTROLLERS, *others))
 
 
 @lru_cache(maxsize=64)
-def _select_controllers(switches: tuple[str, ...]) -> tuple[ControllerDescriptor, ...]:
+def _select_controllers(
+    switches: tuple[str, ...], descriptors: tuple[ControllerDescriptor, ...]
+) -> tuple[ControllerDescriptor, ...]:
     chosen = [_replace_alias(switch.strip()) for switch in switches if switch.strip()]
-    known = {descriptor.name for descriptor in CONTROLLERS}
+    known = {descriptor.name for descriptor in descriptors}
     for switch in chosen:
         if switch != "*" and switch.removeprefix("-") not in known:
             raise UnknownController(f'"{switch.removeprefix("-")}" is not in the list of known controllers')
-    return tuple(descriptor for descriptor in CONTROLLERS if _is_controller_enabled(descriptor, chosen))
+    return tuple(descriptor for descriptor in descriptors if _is_controller_enabled(descriptor, chosen))
 
 
 def _replace_alias(switch: str) -> str:

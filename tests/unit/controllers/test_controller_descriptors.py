@@ -13,9 +13,12 @@ from fakekube.controllers.controller_descriptors import (
     UnknownController,
     select_controllers,
 )
+from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
+
+ALL = (*CONTROLLERS, *NODE_CONTROLLERS)
 
 
-@pytest.mark.parametrize("descriptor", CONTROLLERS, ids=lambda descriptor: descriptor.name)
+@pytest.mark.parametrize("descriptor", ALL, ids=lambda descriptor: descriptor.name)
 def test_a_descriptor_leads_to_a_controller_of_its_name(descriptor: ControllerDescriptor) -> None:
     controller = descriptor.new_controller()
     assert controller.name == descriptor.name
@@ -30,7 +33,7 @@ def test_a_descriptor_leads_to_a_controller_of_its_name(descriptor: ControllerDe
 
 
 def test_names_are_unique() -> None:
-    names = [descriptor.name for descriptor in CONTROLLERS]
+    names = [descriptor.name for descriptor in ALL]
     assert len(set(names)) == len(names)
 
 
@@ -39,17 +42,17 @@ def test_names_are_unique() -> None:
     [
         ([], set()),
         (["namespace-controller"], {"namespace-controller"}),
-        (["*"], {descriptor.name for descriptor in CONTROLLERS if descriptor.by_default}),
+        (["*"], {descriptor.name for descriptor in ALL if descriptor.by_default}),
         (
             ["*", "-namespace-controller"],
-            {descriptor.name for descriptor in CONTROLLERS if descriptor.by_default} - {"namespace-controller"},
+            {descriptor.name for descriptor in ALL if descriptor.by_default} - {"namespace-controller"},
         ),
         (["-namespace-controller", "namespace-controller"], {"namespace-controller"}),
         ([""], set()),
     ],
 )
 def test_controllers_flag(switches: list[str], names: set[str]) -> None:
-    assert {descriptor.name for descriptor in select_controllers(switches)} == names
+    assert {descriptor.name for descriptor in select_controllers(switches, NODE_CONTROLLERS)} == names
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
