@@ -28,6 +28,7 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError, field
 from fakekube.apimachinery.errors.status import bad_request, invalid
 from fakekube.apimachinery.patch import type_mismatch, uninterpreted_error, unprocessable
+from fakekube.apimachinery.schema.defaults import Defaulter
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
@@ -276,20 +277,23 @@ def decode(patch: Any) -> _Object:
     return patch
 
 
-def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None) -> _Object:
+def apply(
+    type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None, default: Defaulter | None = None
+) -> _Object:
     """Applies the patch to `document` and decodes the result; returns a new tree.
 
     Args:
         type: the type of the kind in the version of the document, which is decoded.
         patch: from `decode`; it is used up.
         unknown: collects the messages about unknown fields.
+        default: sets the constant defaults of the kind; None: they are not set.
 
     Raises:
         StatusError: 400, 422 or 500 for invalid directives and values, as in the real server.
     """
     merged = _merge_objects(document, patch, type)
     try:
-        fitted: _Object = from_unstructured(type, merged, unknown, decoded=document)
+        fitted: _Object = from_unstructured(type, merged, unknown, decoded=document, default=default)
     except DecodeError as error:
         raise _no_merge_error(patch, str(error)) from None
     return fitted

@@ -11,6 +11,7 @@ of specs have bounds; of a spec that was seen once, only the text is kept.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.decode import decoder
 from fakekube.apimachinery.schema.defaults import Defaulter
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import deep_copy, text_of
+from fakekube.apimachinery.schema.trees import are_equal, deep_copy, holds_any_form, text_of
 from fakekube.base.caches import BoundedCache
 
 #: The part of objects that is large in most kinds, and alike in many objects.
@@ -37,6 +38,31 @@ _normalised: BoundedCache[tuple[Type, bool, bytes], Any] = BoundedCache(_MAX_SPE
 """The text of a spec → the normalised spec, stored or not; None for one that was seen once."""
 
 
+class _LastDecoded(threading.local):
+    """The spec that a thread has decoded last, as it was before; nothing changes it."""
+
+    type: Type | None = None
+    spec: Any = None
+    text = b""
+
+
+_last_decoded: Final = _LastDecoded()
+
+
+def text_of_spec(type_: Type, tree: Mapping[str, Any]) -> bytes | None:
+    """Returns a text that tells the decoded spec of an object of a type; None if it has no spec, or none that a text tells.
+
+    The text is that of the body if decoding, defaults and admission have left the spec as it was there: to compare it costs less
+    than to encode it again. Its members may be in another order, and its integers written as `1.0`.
+    """
+    spec = tree.get(SPEC)
+    if not spec or spec.__class__ is not dict:
+        return None
+    if type_ is _last_decoded.type and are_equal(spec, _last_decoded.spec):
+        return _last_decoded.text
+    return text_of(spec)
+
+
 def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
     """Returns the decoded spec of an object with its constant defaults, a new tree.
 
@@ -49,6 +75,8 @@ def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
         SlowPathRequired, DecodeError: the object must be decoded as a whole.
     """
     text = text_of(value)
+    if text and not holds_any_form(type_):  # of which decoded trees share parts with the value
+        _last_decoded.type, _last_decoded.spec, _last_decoded.text = type_, value, text
     key = type_, default, text or b""
     known = _decoded.get(key)
     if known:
@@ -56,20 +84,23 @@ def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
     holder = {SPEC: decoder(type_.fields[SPEC].type)(value, None)}
     if default is not None:
         default(holder)
-    form = text_of(holder[SPEC]) if text else None
-    if form is not None:
-        _decoded.add(key, b"" if known is None else form)
-        if default is not None:
+    form = b"" if known is None else text_of(holder[SPEC])
+    if text and form is not None:
+        _decoded.add(key, form)
+        if form and default is not None:
             _defaulted.add((default, form), b"")
     return holder[SPEC]
 
 
-def set_defaults(default: Defaulter, obj: dict[str, Any]) -> None:
-    """Sets the constant defaults of a kind in a decoded object, in place; fields may be out of order afterwards."""
+def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = False) -> None:
+    """Sets the constant defaults of a kind in a decoded object, in place; fields may be out of order afterwards.
+
+    `but_spec`: the spec has its defaults already, since `decode_spec` has made it.
+    """
     spec = obj.get(SPEC)
-    text = text_of(spec) if spec else None
-    known = None if text is None else _defaulted.get((default, text))
-    if known is not None:
+    text = text_of(spec) if spec and not but_spec else None
+    known = b"" if but_spec else _defaulted.get((default, text)) if text is not None else None
+    if known is not None and spec is not None:
         del obj[SPEC]
         default(obj)
         obj[SPEC] = orjson.loads(known) if known else spec
@@ -81,16 +112,15 @@ def set_defaults(default: Defaulter, obj: dict[str, Any]) -> None:
         _defaulted.add((default, form), b"")
 
 
-def normalised_spec(type_: Type, tree: Mapping[str, Any], *, stored: bool) -> dict[str, Any]:
+def normalised_spec(type_: Type, tree: Mapping[str, Any], *, stored: bool, text: bytes | None = None) -> dict[str, Any]:
     """Returns the spec of an object as `printing.normalise` makes it, for its argument `parts`.
 
-    Empty for an object without a spec, and for a spec that was not seen before.
+    Empty for an object without a spec, and for a spec that was not seen before. `text`: that of the spec, if it is known.
 
     Raises:
         KeyError: the spec has a field that the type does not declare.
     """
-    spec = tree.get(SPEC)
-    text = text_of(spec) if spec and spec.__class__ is dict else None
+    text = text or text_of_spec(type_, tree)
     if text is None:
         return {}
     key = type_, stored, text
@@ -99,7 +129,7 @@ def normalised_spec(type_: Type, tree: Mapping[str, Any], *, stored: bool) -> di
         _normalised.add(key, None)
         return {}
     if form is None:  # a copy, since normalised parts are those of the tree, which its owner may change
-        form = _normalised.add(key, deep_copy(printing.normalise(type_.fields[SPEC].type, spec, stored=stored)))
+        form = _normalised.add(key, deep_copy(printing.normalise(type_.fields[SPEC].type, tree[SPEC], stored=stored)))
     return {SPEC: form}
 
 

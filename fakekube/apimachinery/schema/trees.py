@@ -138,6 +138,14 @@ def holds_raw_values(type_: Type) -> bool:
     return known
 
 
+def holds_any_form(type_: Type) -> bool:
+    """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
+    known: bool | None = type_.compiled.get("any form")
+    if known is None:
+        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in types_below(type_))
+    return known
+
+
 def keep_texts(type_: Type, tree: Any, source: bytes) -> Any:
     """Returns a tree whose values of any form are RawObjects, where their text in the source is not that of Go.
 

@@ -14,10 +14,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.decode import decode, decoder
-from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec
-from fakekube.apimachinery.schema.model import Shape, Type, types_below
+from fakekube.apimachinery.schema.defaults import Defaulter
+from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec, set_defaults
+from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.printing import always_printed, zero
-from fakekube.apimachinery.schema.trees import KNOWN, deep_copy, in_order
+from fakekube.apimachinery.schema.trees import KNOWN, deep_copy, holds_any_form, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
 from fakekube.base.golang import base64
 from fakekube.base.golang.strconv import go_integer
@@ -28,31 +29,43 @@ _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
 
 def from_unstructured(
-    type_: Type, value: dict[str, Any], unknown: list[str] | None = None, *, decoded: Mapping[str, Any] | None = None
+    type_: Type,
+    value: dict[str, Any],
+    unknown: list[str] | None = None,
+    *,
+    decoded: Mapping[str, Any] | None = None,
+    default: Defaulter | None = None,
 ) -> Any:
-    """Returns a new tree in the form of `decode`.
+    """Returns a new tree in the form of `decode`, with the constant defaults of the kind.
 
     Args:
         type_: the type to convert to.
         value: plain JSON data; not changed, but values of any type in it become part of the result.
         unknown: collects the messages about unknown fields (`unknown field "spec.x"`), sorted.
         decoded: a decoded object of the type; structs that `value` shares with it are copied without decoding.
+        default: sets the constant defaults of the kind; None: they are not set.
 
     Raises:
         DecodeError: the value does not fit the type.
     """
     if holds_any_form(type_):
-        return _read(type_, in_order(value), unknown)
-    known = {}
+        tree = _read(type_, in_order(value), unknown)
+        if default is not None:
+            set_defaults(default, tree)
+        return tree
+    known, made_spec = {}, False
     if decoded is not None:
         known = {name: deep_copy(item) for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
     spec = value.get(SPEC)
     if spec and spec.__class__ is dict and SPEC not in known and SPEC in type_.fields:
         with suppress(SlowPathRequired, DecodeError):
-            known[SPEC] = decode_spec(type_, None, spec)
-    if not known:
-        return _read(type_, value, unknown)
-    return {**_read(type_, {**value, **dict.fromkeys(known, KNOWN)}, unknown), **known}
+            known[SPEC] = decode_spec(type_, default, spec)
+            made_spec = True
+    tree = _read(type_, {**value, **dict.fromkeys(known, KNOWN)} if known else value, unknown)
+    tree.update(known)
+    if default is not None:
+        set_defaults(default, tree, but_spec=made_spec)
+    return tree
 
 
 def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
@@ -150,14 +163,6 @@ def _integer(value: Any, bits: int, go: str, kind: str) -> int:
         raise DecodeError(f"unrecognized type: {kind}")
     half = 1 << (bits - 1)
     return (go_integer(value) + half) % (2 * half) - half
-
-
-def holds_any_form(type_: Type) -> bool:
-    """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
-    known: bool | None = type_.compiled.get("any form")
-    if known is None:
-        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in types_below(type_))
-    return known
 
 
 def _kind(value: Any) -> str:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import known_specs, printing
-from fakekube.apimachinery.schema.trees import unchanged_parts
-from fakekube.apimachinery.schema.unstructured import holds_any_form
+from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -135,17 +134,20 @@ class Resource:
     def storage_type(self) -> Type:
         return self.storage_type_factory() if self.storage_type_factory else self.type
 
-    def to_stored_form(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_stored_form(
+        self, obj: dict[str, Any], old: Mapping[str, Any] | None = None, *, spec_text: bytes | None = None
+    ) -> dict[str, Any]:
         """Returns an accepted object in the stored form, in which equal objects have equal encodings.
 
         `old`: the stored object that it was made from; the result shares unchanged parts with it. A known spec is shared, too.
+        `spec_text`: the text of the spec, if it is known.
         """
         if self.keep is not None:
             return self.keep(obj)
         type_ = self.storage_type
         parts = {} if old is None else unchanged_parts(obj, old, decoded=not holds_any_form(type_))
         if known_specs.SPEC not in parts:
-            parts.update(known_specs.normalised_spec(type_, obj, stored=True))
+            parts.update(known_specs.normalised_spec(type_, obj, stored=True, text=spec_text))
         printed: dict[str, Any] = printing.normalise(type_, obj, parts=parts)
         return printed
 

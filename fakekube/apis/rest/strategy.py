@@ -92,6 +92,10 @@ class WriteContext:
     """What the cluster has configured for admission, as of the beginning of the write."""
     metadata_is_valid: bool = False
     """The common validation of an update has accepted the metadata, so that the kind need not repeat it."""
+    spec_text: bytes | None = None
+    """The JSON text of the spec since the strategy has prepared it, by which its forms are remembered; None: unknown.
+
+    Set by kinds whose validation needs it and whose `canonicalize` changes nothing; unset when an object is prepared again."""
 
     @property
     def emulation(self) -> features.Emulation:

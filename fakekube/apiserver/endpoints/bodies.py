@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -24,8 +24,8 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, trees
 from fakekube.apimachinery.schema.builtin import Builtins
-from fakekube.apimachinery.schema.defaults import defaulter
-from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec
+from fakekube.apimachinery.schema.defaults import Defaulter
+from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec, set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
 from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
@@ -117,7 +117,8 @@ def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, li
             if scope.resource.custom and kind != expected:
                 raise Problem(_format_not_registered(kind), kind)
         try:
-            obj, strict = _to_typed(scope.resource.emulation.types, kind, expected, parsed, wants_strict=wants_strict, live=live)
+            target = _Target(scope.resource.emulation.types, expected, wants_strict, live, scope.constants)
+            obj, strict = _to_typed(target, kind, parsed)
         except Problem as problem:
             raise Problem(problem.message, claimed if problem.kind == kind else problem.kind) from None
     if wants_strict and parsed.problems:
@@ -127,7 +128,7 @@ def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, li
         _report(scope, claimed, strict, field_validation)
     if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
         raise _wrong_version(kind, expected)
-    scope.default(obj)
+    scope.default(obj, has_constants=not scope.is_custom)
     return obj
 
 
@@ -141,9 +142,9 @@ def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool
         return obj, strict if wants_strict else []
     kind, types = _kind_of(value, scope.kind, b""), scope.resource.emulation.types
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
-        nothing, _ = _to_typed(types, scope.kind, scope.kind, Parsed({}), wants_strict=False)
+        nothing, _ = _to_typed(_Target(types, scope.kind, default=scope.constants), scope.kind, Parsed({}))
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    return _to_typed(types, kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
+    return _to_typed(_Target(types, scope.kind, wants_strict, live, scope.constants), kind, Parsed(value))
 
 
 def _has_version(value: Object) -> bool:
@@ -186,7 +187,7 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
         kind = _interpret_kind(parsed, _ANY_DELETE_OPTIONS, body)
         if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
             raise Problem(_format_not_registered(kind))
-        found = _to_typed(scope.resource.emulation.types, _DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
+        found, _ = _to_typed(_Target(scope.resource.emulation.types, _DELETE_OPTIONS), _DELETE_OPTIONS, parsed)
     except Problem as problem:
         is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then it has no schema
         text = _format_not_registered(problem.kind) if problem.kind and is_other else problem.message
@@ -316,63 +317,100 @@ def _group_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-def _to_typed(
-    types: Builtins, kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool, live: Object | None = None
-) -> tuple[Object, list[str]]:
-    """Decodes a document by the schema of its declared kind. Raises Problem.
+@dataclass(slots=True)
+class _Target:
+    """What a document is decoded into, by the schema of the kind that it declares."""
 
-    `live`: an object of the expected kind; what the document has in common with it is copied instead of decoded.
-    """
-    found = types.kind_type(kind.group, kind.version, kind.kind)
-    if found is None and types.facts.kind(kind.group, kind.version, kind.kind) is None:
+    types: Builtins
+    expected: GVK
+    """The kind of the endpoint."""
+    wants_strict: bool = False
+    live: Object | None = None
+    """An object of the expected kind; what a document has in common with it is copied instead of decoded."""
+    default: Defaulter | None = None
+    """Sets the constant defaults of the expected kind."""
+
+
+def _to_typed(target: _Target, kind: GVK, parsed: Parsed) -> tuple[Object, list[str]]:
+    """Decodes a document by the schema of its declared kind; returns the object and the strict errors. Raises Problem."""
+    type_ = target.types.kind_type(kind.group, kind.version, kind.kind)
+    if type_ is None and target.types.facts.kind(kind.group, kind.version, kind.kind) is None:
         raise Problem(_format_not_registered(kind), kind)
-    members = literals = None
-    if parsed.source is not None:
-        members, literals = partial(json.members, parsed.source), partial(json.literals, parsed.source)
-    strict = schema_decode.Strict(parsed.duplicates, members) if wants_strict else None
+    if type_ is None:
+        _refuse_other_kind(kind, target.expected, None)
+        return {}, []
+    members = partial(json.members, parsed.source) if parsed.source is not None else None
+    strict = schema_decode.Strict(parsed.duplicates, members) if target.wants_strict else None
+    known = _known_parts(target, kind, type_, parsed)
     try:
-        if parsed.duplicates and found is not None:
-            schema_decode.decode(found, parsed.first or {}, None)
-            keep_before_null(found, parsed.value, parsed.first)
-        has_raw_values = found is not None and trees.holds_raw_values(found)
-        kept = {}
-        if found is not None and kind is expected and parsed.is_plain and not has_raw_values:
-            kept = _known_parts(types, kind, found, parsed.value, live)
-        changed = {**parsed.value, **dict.fromkeys(kept, trees.KNOWN)} if kept else parsed.value or {}
-        obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
-        if found is not None and has_raw_values and not parsed.has_texts:
-            trees.keep_texts(found, obj, parsed.source) if parsed.source is not None else trees.compact(found, obj)
+        obj = _decode_by_type(type_, parsed, strict, known)
     except schema_decode.DecodeError as error:
-        explained = cbor.type_errors(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
-        raise Problem(explained or str(error), kind) from None
-    if parsed.cbor is not None and found is not None and (cbor.is_stricter(found) or not parsed.is_usual):
-        explained = cbor.type_errors(parsed.cbor, found)[0]  # strings are no bytes, numbers no quantities and no field names
+        raise Problem(_cbor_errors(type_, parsed)[0] or str(error), kind) from None
+    if parsed.cbor is not None and (cbor.is_stricter(type_) or not parsed.is_usual):
+        explained = _cbor_errors(type_, parsed)[0]  # strings are no bytes, numbers no quantities and no field names
         if explained:
             raise Problem(explained, kind)
-    if kind is not expected and (kind.kind, internal_package(kind.group)) != (expected.kind, internal_package(expected.group)):
-        internal = f"{internal_package(expected.group)}.{expected.kind}"
-        claimed = found.name.rpartition("/")[2] if found is not None else f"{kind.version}.{kind.kind}"
-        problem = f"converting ({claimed}) to ({internal}): unknown conversion"
-        raise Problem(problem, kind)
+    _refuse_other_kind(kind, target.expected, type_)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
-    if kept:
-        obj.update(kept)
+    obj.update(known.parts)
+    if target.default is not None:
+        set_defaults(target.default, obj, but_spec=known.has_decoded_spec)
     findings = strict.messages if strict is not None and (strict.unknown or strict.duplicates) else []
-    if findings and parsed.cbor is not None and found is not None:
-        findings = [cbor.type_errors(parsed.cbor, found)[1]]
+    if findings and parsed.cbor is not None:
+        findings = [_cbor_errors(type_, parsed)[1]]
     return obj, findings
 
 
-def _known_parts(types: Builtins, kind: GVK, type_: Type, value: Object, live: Object | None) -> Object:
-    """Returns new trees of the parts of a document that need no decoding, since the live object or another one has the same."""
-    unchanged = {} if live is None else unchanged_parts(value, live)
-    kept: Object = deep_copy(unchanged) if unchanged else unchanged
-    spec = value.get(SPEC)
-    if spec and spec.__class__ is dict and SPEC not in kept and SPEC in type_.fields:
+@dataclass(slots=True)
+class _KnownParts:
+    """New trees of the parts of a document that need no decoding, since the live object or another one has the same."""
+
+    parts: Object = field(default_factory=dict)
+    has_decoded_spec: bool = False
+    """The spec is among them, with its constant defaults."""
+
+
+def _known_parts(target: _Target, kind: GVK, type_: Type, parsed: Parsed) -> _KnownParts:
+    known = _KnownParts()
+    if kind is not target.expected or not parsed.is_plain or trees.holds_raw_values(type_):
+        return known
+    unchanged = {} if target.live is None else unchanged_parts(parsed.value, target.live)
+    if unchanged:
+        known.parts = deep_copy(unchanged)
+    spec = parsed.value.get(SPEC)
+    if spec and spec.__class__ is dict and SPEC not in unchanged and SPEC in type_.fields:
         with suppress(SlowPathRequired, schema_decode.DecodeError):  # the whole document tells the first of its errors
-            kept[SPEC] = decode_spec(type_, defaulter(types, kind.group, kind.version, kind.kind), spec)
-    return kept
+            known.parts[SPEC] = decode_spec(type_, target.default, spec)
+            known.has_decoded_spec = True
+    return known
+
+
+def _decode_by_type(type_: Type, parsed: Parsed, strict: schema_decode.Strict | None, known: _KnownParts) -> Object:
+    """Returns the decoded object, in which `KNOWN` stands for the known parts. Raises DecodeError."""
+    if parsed.duplicates:
+        schema_decode.decode(type_, parsed.first or {}, None)
+        keep_before_null(type_, parsed.value, parsed.first)
+    value = {**parsed.value, **dict.fromkeys(known.parts, trees.KNOWN)} if known.parts else parsed.value or {}
+    literals = partial(json.literals, parsed.source) if parsed.source is not None else None
+    obj: Object = schema_decode.decode(type_, value, strict, literals)
+    if trees.holds_raw_values(type_) and not parsed.has_texts:
+        trees.keep_texts(type_, obj, parsed.source) if parsed.source is not None else trees.compact(type_, obj)
+    return obj
+
+
+def _cbor_errors(type_: Type, parsed: Parsed) -> tuple[str, str]:
+    """Returns the text of the decoding errors of a CBOR document, and that of the strict ones; empty for other formats."""
+    return cbor.type_errors(parsed.cbor, type_) if parsed.cbor is not None else ("", "")
+
+
+def _refuse_other_kind(kind: GVK, expected: GVK, type_: Type | None) -> None:
+    """Raises Problem if objects of the declared kind cannot be converted to the expected one."""
+    if kind is expected or (kind.kind, internal_package(kind.group)) == (expected.kind, internal_package(expected.group)):
+        return
+    internal = f"{internal_package(expected.group)}.{expected.kind}"
+    claimed = type_.name.rpartition("/")[2] if type_ is not None else f"{kind.version}.{kind.kind}"
+    raise Problem(f"converting ({claimed}) to ({internal}): unknown conversion", kind)
 
 
 def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:

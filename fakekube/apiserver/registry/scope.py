@@ -19,7 +19,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import limit_text
 from fakekube.apimachinery.features import DEFAULT, Emulation
-from fakekube.apimachinery.schema.defaults import defaulter
+from fakekube.apimachinery.schema.defaults import Defaulter, defaulter
 from fakekube.apimachinery.schema.known_specs import set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.cluster_access import ServiceRanges
@@ -178,11 +178,17 @@ class Scope:
         """Returns the scope for the objects of one namespace."""
         return replace(self, namespace=namespace, name="")
 
-    def default(self, obj: Object) -> None:
-        """Sets defaults in an object, constants first."""
+    @property
+    def constants(self) -> Defaulter:
+        """Sets the constant defaults of the kind."""
         kind = self.kind
-        set_defaults(defaulter(self.resource.emulation.types, kind.group, kind.version, kind.kind), obj)
-        if self.subresource is None or kind == self.resource.gvk:
+        return defaulter(self.resource.emulation.types, kind.group, kind.version, kind.kind)
+
+    def default(self, obj: Object, *, has_constants: bool = False) -> None:
+        """Sets defaults in an object, constants first. `has_constants`: the decoder has set those."""
+        if not has_constants:
+            set_defaults(self.constants, obj)
+        if self.subresource is None or self.kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 
     def require_name(self) -> None:

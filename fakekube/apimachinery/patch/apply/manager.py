@@ -164,7 +164,7 @@ class FieldManager:
 
     # ------------------------------------------------------------ update
 
-    def update(self, live: Object | None, new: Object, manager: str, now: datetime) -> None:
+    def update(self, live: Object | None, new: Object, manager: str, now: datetime, spec_text: bytes | None = None) -> None:
         """Sets the managedFields of a changed object.
 
         Args:
@@ -172,13 +172,14 @@ class FieldManager:
             new: the new object before admission, which belongs to the request. Its managedFields are those that
                 the client sent.
             manager: the fieldManager of the request, or the prefix of its user agent.
+            spec_text: a text that tells the spec of the new object, if one is known.
         """
         metadata = new.get("metadata")
         if not isinstance(metadata, dict):
             return
         requested = metadata.pop("managedFields", None)
         if live is None and not requested and not self._custom:
-            self._track_creation(new, metadata, manager, now)
+            self._track_creation(new, metadata, manager, now, spec_text)
             return
         before = _entries_of(live)
         managed = self._managers_before(requested, before)
@@ -190,9 +191,9 @@ class FieldManager:
             return
         self._set_entries(metadata, managed, before)
 
-    def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime) -> None:
+    def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime, spec_text: bytes | None) -> None:
         """Sets the managedFields of a new object: its maker owns all its fields."""
-        key = self._creation_key(new, manager)
+        key = self._creation_key(new, manager, spec_text)
         entry = _creations.get(key)
         if entry is None:
             try:
@@ -206,12 +207,13 @@ class FieldManager:
                 _creations.add(key, entry)
         metadata["managedFields"] = [{**entry, "time": print_time(now)}]
 
-    def _creation_key(self, new: Object, manager: str) -> Hashable | None:
+    def _creation_key(self, new: Object, manager: str, spec_text: bytes | None) -> Hashable | None:
         """Returns what the entry of a new object depends on: the spec, and which members the rest has; None if unknown."""
         if not self._has_plain_zero:
             return None
-        spec, rest = text_of(new.get("spec")), _shape_of({name: item for name, item in new.items() if name != "spec"})
-        return None if spec is None or rest is None else (self, manager, spec, rest)
+        text = spec_text or text_of(new.get("spec"))
+        rest = _shape_of({name: item for name, item in new.items() if name != "spec"})
+        return None if text is None or rest is None else (self, manager, text, rest)
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
         """Returns the managers before a change: the request's own if it may set them and they are valid, else the live

@@ -12,6 +12,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.apimachinery.schema.dns import SUBDOMAIN
+from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core.pods import containers, security_context
 from fakekube.apis.core.pods.containers import PodContext, file_key_volumes
 from fakekube.apis.core.pods.resources import pod_resources
@@ -42,12 +43,14 @@ HOSTNAME_LENGTH = 64
 _VALID = KnownSpecs()
 
 
-def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None) -> list[FieldError]:
+def validate_pod_spec(
+    spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None, *, text: bytes | None = None
+) -> list[FieldError]:
     """Validates the spec of a pod or template (ValidatePodSpec).
 
-    `meta` is the metadata of the pod; None for a template, whose pods have other names.
+    `meta` is the metadata of the pod; None for a template, whose pods have other names. `text`: that of the spec, if it is known.
     """
-    key = _VALID.key(spec, of_pod=options.of_pod)
+    key = _VALID.key(spec, text or text_of(spec), of_pod=options.of_pod)
     if key in _VALID:
         return []
     errors = _validate_unknown_spec(spec, path, options, meta)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, forbidden, not_supported, required
+from fakekube.apimachinery.schema.known_specs import text_of_spec
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
     annotation_of_profile,
@@ -101,13 +102,16 @@ class PodStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         spec, status = obj["spec"], obj["status"]
-        key = _PREPARED.key(spec, of_pod=True)
+        text = text_of_spec(context.resource.type, obj)
+        key = _PREPARED.key(spec, text, of_pod=True)
         known = _PREPARED.get(key)
         if known is None or concerns_pods(obj["metadata"].get("annotations") or {}):
             self._prepare_spec(context, obj)
             known = qos_class(spec)
-            if key is not None and _PREPARED.key(spec, of_pod=True) == key and not _depends_on_metadata(spec):
+            before, text = text, text_of_spec(context.resource.type, obj)
+            if key is not None and text == before and not _depends_on_metadata(spec):
                 _PREPARED.add(key, known)
+        context.spec_text = text
         if context.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
             status["qosClass"] = known
 
@@ -129,7 +133,7 @@ class PodStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
         annotations = obj["metadata"].get("annotations") or {}
-        errors = validate_whole(obj, NEW_POD)
+        errors = validate_whole(obj, NEW_POD, context.spec_text)
         if spec.get("ephemeralContainers"):
             errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -142,7 +146,8 @@ class PodStrategy(Strategy):
         if obj["spec"] == old["spec"] and annotations == old_annotations:
             return []  # it was valid when it was stored
         options = _validation_options(old)
-        errors = validate_whole(obj, options) + _annotation_changes(obj, old, options)
+        context.spec_text = text_of_spec(context.resource.type, obj)
+        errors = validate_whole(obj, options, context.spec_text) + _annotation_changes(obj, old, options)
         return errors + update_validation.validate_spec_update(
             obj["spec"], old["spec"], options, lambda spec: spec_as_stored(context, {**obj, "spec": spec}, old)
         )
@@ -151,7 +156,7 @@ class PodStrategy(Strategy):
         if old is not None:
             return []
         meta = obj["metadata"]
-        return hostname_warnings(meta["name"], "the Pod's hostname") + pod_warnings(obj["spec"], meta)
+        return hostname_warnings(meta["name"], "the Pod's hostname") + pod_warnings(obj["spec"], meta, context.spec_text)
 
     def grace_period(self, context: WriteContext, old: Object, options: Object) -> int:
         spec, status = old.get("spec") or {}, old.get("status") or {}
@@ -177,14 +182,14 @@ def _validation_options(old: Object) -> ValidationOptions:
     return ValidationOptions(old["spec"], old["metadata"], of_pod=True)
 
 
-def validate_whole(obj: Object, options: ValidationOptions) -> list[FieldError]:
-    """Validates a new or updated pod, without its metadata (validatePodMetadataAndSpec)."""
+def validate_whole(obj: Object, options: ValidationOptions, text: bytes | None = None) -> list[FieldError]:
+    """Validates a new or updated pod, without its metadata (validatePodMetadataAndSpec). `text`: that of the spec, if known."""
     spec, meta = obj["spec"], obj["metadata"]
     annotations = meta.get("annotations")
     errors: list[FieldError] = []
     if annotations:
         errors += pod_annotations(annotations, spec, "metadata.annotations", options)
-    errors += validate_pod_spec(spec, "spec", options, meta)
+    errors += validate_pod_spec(spec, "spec", options, meta, text=text)
     if not spec.get("serviceAccountName") and "volumes" in spec:
         errors += _tokens_without_account(spec)
     for field in ("containers", "initContainers"):

@@ -22,7 +22,6 @@ from typing import Any, Final
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources, uses_restart_rules
 from fakekube.apis.validation import selectors
@@ -269,9 +268,11 @@ class KnownSpecs(BoundedCache[Hashable, str]):
     def __init__(self) -> None:
         super().__init__(_MAX_SPECS)
 
-    def key(self, spec: Mapping[str, Any], *, of_pod: bool) -> Hashable | None:
-        """Returns the key of a spec of a pod or of a template; None if its findings may depend on more than the spec."""
+    def key(self, spec: Mapping[str, Any], text: bytes | None, *, of_pod: bool) -> Hashable | None:
+        """Returns the key of a spec of a pod or of a template; None if its findings may depend on more than the spec.
+
+        `text`: what `text_of` returns for the spec.
+        """
         if "resourceClaims" in spec or ("volumes" in spec and any("ephemeral" in volume for volume in spec["volumes"] or ())):
             return None
-        text = text_of(spec)
         return None if text is None else (features.CURRENT.get(), of_pod, text)

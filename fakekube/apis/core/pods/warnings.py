@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery import features
+from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core import nodes
 from fakekube.apis.core.pods.annotations import profile_of_annotation
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs
@@ -64,9 +65,9 @@ _WITHOUT_WARNINGS = KnownSpecs()
 NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
-def pod_warnings(spec: Spec, meta: Part) -> list[str]:
-    """Returns the warnings about a pod (GetWarningsForPod)."""
-    return _find_warnings(spec, meta, "")
+def pod_warnings(spec: Spec, meta: Part, text: bytes | None = None) -> list[str]:
+    """Returns the warnings about a pod (GetWarningsForPod). `text`: that of the spec, if it is known."""
+    return _find_warnings(spec, meta, "", text)
 
 
 def template_warnings(template: Part, path: str) -> list[str]:
@@ -74,11 +75,11 @@ def template_warnings(template: Part, path: str) -> list[str]:
     return _find_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}.")
 
 
-def _find_warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
+def _find_warnings(spec: Spec, meta: Part, prefix: str, text: bytes | None = None) -> list[str]:
     annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key.startswith(_READ_ANNOTATIONS)}
     if annotations:
         return _warnings_of_unknown_spec(spec, annotations, prefix)
-    key = _WITHOUT_WARNINGS.key(spec, of_pod=not prefix)
+    key = _WITHOUT_WARNINGS.key(spec, text or text_of(spec), of_pod=not prefix)
     if key in _WITHOUT_WARNINGS:
         return []
     texts = _warnings_of_unknown_spec(spec, {}, prefix)

@@ -201,7 +201,7 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
         live = _present(scope, live)
         original = with_type_meta(scope, live)
         unknown: list[str] = []
-        obj = strategic.apply(scope.type, original, patch(), unknown)
+        obj = strategic.apply(scope.type, original, patch(), unknown, scope.constants)
         findings = [*_messages(duplicates), *unknown] if strict else []
         if findings and options.field_validation == "Strict":
             raise strategic.refusal_error(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
@@ -332,7 +332,7 @@ def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> Non
 
 def _finish(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
     if obj:  # else it has no name, and is refused below
-        scope.default(obj)
+        scope.default(obj, has_constants=not scope.is_custom)
     obj.setdefault("metadata", {})
     return _check_name(scope, field_manager.update(scope, live, obj, options.field_manager))
 

@@ -17,8 +17,7 @@ from fakekube.apimachinery.patch.apply import FieldManager, excluding
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import are_equal, unchanged_parts
-from fakekube.apimachinery.schema.unstructured import holds_any_form
+from fakekube.apimachinery.schema.trees import are_equal, holds_any_form, unchanged_parts
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Strategy, Subresource
@@ -44,17 +43,19 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
     # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
     requested = new["metadata"].pop("managedFields", None)
     parts: Object = {}
+    spec_text = None
     if not scope.resource.custom:
         if live is not None:
             parts = unchanged_parts(new, live, decoded=not holds_any_form(scope.type))
         if known_specs.SPEC not in parts:
-            parts.update(known_specs.normalised_spec(scope.type, new, stored=False))
+            spec_text = known_specs.text_of_spec(scope.type, new)
+            parts.update(known_specs.normalised_spec(scope.type, new, stored=False, text=spec_text))
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
     tracked = printed if not parts and are_equal(printed, new) else new
     if requested is not None:
         printed["metadata"]["managedFields"] = requested
-    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now(), spec_text)
     tracked["metadata"] = printed["metadata"]
     return tracked
 

@@ -217,7 +217,9 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
             raise _make_already_exists(scope, key, name, obj)
         return Written(Document(scope.resource.strategy.read_back(scope.resource.to_stored_form(prepared))), created=True)
     _refuse_revision(scope, prepared)
-    final = scope.resource.strategy.read_back(scope.resource.to_stored_form(_with_placeholder(prepared)))
+    final = scope.resource.strategy.read_back(
+        scope.resource.to_stored_form(_with_placeholder(prepared), spec_text=scope.context.spec_text)
+    )
     try:
         record = scope.bucket.commit(key, 0, partial(stamp_revision, final))
     except Conflict:
@@ -234,6 +236,7 @@ def _prepare_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     if strategy.generation:
         meta["generation"] = 1
     drop_disabled_fields(scope.resource.emulation, scope.resource.group, scope.resource.plural, obj, None)
+    context.spec_text = None
     strategy.prepare_for_create(context, obj)
     namespaced = scope.resource.namespaced
     errors: list[fields.FieldError] = []
@@ -385,6 +388,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
     stored = document.object
     old = versions.to_version(scope.resource, document).object if scope.resource.custom else stored
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
+    context.spec_text = None
     match_namespace(meta, scope.namespace)
     _keep(meta, old["metadata"], "generation")
     if strategy.has_status:
@@ -411,7 +415,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
-    final = _keep_times(scope.resource.to_stored_form(obj, stored), document)
+    final = _keep_times(scope.resource.to_stored_form(obj, stored, spec_text=context.spec_text), document)
     if scope.resource.custom:  # of which admission sees the version of the request
         check(obj, old)
     else:

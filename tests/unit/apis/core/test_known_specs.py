@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.features import emulating, emulation
+from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core.pods import containers
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.validation_options import NEW_POD, NEW_TEMPLATE, KnownSpecs, ValidationOptions
@@ -61,15 +62,16 @@ def test_spec_that_only_an_update_allows_is_not_known() -> None:
     "part", [{"resourceClaims": [{"name": "a"}]}, {"volumes": [{"name": "a", "ephemeral": {"volumeClaimTemplate": {}}}]}]
 )
 def test_spec_whose_claims_have_names_of_the_pod_is_never_known(part: dict[str, Any]) -> None:
-    assert KnownSpecs().key({**pod_spec("claims"), **part}, of_pod=True) is None
+    assert KnownSpecs().key({**pod_spec("claims"), **part}, b"{}", of_pod=True) is None
 
 
 def test_spec_with_equal_values_of_another_text_has_another_key() -> None:
     specs = KnownSpecs()
     one, other = {**pod_spec("text"), "priority": 1}, {**pod_spec("text"), "priority": True}
     assert one == other
-    assert specs.key(one, of_pod=True) != specs.key(other, of_pod=True)
-    assert specs.key({**one, "hostname": "\udc80"}, of_pod=True) is None
+    assert specs.key(one, text_of(one), of_pod=True) != specs.key(other, text_of(other), of_pod=True)
+    unprintable = {**one, "hostname": "\udc80"}
+    assert specs.key(unprintable, text_of(unprintable), of_pod=True) is None
 
 
 def test_warnings_are_told_each_time() -> None:

@@ -1,0 +1,92 @@
+"""What a write does, counted: a body is decoded once, a spec is encoded once for all that is remembered of it.
+
+The counts are those of warm requests, without the server's sockets.
+"""
+
+from __future__ import annotations
+
+import collections
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from fakekube.cluster import Cluster
+
+PODS = "/api/v1/namespaces/default/pods"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(profile="apiserver") as found:
+        yield found
+
+
+def send(cluster: Cluster, method: str, path: str, body: Any, content_type: str = "application/json") -> None:
+    data, answers = json.dumps(body).encode(), []
+    environ = {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": path,
+        "CONTENT_TYPE": content_type,
+        "CONTENT_LENGTH": str(len(data)),
+        "wsgi.input": io.BytesIO(data),
+        "wsgi.url_scheme": "http",
+    }
+    list(cluster.application(environ, lambda status, headers: answers.append(status)))
+    assert answers[0][0] == "2"
+
+
+def pod(name: str) -> dict[str, Any]:
+    containers = [{"name": "web", "image": "nginx", "ports": [{"containerPort": 80}]}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers}}
+
+
+def image(text: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "web", "image": text}]}}
+
+
+def counts(act: Callable[[], None]) -> collections.Counter[str]:
+    """Returns the number of calls in this thread: of encoders and decoders of JSON, of functions, and changes of module."""
+    found: collections.Counter[str] = collections.Counter()
+    module = ""
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal module
+        if event == "c_call" and argument.__name__ in ("dumps", "loads"):
+            found[argument.__name__] += 1
+        elif event == "call" and "/fakekube/" in (name := frame.f_code.co_filename):
+            found["calls"] += 1
+            found["changes"] += name != module
+            module = name
+
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_create_of_a_pod_like_others(cluster: Cluster) -> None:
+    for number in range(4):
+        send(cluster, "POST", PODS, pod(f"warm-{number}"))
+    found = counts(lambda: send(cluster, "POST", PODS, pod("seen")))
+    assert (
+        found["dumps"] <= 5 + 1
+    )  # the body, to look for doubled members; three forms of the spec; the answer; and `send` itself
+    assert found["loads"] == 2  # the body, and the known form of the spec
+    assert found["calls"] <= 450
+    assert found["changes"] <= 180
+
+
+def test_strategic_patch_with_a_spec_that_was_not_seen_before(cluster: Cluster) -> None:
+    for number in range(4):
+        send(cluster, "POST", PODS, pod(f"warm-{number}"))
+        send(cluster, "PATCH", f"{PODS}/warm-{number}", image("nginx:2"), STRATEGIC)
+    found = counts(lambda: send(cluster, "PATCH", f"{PODS}/warm-1", image("nginx:3"), STRATEGIC))
+    assert found["dumps"] <= 4 + 1  # the body; the spec; the changed fields; the answer; and `send` itself
