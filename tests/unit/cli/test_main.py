@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,18 +82,51 @@ def test_run_passes_signals_on_to_its_command(number: signal.Signals) -> None:
         assert process.wait(60) == 128 + number
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, "a: " + "- " * 5000, "{a: " * 3000])
-@pytest.mark.parametrize(
-    "flag",
-    ["--authentication-config", "--authorization-config", "--audit-policy-file", "--admission-control-config-file", "--load"],
-)
-def test_a_deeply_nested_file_is_a_one_line_error_with_code_2(flag: str, text: str, tmp_path: Path) -> None:
-    path = tmp_path / "deep.yaml"
-    path.write_text(text)
-    found = run("serve", "--port", "0", flag, str(path))
-    assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
-    assert str(path) in found.stderr
+DEEP = ("[" * 5000, "a: " + "- " * 5000, "{a: " * 3000)
+FILES = ("--authentication-config", "--authorization-config", "--audit-policy-file", "--admission-control-config-file", "--load")
+UNLOADABLE = {
+    "a: [": "while parsing",
+    "just: text": "kind and apiVersion are missing",
+    "{kind: Nope, apiVersion: v1}": "no resource is called 'Nope' in v1",
+    "{kind: ConfigMap, apiVersion: v1, metadata: {name: BAD}}": "is invalid: metadata.name",
+}
+#: Runs commands that are refused, one after the other.
+REFUSED = """
+import contextlib, io, json, sys
+from fakekube.cli import main
+for arguments in json.load(sys.stdin):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code = main(arguments)
+    print(json.dumps([code, said.getvalue()]))
+"""
+Refused = Callable[[str, str], tuple[int, str, Path]]
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Refused:
+    """Returns the exit code and the error of `serve` with a flag whose file has a text, and the file. One process runs all."""
+    folder = tmp_path_factory.mktemp("refused")
+    cases = [*itertools.product(FILES, DEEP), *(("--load", text) for text in UNLOADABLE)]
+    files = {case: folder / f"{number}.yaml" for number, case in enumerate(cases)}
+    for (_, text), file in files.items():
+        file.write_text(text)
+    commands = json.dumps([["serve", "--port", "0", flag, str(file)] for (flag, _), file in files.items()])
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED], input=commands, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
+    return lambda flag, text: (*found[flag, text], files[flag, text])
+
+
+@pytest.mark.parametrize("text", DEEP)
+@pytest.mark.parametrize("flag", FILES)
+def test_a_deeply_nested_file_is_a_one_line_error_with_code_2(flag: str, text: str, refused: Refused) -> None:
+    code, error, path = refused(flag, text)
+    assert code == 2
+    assert error.count("\n") == 1
+    assert str(path) in error
 
 
 def test_port_in_use_is_a_one_line_error_with_code_2() -> None:
@@ -102,23 +137,13 @@ def test_port_in_use_is_a_one_line_error_with_code_2() -> None:
     assert "Address already in use" in found.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a: [", "while parsing"),
-        ("just: text", "kind and apiVersion are missing"),
-        ("{kind: Nope, apiVersion: v1}", "no resource is called 'Nope' in v1"),
-        ("{kind: ConfigMap, apiVersion: v1, metadata: {name: BAD}}", "is invalid: metadata.name"),
-    ],
-)
-def test_unloadable_manifest_is_a_one_line_error_with_code_2(text: str, words: str, tmp_path: Path) -> None:
-    manifest = tmp_path / "bad.yaml"
-    manifest.write_text(text)
-    found = run("serve", "--load", str(manifest))
-    assert found.returncode == 2, found.stderr
-    assert found.stderr.count("\n") == 1
-    assert str(manifest) in found.stderr
-    assert words in found.stderr
+@pytest.mark.parametrize(("text", "words"), UNLOADABLE.items())
+def test_unloadable_manifest_is_a_one_line_error_with_code_2(text: str, words: str, refused: Refused) -> None:
+    code, error, path = refused("--load", text)
+    assert code == 2, error
+    assert error.count("\n") == 1
+    assert str(path) in error
+    assert words in error
 
 
 def test_unwritable_kubeconfig_is_a_one_line_error_with_code_2(tmp_path: Path) -> None:

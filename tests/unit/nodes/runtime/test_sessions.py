@@ -100,7 +100,7 @@ def test_tar_writes_each_member_when_its_bytes_have_arrived(cluster: Cluster) ->
     data = buffer.getvalue()
     member = data[: data.rindex(b"whole") // 512 * 512 + 512]
     session = Session(
-        cluster, ["sh", "-c", "(while [ ! -s /tmp/x*.txt ]; do sleep 0.01; done; cat /tmp/x*.txt) & tar xmf - -C /tmp"]
+        cluster, ["sh", "-c", "(while [ ! -s /tmp/x*.txt ]; do sleep 0.05; done; cat /tmp/x*.txt) & tar xmf - -C /tmp"]
     )
     session.type(member)
     assert session.read_until(b"whole") == b"whole"
