@@ -250,6 +250,7 @@ def planned_status(
     metadata = pod["metadata"]
     full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
     phase = state.phase
+    mains = sorted(state.of_kind(Kind.MAIN), key=lambda one: one.name)  # kubelets sort them, but not init containers
     status: dict[str, Any] = {
         "observedGeneration": metadata.get("generation", 0),
         "phase": phase,
@@ -257,7 +258,7 @@ def planned_status(
         "hostIP": host,
         "hostIPs": [{"ip": host}],
         "startTime": (pod.get("status") or {}).get("startTime") or at(state.since),
-        "containerStatuses": [_status(pod, one, full, at, state.image_of) for one in state.of_kind(Kind.MAIN)],
+        "containerStatuses": [_status(pod, one, full, at, state.image_of) for one in mains],
     }
     inits = [_status(pod, one, full, at, state.image_of) for one in state.of_kind(Kind.INIT, Kind.SIDECAR)]
     if inits:

@@ -75,6 +75,14 @@ def test_two_pods_have_two_addresses_and_host_networks_one(cluster: Cluster) -> 
     assert run(cluster, pod("h", hostNetwork=True))["podIP"] == first["hostIP"]
 
 
+def test_kubelets_sort_statuses_by_names_but_not_those_of_init_containers(cluster: Cluster) -> None:
+    shell = {"image": "busybox:1", "command": ["sleep", "1000"]}
+    inits = [{"name": name, "image": "busybox:1", "command": ["true"]} for name in ("d", "c")]
+    found = run(cluster, pod("p", containers=[{"name": name, **shell} for name in ("b", "a")], initContainers=inits))
+    assert [one["name"] for one in found["containerStatuses"]] == ["a", "b"]
+    assert [one["name"] for one in found["initContainerStatuses"]] == ["d", "c"]
+
+
 def test_rules_apply_to_new_and_existing_pods(cluster: Cluster) -> None:
     run(cluster, pod("a"))
     rule = cluster.pods.on(labels={"app": "a"}).never_ready()
