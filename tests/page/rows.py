@@ -31,7 +31,7 @@ def wait(page: Any, expression: str, arg: Any = None, seconds: float = 120.0) ->
     end = time.monotonic() + seconds
     while not page.evaluate(expression, arg):
         assert time.monotonic() < end, f"never true: {expression}; {page.evaluate('document.body.innerText')[:2000]}"
-        page.wait_for_timeout(30)
+        page.wait_for_timeout(10)
 
 
 def wait_until_loaded(page: Any) -> None:

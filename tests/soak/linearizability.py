@@ -138,15 +138,20 @@ def _revision(body: Any) -> int:
     return int(body["metadata"]["resourceVersion"])
 
 
-def record(server: ServedCluster, *, http2: bool, clients: int, seconds: float, seed: int) -> list[Operation]:
-    """Returns what some clients did at once."""
+#: The seconds after which a server that answers too little is given up.
+_PATIENCE = 60.0
+
+
+def record(server: ServedCluster, *, http2: bool, clients: int, seconds: float, seed: int, least: int = 0) -> list[Operation]:
+    """Returns what some clients did at once, in some seconds and until they did `least` things."""
     operations: list[Operation] = []
     end = time.perf_counter() + seconds
+    hopeless = end + _PATIENCE
 
     def work(worker: int) -> None:
         connection: Connection = Http2Connection(server) if http2 else JsonConnection(server)
         chance, values = random.Random(f"{seed}-{worker}"), itertools.count()
-        while time.perf_counter() < end:
+        while (now := time.perf_counter()) < end or (len(operations) < least and now < hopeless):
             operation = _act(connection, chance, values, worker)
             if operation is not None:
                 operations.append(operation)
@@ -232,13 +237,13 @@ def _check_read(read: Operation, versions: list[tuple[int, Any, float, float]], 
     return wrong
 
 
-def play(*, http2: bool = False, clients: int = 6, seconds: float = 20, seed: int = 0) -> tuple[int, list[str]]:
-    """Returns how many requests succeeded, and what contradicts linearizability."""
+def play(*, http2: bool = False, clients: int = 6, seconds: float = 20, seed: int = 0, least: int = 0) -> tuple[int, list[str]]:
+    """Returns how many requests succeeded, `least` on however busy a machine, and what contradicts linearizability."""
     with ServedCluster(*(["--tls"] if http2 else [])) as server:
         connection: Connection = Http2Connection(server) if http2 else JsonConnection(server)
         _, before = connection.request("GET", CONFIGMAPS)
         connection.close()
-        operations = record(server, http2=http2, clients=clients, seconds=seconds, seed=seed)
+        operations = record(server, http2=http2, clients=clients, seconds=seconds, seed=seed, least=least)
         deleted = deletions(server, _revision(before), "https" if http2 else "http")
     return len(operations), check(operations, deleted)
 

@@ -131,8 +131,12 @@ def _compact(server: ServedCluster, ended: threading.Event, seconds: float) -> N
     connection.close()
 
 
-def play(watchers: int, seconds: float, seed: int = 0) -> tuple[Figures, list[str]]:
-    """Returns the figures, and what is wrong with the events of the watchers."""
+#: The seconds after which a server that answers too little is given up.
+_PATIENCE = 60.0
+
+
+def play(watchers: int, seconds: float, seed: int = 0, least: int = 0) -> tuple[Figures, list[str]]:
+    """Returns the figures, and what is wrong with the events of the watchers. It goes on until there were `least` changes."""
     chance, figures, changes = random.Random(seed), Figures(watchers), list[tuple[int, str, str]]()
     with ServedCluster() as server:
         lister, ended = JsonConnection(server), threading.Event()
@@ -145,7 +149,7 @@ def play(watchers: int, seconds: float, seed: int = 0) -> tuple[Figures, list[st
         for thread in threads:
             thread.start()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while (now := time.monotonic()) < end or ((len(changes) < least or not figures.drops) and now < end + _PATIENCE):
             _take(selector, chance, figures)
         ended.set()
         for thread in threads:
