@@ -113,7 +113,7 @@ def test_silent_server_times_out(transport: Transport) -> None:
 
     begin = time.monotonic()
     assert problem(transport, silent) == 'Post "URL": context deadline exceeded'
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 20  # not for ever
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_slow_response_times_out(transport: Transport, head: bytes, piece: bytes
         assert problem(transport, trickle) == message
     finally:
         ended.set()
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 20
 
 
 def test_endless_response_body_is_bounded(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,7 +200,7 @@ def test_sigterm_stops_with_open_watches_and_objects_survive_a_restart(pair: Pai
         begin = time.monotonic()
         pair.server.send_signal(signal.SIGTERM)
         assert pair.server.wait(60) == 0
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 20
     assert pair.server.stderr is not None
     pair.server.stderr.close()
     pair.start_server()
