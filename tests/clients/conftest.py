@@ -9,7 +9,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def leftovers_collected() -> Iterator[None]:
-    """Runs after the cluster of the test has gone, being set up before it."""
+def leftovers_collected(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Runs after the cluster of a test with such filters has gone, being set up before it."""
     yield
-    gc.collect()
+    if request.node.get_closest_marker("filterwarnings"):
+        gc.collect()

@@ -42,6 +42,7 @@ class Kubectl:
 
     def __init__(self, cluster: Cluster, home: Path) -> None:
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": str(cluster.kubeconfig)}
+        self.environment["GOGC"] = "off"  # a fourth of what a short command costs
 
     def run(self, line: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
