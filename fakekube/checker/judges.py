@@ -392,7 +392,8 @@ _LATE, _TIMES_LATE, _DISTURBED = 5.0, 100, 40.0
 
 def judge_lost_conditions(trial: Trial) -> Verdict | None:
     """Judges whether a write of the client has removed a condition from a status that the client has never set itself."""
-    statuses = [call for call in trial.trace.since() if call.is_write and call.succeeded and call.resource.endswith("/status")]
+    writes = [call for call in trial.trace.since() if call.is_write and call.succeeded]
+    statuses = [call for call in writes if call.resource != call.collection]  # also other subresources may write conditions
     written = [call for call in statuses if not is_apply(call)]  # which replaces a whole list only if its definition says so
     revisions = {call.revision for call in written}
     for call in written[:_LOOKED_AT]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -401,14 +401,21 @@ class ForeignCondition(KeptFields):
 
     @staticmethod
     def _statuses(baseline: Baseline) -> set[str]:
-        """Returns the resources of the sample whose status the client writes."""
+        """Returns the resources of the sample whose status the client writes: by the subresource of this name, or by another one
+        that changes conditions, such as the approval of a CertificateSigningRequest."""
         written = {resource for _, resource in learned_writes(baseline, "update", "patch")}
+        written |= {
+            f"{effect.resource}/status"
+            for effect in baseline.reaction.effects
+            if effect.kind is EffectKind.FIELD and effect.detail[:2] == ("status", "conditions")
+        }
         return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         await_quiet(trial, subject.mark, [subject.token])
-        if not sum(self._set_condition(trial, *pair) for pair in own_objects(trial, subject)):
+        shared = [(resource, obj) for resource, obj in own_objects(trial, subject) if (obj.get("status") or {}).get("conditions")]
+        if not sum(self._set_condition(trial, *pair) for pair in shared):  # the client may replace a status without conditions
             raise NotExercised("the status has no conditions that others could share")
         self.mark = trial.trace.mark()
         first = 0
@@ -421,15 +428,31 @@ class ForeignCondition(KeptFields):
             if trial.missing_of(subject):
                 subject.judged = False
                 break
+        self._set_before_first_write(trial)
+
+    def _set_before_first_write(self, trial: Trial) -> None:
+        """Refuses the first writes of the status of a fresh copy, and sets the condition meanwhile."""
+        statuses = self._statuses(trial.baseline)
+        writes = [
+            (verb, resource)
+            for verb, resource in learned_writes(trial.baseline, "update", "patch")
+            if resource.partition("/")[0] in statuses and "/" in resource
+        ]
+        with ExitStack() as refusals:
+            refused = [
+                refusals.enter_context(trial.faults.on(*write).status(503, message="try again", label="status refused"))
+                for write in writes
+            ]
+            copy = trial.stimulate()
+            trial.await_until(lambda: any(fault.hits for fault in refused), trial.reaction_timeout)
+            for resource, obj in own_objects(trial, copy):
+                self._set_condition(trial, resource, obj)
 
     def _set_condition(self, trial: Trial, resource: str, obj: Object) -> bool:
-        """Adds the condition to the status of an object; returns whether it is there then.
-
-        A status without conditions belongs to the client alone, which may replace it as a whole.
-        """
-        conditions = (obj.get("status") or {}).get("conditions")
+        """Adds the condition to the status of an object; returns whether it is there then."""
+        conditions = (obj.get("status") or {}).get("conditions") or []
         metadata = obj["metadata"]
-        if resource not in self._statuses(trial.baseline) or not conditions or not isinstance(conditions, list):
+        if resource not in self._statuses(trial.baseline) or not isinstance(conditions, list):
             return False
         change = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},
@@ -445,8 +468,9 @@ class ForeignCondition(KeptFields):
         return judge_lost_conditions(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        statuses = {f"{resource}/status" for resource in self._statuses(trial.baseline)}
-        again = [call for call in trial.trace.since(self.mark) if call.is_write and call.succeeded and call.resource in statuses]
+        statuses = self._statuses(trial.baseline)
+        writes = [call for call in trial.trace.since(self.mark) if call.is_write and call.succeeded]
+        again = [call for call in writes if call.collection in statuses and call.collection != call.resource]
         return Verdict.success() if again else Verdict.not_exercised("the client did not write the status again")
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from fakekube.checker.execution import Inspections
 from fakekube.checker.judges import judge_lost_conditions
-from fakekube.checker.rules.conflicts import ForeignCondition
 from fakekube.checker.rules.unprovoked import EqualPauses, UserAgent
 from fakekube.controllers.client import UnknownResource
 
@@ -78,25 +77,6 @@ def test_a_status_whose_definition_is_deleted_has_no_conditions() -> None:
     write = SimpleNamespace(verb="update", is_write=True, succeeded=True, revision=7, **place)
     run: Any = SimpleNamespace(trace=SimpleNamespace(since=lambda: [write]), cluster=SimpleNamespace(history=history))
     assert judge_lost_conditions(run) is None
-
-
-@pytest.mark.parametrize(
-    ("conditions", "shared"),
-    [([], False), (None, False), ([{"type": "Ready", "status": "True", "reason": "R", "message": ""}], True)],
-)
-def test_a_status_without_conditions_belongs_to_its_client(conditions: Any, shared: bool) -> None:
-    sent: list[Any] = []
-
-    def patch(resource: str, name: str, change: Any, **place: Any) -> Any:
-        sent.append(change)
-        return change
-
-    trial: Any = SimpleNamespace(baseline=None, cluster=SimpleNamespace(patch=patch))
-    rule = ForeignCondition()
-    rule._statuses = lambda baseline: {"widgets"}  # type: ignore[method-assign,misc,assignment]
-    widget = {"metadata": {"name": "wheel", "resourceVersion": "7"}, "status": {"phase": "Ready", "conditions": conditions}}
-    assert rule._set_condition(trial, "widgets", widget) is shared
-    assert bool(sent) is shared
 
 
 @pytest.mark.parametrize(
