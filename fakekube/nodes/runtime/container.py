@@ -316,7 +316,7 @@ class Container:
             return await program.complain(text, error.code if isinstance(error, ProgramNotFound) else 1)
 
     def _found(self, name: str, program: Program) -> Command:
-        path = find_program(name, self.files, program.env.get("PATH", ""), program.cwd)
+        path = find_program(name, program.files, program.env.get("PATH", ""), program.cwd)
         if path is None and self.behaviour().host_programs:
             from fakekube.nodes.runtime.handler_commands import handler_command, is_installed, run_on_host
 
@@ -324,7 +324,7 @@ class Container:
                 return handler_command(run_on_host)
         if path is None:
             raise ProgramNotFound(f"{name}: not found", 127)
-        node = self.files.node(path, program.cwd)
+        node = program.files.node(path, program.cwd)
         content = bytes(node.content) if isinstance(node, File) else b""
         if content.startswith(PROGRAM) and self.image is not None:
             own = self.image.program(content.removeprefix(PROGRAM).strip().decode())

@@ -3,7 +3,8 @@
 Paths are resolved as in Linux; errors are an OSError with the errno and the text of Linux. A mount hides what the image has at
 its path, and several containers may mount the same directory.
 
-Invariant: a node is an entry of at most one directory; a mounted directory is an entry of none.
+Invariant: a node is an entry of at most one directory; a mounted directory is an entry of none, but for one that is
+bound to another path.
 
 Specified by: path_resolution(7), mount(2).
 """
@@ -96,6 +97,14 @@ class Device(Node):
     """A character device: null, zero, random, or one that names a descriptor of the process."""
 
     name: str = "null"
+
+
+@dataclass(slots=True, eq=False)
+class MountNamespace(File):
+    """The file /proc/PID/ns/mnt, by which programs enter a mount namespace."""
+
+    files: Callable[[], FileSystem | None] = lambda: None
+    """Returns the files of the namespace; None if it has ended."""
 
 
 @dataclass(slots=True, eq=False)

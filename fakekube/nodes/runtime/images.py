@@ -6,13 +6,14 @@ Specified by: the images busybox, nginx and httpd; pkg/kubelet/kubelet_pods.go (
 from __future__ import annotations
 
 import posixpath
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.commands import APPLETS
 from fakekube.nodes.runtime.dns import resolver_of
-from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, Node, Space, Symlink
+from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, MountNamespace, Node, Space, Symlink
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
@@ -119,8 +120,12 @@ def _install_image(files: FileSystem, image: Image) -> None:
 def node_root(node: str, now: float) -> FileSystem:
     """Returns the files of a node."""
     files = FileSystem(Directory(mtime=now, kind="ext4"), lambda: now, Space(NODE_CAPACITY))
-    for path in ("/etc", "/tmp", "/var/lib", "/var/log", "/run"):
+    for path in ("/bin", "/dev", "/usr/bin", "/etc", "/tmp", "/var/lib", "/var/log", "/run", "/proc/1/ns"):
         files.make_directories(path)
+    _install_shell(files, frozenset())
+    for name, device in _DEVICES.items():
+        files.add(f"/dev/{name}", Device(0o666, mtime=now, name=device))
+    files.add("/proc/1/ns/mnt", MountNamespace(0o444, mtime=now, files=weakref.ref(files)))
     files.write("/etc/hosts", f"127.0.0.1\tlocalhost\n127.0.1.1\t{node}\n".encode())
     files.write("/etc/hostname", f"{node}\n".encode())
     return files

@@ -138,11 +138,13 @@ class Program:
     closing: list[Descriptor] = field(default_factory=list)
     argv0: str = ""
     """The name or path by which it was called; `name` is the last part."""
+    root: FileSystem | None = None
+    """The files of the mount namespace that it has entered; None for those of the container."""
 
     @property
     def files(self) -> FileSystem:
-        """The files of the container."""
-        return self.host.files
+        """The files that it sees: those of the container, or of the namespace that it has entered."""
+        return self.root or self.host.files
 
     @property
     def stdin(self) -> Descriptor:

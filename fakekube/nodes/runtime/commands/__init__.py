@@ -21,8 +21,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "grep_sed": "grep egrep fgrep sed",
     "files": "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd"
     " ls stat du df",
-    "system": "arch clear date env free hostname id kill logname mount nproc printenv ps pwd sleep stty sync time timeout top tty"
+    "system": "arch clear date env free hostname id kill logname nproc printenv ps pwd sleep stty sync time timeout top tty"
     " sysctl uname uptime usleep which whoami groups nohup xargs",
+    "mounts": "mount umount nsenter",
     "shells": "sh ash bash dash busybox [ [[ expr false test true",
     "archive": "tar gzip gunzip zcat",
     "network": "curl nc ping wget ifconfig ip netstat dig getent host nslookup",

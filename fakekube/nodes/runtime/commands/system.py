@@ -12,7 +12,6 @@ from typing import Final
 
 from fakekube.nodes.runtime.kernel import sysctl_name
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
-from fakekube.nodes.runtime.resources import ROOT
 from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, wait_until
 
 _KERNEL: Final = "6.8.0"
@@ -269,15 +268,6 @@ async def _run_which(program: Program) -> int:
     return code
 
 
-async def _mount(program: Program) -> int:
-    flags, _ = options(program, "t:")
-    for path, mount in program.files.mounts.items():
-        device, kind = {"/": ("overlay", "overlay"), ROOT: ("cgroup", "cgroup2")}.get(path, ("tmpfs", "tmpfs"))
-        if flags.get("t", kind) == kind:
-            await program.write(f"{device} on {path} type {kind} ({'ro' if mount.read_only else 'rw'},relatime)\n")
-    return 0
-
-
 async def _tty(program: Program) -> int:
     terminal = program.stdin.is_terminal
     await program.write("/dev/pts/0\n" if terminal else "not a tty\n")
@@ -355,7 +345,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "id": _id,
     "kill": _kill,
     "logname": _whoami,
-    "mount": _mount,
     "nohup": _nohup,
     "nproc": _nproc,
     "printenv": _printenv,

@@ -1,0 +1,87 @@
+"""Commands about mounts and mount namespaces: mount, umount, nsenter.
+
+Only a privileged container may mount, and enter the namespace of its node, which it finds at `proc/1/ns/mnt` of a hostPath volume
+with the root of the node: programs then have the files of the node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakekube.nodes.runtime.filesystem import Directory, FileSystem, MountNamespace
+from fakekube.nodes.runtime.program import Program, Usage, options
+from fakekube.nodes.runtime.resources import ROOT
+
+
+async def _mount(program: Program) -> int:
+    flags, operands = options(program, "t:o:r", ["bind"])
+    if not operands:
+        return await _list_mounts(program, flags.get("t", ""))
+    if len(operands) != 2:
+        raise Usage("bad usage")
+    if not _is_privileged(program):
+        return await program.complain("permission denied (are you root?)")
+    source, target = operands
+    choices = flags.get("o", "").split(",")
+    if "bind" in flags or "bind" in choices:
+        mounted = program.files.node(source, program.cwd)
+    elif flags.get("t") == "tmpfs":
+        mounted = Directory(0o1777, mtime=program.files.now(), kind="tmpfs")
+    else:
+        return await program.complain(f"mounting {source} on {target} failed: No such device")
+    place = program.files.place(target, program.cwd)
+    if place.node is None or isinstance(place.node, Directory) is not isinstance(mounted, Directory):
+        reason = "No such file or directory" if place.node is None else "Not a directory"
+        return await program.complain(f"mounting {source} on {target} failed: {reason}")
+    program.files.mount(place.path, mounted, read_only="r" in flags or "ro" in choices)
+    return 0
+
+
+async def _list_mounts(program: Program, wanted: str) -> int:
+    for path, mount in program.files.mounts.items():
+        device, kind = {"/": ("overlay", "overlay"), ROOT: ("cgroup", "cgroup2")}.get(path, ("tmpfs", "tmpfs"))
+        if wanted in ("", kind):
+            await program.write(f"{device} on {path} type {kind} ({'ro' if mount.read_only else 'rw'},relatime)\n")
+    return 0
+
+
+async def _umount(program: Program) -> int:
+    _, operands = options(program, "lf")
+    if not operands:
+        raise Usage("bad usage")
+    code = 0
+    for target in operands:
+        path, node = program.files.place(target, program.cwd)[:2]
+        if not _is_privileged(program):
+            code = await program.complain(f"can't unmount {target}: Operation not permitted")
+        elif node is None:
+            code = await program.complain(f"can't unmount {target}: No such file or directory")
+        elif path == "/":
+            code = await program.complain(f"can't unmount {target}: Device or resource busy")
+        elif program.files.mounts.pop(path, None) is None:
+            code = await program.complain(f"can't unmount {target}: Invalid argument")
+    return code
+
+
+async def _nsenter(program: Program) -> int:
+    flags, command = options(program, "m:", ["mount="], mixed=False, aliases={"m": "mount"})
+    entered: FileSystem | None = None
+    if "mount" in flags:
+        try:
+            namespace = program.files.node(flags["mount"], program.cwd)
+        except OSError as error:
+            return await program.complain(f"cannot open {flags['mount']}: {error.strerror}")
+        entered = namespace.files() if isinstance(namespace, MountNamespace) else None
+        if entered is None:
+            return await program.complain("reassociate to namespace 'ns/mnt' failed: Invalid argument")
+        if not _is_privileged(program):
+            return await program.complain("reassociate to namespace 'ns/mnt' failed: Operation not permitted")
+    return await program.run(command or ["/bin/sh"], root=entered or program.root, cwd="/")
+
+
+def _is_privileged(program: Program) -> bool:
+    context = program.host.spec.get("securityContext") or {}
+    return program.host.uid == 0 and bool(context.get("privileged"))
+
+
+COMMANDS: Final = {"mount": _mount, "umount": _umount, "nsenter": _nsenter}
