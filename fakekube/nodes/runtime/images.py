@@ -122,6 +122,7 @@ def node_root(node: str, now: float) -> FileSystem:
     files = FileSystem(Directory(mtime=now, kind="ext4"), lambda: now, Space(NODE_CAPACITY))
     for path in ("/bin", "/dev", "/usr/bin", "/etc", "/tmp", "/var/lib", "/var/log", "/run", "/proc/1/ns"):
         files.make_directories(path)
+    files.directory("/tmp").mode = 0o1777
     _install_shell(files, frozenset())
     for name, device in _DEVICES.items():
         files.add(f"/dev/{name}", Device(0o666, mtime=now, name=device))

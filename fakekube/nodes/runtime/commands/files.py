@@ -415,7 +415,11 @@ _TERMINAL_WIDTH: Final = 80
 def mode_text(node: Node) -> str:
     """Formats a mode as ls does."""
     kind = {Directory: "d", Symlink: "l", Device: "c"}.get(type(node), "-")
-    return kind + "".join(letter if node.mode >> (8 - place) & 1 else "-" for place, letter in enumerate("rwxrwxrwx"))
+    letters = [letter if node.mode >> (8 - place) & 1 else "-" for place, letter in enumerate("rwxrwxrwx")]
+    for bit, place, letter in ((0o4000, 2, "s"), (0o2000, 5, "s"), (0o1000, 8, "t")):
+        if node.mode & bit:
+            letters[place] = letter if letters[place] == "x" else letter.upper()
+    return kind + "".join(letters)
 
 
 def size_of(node: Node) -> int:

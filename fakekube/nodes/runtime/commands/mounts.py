@@ -6,6 +6,8 @@ with the root of the node: programs then have the files of the node.
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Final
 
 from fakekube.nodes.runtime.filesystem import Directory, FileSystem, MountNamespace
@@ -31,8 +33,8 @@ async def _mount(program: Program) -> int:
         return await program.complain(f"mounting {source} on {target} failed: No such device")
     place = program.files.place(target, program.cwd)
     if place.node is None or isinstance(place.node, Directory) is not isinstance(mounted, Directory):
-        reason = "No such file or directory" if place.node is None else "Not a directory"
-        return await program.complain(f"mounting {source} on {target} failed: {reason}")
+        reason = errno.ENOENT if place.node is None else errno.ENOTDIR
+        return await program.complain(f"mounting {source} on {target} failed: {os.strerror(reason)}")
     program.files.mount(place.path, mounted, read_only="r" in flags or "ro" in choices)
     return 0
 
@@ -51,16 +53,21 @@ async def _umount(program: Program) -> int:
         raise Usage("bad usage")
     code = 0
     for target in operands:
-        path, node = program.files.place(target, program.cwd)[:2]
-        if not _is_privileged(program):
-            code = await program.complain(f"can't unmount {target}: Operation not permitted")
-        elif node is None:
-            code = await program.complain(f"can't unmount {target}: No such file or directory")
-        elif path == "/":
-            code = await program.complain(f"can't unmount {target}: Device or resource busy")
-        elif program.files.mounts.pop(path, None) is None:
-            code = await program.complain(f"can't unmount {target}: Invalid argument")
+        if problem := _unmount(program, target):
+            code = await program.complain(f"can't unmount {target}: {os.strerror(problem)}")
     return code
+
+
+def _unmount(program: Program, target: str) -> int:
+    """Removes a mount. Returns 0, or the number of an error."""
+    place = program.files.place(target, program.cwd)
+    if not _is_privileged(program):
+        return errno.EPERM
+    if place.node is None:
+        return errno.ENOENT
+    if place.path == "/":
+        return errno.EBUSY
+    return errno.EINVAL if program.files.mounts.pop(place.path, None) is None else 0
 
 
 async def _nsenter(program: Program) -> int:

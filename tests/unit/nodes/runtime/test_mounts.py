@@ -81,3 +81,9 @@ def test_mounts_that_fail(host: Any) -> None:
     assert "Not a directory" in host.exec("mount -t tmpfs x /etc/hostname").stderr
     assert "busy" in host.exec("umount /").stderr
     assert "/tmp type tmpfs (ro" in host.exec("mount -t tmpfs -o ro x /tmp && mount").stdout
+
+
+def test_everyone_may_write_to_the_temporary_directory_of_a_node(cluster: Cluster) -> None:
+    start(cluster, "user", "/tmp", "/data")
+    assert cluster.pods.get("user").exec("ls -ld /data").stdout.startswith("drwxrwxrwt")
+    assert 'mode of file "/data": dtrwxrwxrwx' in cluster.pods.get("user").exec("/agnhost mounttest --file_mode=/data").stdout
