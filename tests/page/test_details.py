@@ -132,6 +132,24 @@ ROW_IN_VIEW = """(text) => {
 }"""
 
 
+def test_a_select_shows_what_the_address_says(cluster: Cluster, open_page: Open) -> None:
+    page = open_page(f"{cluster.page_url}#/objects")
+    page.wait_for_selector(".toolbar select")
+    page.select_option(".toolbar select", "flat")
+    wait(page, "location.hash.includes('by=flat')")
+    page.evaluate("location.hash = '#/objects?by=kind'")
+    wait(page, "document.querySelector('.toolbar select').value === 'kind'")
+    page.evaluate("location.hash = '#/objects'")
+    wait(page, "document.querySelector('.toolbar select').value === 'owner'")
+
+
+def test_measures_do_not_pile_up(cluster: Cluster, open_page: Open) -> None:
+    page = open_page(cluster.page_url)
+    page.evaluate("() => { for (let step = 0; step < 500; step++) fakekube.view.key(fakekube, {key: '+'}); }")
+    assert 0 < page.evaluate("performance.getEntriesByName('fk:pan').length") <= 200
+    assert page.evaluate("performance.getEntriesByType('mark').length") < 10
+
+
 def test_the_row_of_an_address_is_scrolled_into_view(cluster: Cluster, open_page: Open) -> None:
     for number in range(120):
         cluster.create(config_map(f"a-{number:03}"))
@@ -165,7 +183,7 @@ def test_a_scenario_shows_its_tasks_until_they_have_passed(open_page: Open, stac
 
 
 #: Milliseconds on an idle machine (page.md, section 7), times three.
-BUDGETS = {"fk:load": 3_000, "fk:filter": 100, "fk:pan": 16}
+BUDGETS = {"fk:load": 3_000, "fk:filter": 100, "fk:pan": 16, "fk:scroll": 16}
 FACTOR = 3
 
 
@@ -214,6 +232,10 @@ def test_the_page_is_usable_at_full_size(open_page: Open, tmp_path: Path) -> Non
     for _ in range(10):
         page.mouse.wheel(200, 0)
         page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+    rows = page.locator(".timeline .grid")
+    for step in range(1, 11):
+        rows.evaluate("(grid, step) => { grid.scrollTop = step * 40_000; }", step)
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     measured = json.loads(
         page.evaluate("JSON.stringify(performance.getEntriesByType('measure').map((one) => [one.name, one.duration]))")
     )

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _RETRIES: Final = 10
 #: Real seconds that a command of a solution may take.
 _COMMAND_SECONDS: Final = 60.0
+#: Real seconds within which the controllers must have done what the state of a scenario asks for: a busy machine takes long.
+_SETTLES_WITHIN: Final = 60.0
 _CONTENT_TYPES: Final = {
     "apply": "application/apply-patch+yaml",
     "merge": "application/merge-patch+json",
@@ -223,10 +225,10 @@ def _set_up(scenario: Scenario, cluster: Cluster) -> None:
     for source in scenario.load:
         is_path = isinstance(source, str) and "\n" not in source
         cluster.load(scenario.folder / source if is_path else source)
-        cluster.settle()
+        cluster.settle(_SETTLES_WITHIN)
     if scenario.advance:
         cluster.clock.advance(seconds=scenario.advance)
-        cluster.settle()
+        cluster.settle(_SETTLES_WITHIN)
     cluster.keep_initial()
     for number, fault in enumerate(scenario.faults):
         with _name_place(f"spec.faults[{number}]"):

@@ -19,6 +19,7 @@ import { Store } from "fk/store";
 import { shell } from "fk/shell";
 import { focusAfterRendering, keepFocus, moveFocus } from "fk/focus";
 import { handleKey } from "fk/keyboard";
+import { begin, end } from "fk/measure";
 import { createPlay } from "fk/play";
 import { ChangedPaths } from "fk/changed_paths";
 import { ObjectsModel } from "fk/objects_model";
@@ -131,7 +132,7 @@ export class App {
       this.shownTrial = this.trial;
       this.provider = new FileProvider(this.report.trials?.[this.trial ?? ""] ?? EMPTY, sections(`-${this.trial}`));
     }
-    performance.mark("fk:start");
+    begin("fk:load");
     this.preferences.apply();
     this.render();
     try {
@@ -146,7 +147,7 @@ export class App {
     }
     this.render();
     await new Promise((resolve) => requestAnimationFrame(() => resolve(undefined)));
-    performance.measure("fk:load", "fk:start");
+    end("fk:load");
   }
 
   async #loadState() {
@@ -290,7 +291,7 @@ export class App {
 
   /** Sets the filter; one with an error of syntax leaves the last valid one in force. @param {string} text */
   setQuery(text) {
-    performance.mark("fk:filter-start");
+    begin("fk:filter");
     const { error } = parseFilter(text);
     this.filterError = error;
     this.filterDraft = error ? text : undefined;
@@ -480,7 +481,7 @@ export class App {
     moveFocus();
     if (this.measureFilter) {
       this.measureFilter = false;
-      performance.measure("fk:filter", "fk:filter-start");
+      end("fk:filter");
     }
   }
 }

@@ -1,6 +1,6 @@
 /** The form of a new fault: made from what the cluster says about its actions, with a preview of what it would meet. */
 
-import { html } from "lit";
+import { html, live } from "lit";
 import { copyMenu } from "fk/dialog";
 import { visible } from "fk/escape";
 import { controlCurl, faultPython, refreshFaults } from "fk/presets";
@@ -58,7 +58,7 @@ function form(app, known, state, fault, changed) {
   const field = (/** @type {Record<string, any>} */ target, /** @type {string} */ name, /** @type {string} */ hint) => html`<label class="field"><span>${visible(name)}</span><input type="text" placeholder=${visible(hint)} .value=${String(target[name] ?? "")} @input=${(/** @type {any} */ event) => { target[name] = event.target.value; changed(); }}></label>`;
   return html`<fieldset><legend>Requests that it meets</legend><div class="form-grid">${ON.map(([name, hint]) => field(state.on, name, hint))}</div></fieldset>
     <fieldset><legend>What happens to them</legend>
-      <label class="field"><span>action</span><select @change=${(/** @type {any} */ event) => { state.action = event.target.value; state.given = {}; changed(); }}>${known.map((one) => html`<option value=${one.name} ?selected=${one.name === state.action}>${visible(one.name)}</option>`)}</select></label>
+      <label class="field"><span>action</span><select @change=${(/** @type {any} */ event) => { state.action = event.target.value; state.given = {}; changed(); }}>${known.map((one) => html`<option value=${one.name} .selected=${live(one.name === state.action)}>${visible(one.name)}</option>`)}</select></label>
       <p class="muted">${visible(action?.description ?? "")}</p>
       <div class="form-grid">${(action?.arguments ?? []).filter((/** @type {any} */ one) => one.name !== "change" && one.name !== "function").map((/** @type {any} */ one) => field(state.given, one.name, `${one.type ?? ""}${one.default !== undefined && one.default !== null ? `, ${one.default} if empty` : one.required ? ", required" : ""}`))}</div></fieldset>
     <fieldset><legend>How often</legend><div class="form-grid">${OFTEN.map(([name, hint]) => field(state.often, name, hint))}</div></fieldset>

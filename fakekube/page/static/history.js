@@ -1,6 +1,6 @@
 /** History: one row a version, the difference of two versions, and the values of one path over all versions. */
 
-import { html, nothing } from "lit";
+import { html, live, nothing } from "lit";
 import { copyMenu } from "fk/dialog";
 import { diff, withoutNoise } from "fk/diff";
 import { differencesTable } from "fk/differences";
@@ -69,7 +69,7 @@ function body(app, id, rows) {
 
 /** @param {Row[]} rows @param {number} chosen */
 function options(rows, chosen) {
-  return rows.map((row) => html`<option value=${digits(row.number)} ?selected=${row.number === chosen}>${digits(row.number)}</option>`);
+  return rows.map((row) => html`<option value=${digits(row.number)} .selected=${live(row.number === chosen)}>${digits(row.number)}</option>`);
 }
 
 /** Whether a changed path says something about another one. @param {string} changed @param {string} path */

@@ -1,7 +1,7 @@
 /** One object: Fields with owners, History with diffs, Requests, Events; for pods Logs and a terminal. */
 
 import { stringifyExact } from "fk/exact_json";
-import { html, nothing } from "lit";
+import { html, live, nothing } from "lit";
 import { copy, copyMenu } from "fk/dialog";
 import { differencesTable } from "fk/differences";
 import { pythonLiteral, shellQuote, visible, visibleLines } from "fk/escape";
@@ -9,6 +9,7 @@ import { term } from "fk/filter";
 import { fieldsTab } from "fk/fields";
 import { historyTab } from "fk/history";
 import { plural, time } from "fk/format";
+import { end } from "fk/measure";
 import { Lazy } from "fk/lazy";
 import { digits } from "fk/revisions";
 import { actorCell, codeClass } from "fk/rows";
@@ -38,11 +39,7 @@ export function objectPanel(app, id) {
 
 /** @param {any} value */
 function measureSelection(value) {
-  if (!value || !performance.getEntriesByName("fk:select-start").length) return;
-  queueMicrotask(() => {
-    performance.measure("fk:select", "fk:select-start");
-    performance.clearMarks("fk:select-start");
-  });
+  if (value) queueMicrotask(() => end("fk:select"));
 }
 
 /** The newest revision of an object among the changes. @param {App} app @param {ObjectId} id */
@@ -191,7 +188,7 @@ function logsTab(app, id, value) {
   const entry = logs.get(key, () => app.provider.call(`pods/${encodeURIComponent(id.namespace)}/${encodeURIComponent(id.name)}/log?container=${encodeURIComponent(container)}`));
   const text = entry.state === "done" ? logText(entry.value) : "";
   const lines = text.split("\n").filter((/** @type {string} */ line) => !logSearch || line.includes(logSearch));
-  return html`<div class="toolbar"><label>container <select @change=${(/** @type {Event} */ event) => app.set({ container: /** @type {HTMLSelectElement} */ (event.target).value })}>${containers.map((one) => html`<option ?selected=${one === container}>${visible(one)}</option>`)}</select></label>
+  return html`<div class="toolbar"><label>container <select @change=${(/** @type {Event} */ event) => app.set({ container: /** @type {HTMLSelectElement} */ (event.target).value })}>${containers.map((one) => html`<option .selected=${live(one === container)}>${visible(one)}</option>`)}</select></label>
       <label>search <input type="search" .value=${logSearch} @input=${(/** @type {Event} */ event) => { logSearch = /** @type {HTMLInputElement} */ (event.target).value; app.render(); }}></label>
       <button type="button" @click=${() => logs?.forget(key)}>Read again</button><button type="button" @click=${() => copy(app, text, "Log copied")}>Copy</button></div>
     ${entry.state === "failed" ? html`<p class="error">${visible(entry.error?.message)}</p>` : html`<pre class="code log" tabindex="0" aria-label="Log">${entry.state === "loading" ? "Reading …" : text ? visibleLines(lines.slice(-5000).join("\n")) : "The log is empty."}</pre>`}`;

@@ -8,6 +8,7 @@
 import { html, nothing, ref, render, classMap, ifDefined } from "lit";
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "virtual";
 import { count } from "fk/format";
+import { begin, end } from "fk/measure";
 import { place } from "fk/place";
 import { PRINTED_ROWS, isPrinting, onPrinting } from "fk/printing";
 
@@ -112,7 +113,11 @@ export class Grid {
       scrollToFn: elementScroll,
       observeElementRect,
       observeElementOffset,
-      onChange: () => this.#renderRows(),
+      onChange: () => {
+        begin("fk:scroll");
+        this.#renderRows();
+        end("fk:scroll");
+      },
     };
   }
 
@@ -159,7 +164,6 @@ export class Grid {
     this.slots = slots;
     const rows = new Array(slots).fill(-1);
     for (let index = first; index < first + slots && index < this.options.count; index++) rows[index % slots] = index;
-    performance.mark?.("fk:rows");
     render(rows.map((index) => (index < 0 ? nothing : this.#row(index))), this.body);
   }
 

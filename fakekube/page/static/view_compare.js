@@ -1,6 +1,6 @@
 /** Compares two revisions: objects that were added, removed and changed, with fields, values, and who wrote them. */
 
-import { html, nothing } from "lit";
+import { html, live, nothing } from "lit";
 import { copy } from "fk/dialog";
 import { visible } from "fk/escape";
 import { duration, inline, plural, qualified } from "fk/format";
@@ -29,7 +29,7 @@ export const compareView = {
         <label>to <input name="to" inputmode="numeric" pattern="[0-9]+" required .value=${to}></label>
         <button type="submit" class="primary">Compare</button>
         <button type="button" @click=${() => app.set({ from: to, to: from })}>Swap</button>
-        <label>only actor <select @change=${(/** @type {any} */ event) => app.set({ actor: event.target.value || undefined })}>${["", ...writers].map((name) => html`<option value=${name} ?selected=${name === (app.route.params.actor ?? "")}>${name ? visible(name) : "all"}</option>`)}</select></label>
+        <label>only actor <select @change=${(/** @type {any} */ event) => app.set({ actor: event.target.value || undefined })}>${["", ...writers].map((name) => html`<option value=${name} .selected=${live(name === (app.route.params.actor ?? ""))}>${name ? visible(name) : "all"}</option>`)}</select></label>
         <label>only path <input type="text" .value=${app.route.params.path ?? ""} @change=${(/** @type {any} */ event) => app.set({ path: event.target.value || undefined })}></label>
       </form>
       ${from && to ? result(app, from, to) : html`<p class="muted">Two revisions are needed: select a range in the Timeline, or type them.</p>`}

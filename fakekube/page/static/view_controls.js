@@ -1,7 +1,7 @@
 /** Controls: faults as switches, the clock with what is due, the state. Every control shows its Python and its curl. */
 
 import { stringifyExact } from "fk/exact_json";
-import { html, nothing } from "lit";
+import { html, live, nothing } from "lit";
 import { advance, settle } from "fk/command_line";
 import { copyMenu } from "fk/dialog";
 import { pythonLiteral, visible } from "fk/escape";
@@ -114,7 +114,7 @@ function clock(app) {
       <form class="inline" @submit=${(/** @type {Event} */ event) => { event.preventDefault(); if (Number(amount) > 0) advanced(app, Number(amount)); }}>
         <label>or seconds <input type="text" inputmode="decimal" size="8" .value=${amount} @input=${(/** @type {any} */ event) => { amount = event.target.value; }}></label>${html`<button type="submit" ?disabled=${app.readOnly !== ""} title=${app.readOnly}>Advance</button>`}</form>
       ${copies(app, "cluster.clock.advance(hours=1)", "clock/advance", { seconds: 3600 })}</p>
-    <p><label>speed <select ?disabled=${app.readOnly !== ""} @change=${(/** @type {any} */ event) => clockAct(app, "clock/scale", { factor: Number(event.target.value) })}>${[...new Set([...SPEEDS, value.scale ?? 1])].sort((a, b) => a - b).map((one) => html`<option value=${one} ?selected=${one === (value.scale ?? 1)}>×${one}</option>`)}</select></label>
+    <p><label>speed <select ?disabled=${app.readOnly !== ""} @change=${(/** @type {any} */ event) => clockAct(app, "clock/scale", { factor: Number(event.target.value) })}>${[...new Set([...SPEEDS, value.scale ?? 1])].sort((a, b) => a - b).map((one) => html`<option value=${one} .selected=${live(one === (value.scale ?? 1))}>×${one}</option>`)}</select></label>
       <label class="check"><input type="checkbox" .checked=${settles} @change=${(/** @type {any} */ event) => { settles = event.target.checked; }}> then settle</label></p>
     <h3>Due</h3>
     ${due.length ? html`<p>${value.held ? button(app, `Step to ${visible(due[0].what)}`, () => clockAct(app, "clock/next")) : nothing} ${value.held ? copies(app, "cluster.clock.next()", "clock/next", {}) : nothing}</p>

@@ -1,10 +1,11 @@
 /** The Objects view: a tree of owners, or lists by kind or flat; and the object of the address beside it. */
 
-import { html, nothing } from "lit";
+import { html, live, nothing } from "lit";
 import { compileFilter, parseFilter, withTerm } from "fk/filter";
 import { visible } from "fk/escape";
 import { focusPanel } from "fk/focus";
 import { count, duration } from "fk/format";
+import { begin } from "fk/measure";
 import { objectPanel } from "fk/object_panel";
 import { digits } from "fk/revisions";
 import { Grid } from "fk/table";
@@ -207,7 +208,7 @@ function select(app, table, lines, index) {
     app.render();
     return;
   }
-  performance.mark("fk:select-start");
+  begin("fk:select");
   app.openObject({ resource: table.text("resource", row), namespace: table.text("namespace", row), name: table.text("name", row) }, { ...viewParams(app), tab: app.route.params.tab });
 }
 
@@ -253,7 +254,7 @@ function toolbar(app, table, lines) {
   const by = mode(app);
   return html`<div class="toolbar" role="toolbar" aria-label="Objects">
     <label>by <select @change=${(/** @type {Event} */ event) => app.set({ by: /** @type {HTMLSelectElement} */ (event.target).value })}>
-      ${["owner", "kind", "flat"].map((one) => html`<option value=${one} ?selected=${one === by}>${one}</option>`)}</select></label>
+      ${["owner", "kind", "flat"].map((one) => html`<option value=${one} .selected=${live(one === by)}>${one}</option>`)}</select></label>
     ${CHIPS.map(([title, added]) => html`<button type="button" class="chip" aria-pressed=${app.query.includes(added) ? "true" : "false"} @click=${() => app.setQuery(app.query.includes(added) ? app.query.replace(added, "").trim() : withTerm(app.query, added))}>${title}</button>`)}
     ${app.objects.isCurrent ? nothing : html`<span class="muted">reading …</span>`}
     <span class="spacer"></span><span class="count">${count(objects)} of ${count(table.count)} objects</span>

@@ -6,6 +6,7 @@
 import { html, nothing, ref } from "lit";
 import { visible } from "fk/escape";
 import { count, milliseconds, plural } from "fk/format";
+import { begin, end } from "fk/measure";
 import { isChange, rowOf } from "fk/order";
 import { digits } from "fk/revisions";
 import { SHAPES, actorCell, changeKind, changeLine, codeClass, markKind, nameOf, requestLine, timeCell, wroteText } from "fk/rows";
@@ -244,9 +245,9 @@ function move(app, model, from, to) {
   const start = Math.max(-model.step, Math.min(from, model.end + model.step - span));
   state.view = { from: start, to: start + span };
   state.follow = start + span >= model.end;
-  performance.mark("fk:pan-start");
+  begin("fk:pan");
   draw(app);
-  performance.measure("fk:pan", "fk:pan-start");
+  end("fk:pan");
 }
 
 /** @param {App} app @param {TimelineModel} model @param {number} index */
