@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.exchange import Cause, Exchange
 from fakekube.store.values import Event
@@ -264,7 +264,7 @@ def _revision(change: Change) -> int:
 def _change(bucket: str, event: Event[Document], after: int, cause: Cause) -> Change:
     record, previous = event.record, event.previous
     shown = record or previous
-    obj: Object = {} if shown is None else shown.value.tree  # of many changes, which may be old
+    obj: StoredObject = {} if shown is None else shown.value.tree  # of many changes, which may be old
     type_ = _DELETED if record is None else _ADDED if previous is None else _MODIFIED
     uid = (obj.get("metadata") or {}).get("uid", "")
     return Change(event.revision, bucket, event.key, type_, event.time, uid, after, cause, _is_heartbeat(bucket, event), event)
@@ -288,7 +288,7 @@ def _is_heartbeat(bucket: str, event: Event[Document]) -> bool:
     return _lasting(event.record.value.tree) == _lasting(event.previous.value.tree)
 
 
-def _lasting(node: Object) -> Object:
+def _lasting(node: StoredObject) -> Object:
     """Returns a node without what every report of its kubelet changes."""
     status = node.get("status") or {}
     conditions = [

@@ -22,7 +22,7 @@ import orjson
 
 from fakekube.apimachinery.codecs import json
 from fakekube.base.caches import BoundedCache
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 
 V = TypeVar("V")
 
@@ -55,7 +55,7 @@ class Document:
         return tree
 
     @property
-    def tree(self) -> Object:
+    def tree(self) -> StoredObject:
         """The object, for readers of many documents: that of a packed document is made for the caller and not kept."""
         try:
             return _get_tree(self)
@@ -78,7 +78,7 @@ class Document:
         self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
         del self.object
 
-    def encoding(self, key: Hashable, make: Callable[[Object], V]) -> V:
+    def encoding(self, key: Hashable, make: Callable[[StoredObject], V]) -> V:
         """Returns `make(object)`, cached by key.
 
         Concurrent threads may each call `make`; all get equal values, and one of them is cached.
@@ -146,12 +146,14 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
     return [document._json or document.json for document in documents]
 
 
-def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
+def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[StoredObject], V]) -> list[V]:
     """Returns `encoded` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoding(key, make) for document in documents]
 
 
-def encode_all(documents: Iterable[Document], makers: Mapping[Hashable, Callable[[Object], bytes | tuple[Any, ...]]]) -> None:
+def encode_all(
+    documents: Iterable[Document], makers: Mapping[Hashable, Callable[[StoredObject], bytes | tuple[Any, ...]]]
+) -> None:
     """Makes the encodings that documents lack, by key; of a packed document all from one tree."""
     for document in documents:
         made = document._made

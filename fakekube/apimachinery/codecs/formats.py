@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.codecs import EncodeError, cbor, json, protobuf, yaml
 from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose, encodings_of, json_of
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -165,10 +165,10 @@ class _Written:
 class PrettyJSON(_Written):
     """Indented JSON. Watches are never indented."""
 
-    def items(self, documents: Iterable[Document], kind: Kind) -> list[Object]:
+    def items(self, documents: Iterable[Document], kind: Kind) -> list[StoredObject]:
         return [document.tree for document in documents]
 
-    def list(self, items: list[Object], kind: Kind, metadata: Object) -> bytes:
+    def list(self, items: list[StoredObject], kind: Kind, metadata: Object) -> bytes:
         listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
         listing["items"] = items
         return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)

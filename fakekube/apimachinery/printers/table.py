@@ -307,12 +307,12 @@ class _Ages(dict[Any, bytes]):
         return text
 
 
-def template_maker(convertor: TableConvertor) -> tuple[Hashable, Callable[[Object], Template]]:
+def template_maker(convertor: TableConvertor) -> tuple[Hashable, Callable[[StoredObject], Template]]:
     """Returns the cache key of rows, and the function that makes the row of an object up to the `object` in it."""
     return ("row", convertor), partial(_template, convertor)
 
 
-def _template(convertor: TableConvertor, obj: Object) -> Template:
+def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
     moments: list[datetime] = []
 
     def mark(moment: datetime) -> str:
@@ -344,7 +344,9 @@ _FIELDS_IN_ANNOTATIONS: Final = {
 }
 
 
-def partial_metadata(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Object:
+def partial_metadata(
+    obj: StoredObject, api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
+) -> Object:
     """The metadata of an object, in the order of ObjectMeta.
 
     Args:
@@ -365,7 +367,7 @@ def partial_metadata(obj: Object, api_version: str, resource: tuple[str, str] = 
 
 def json_maker(
     api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
-) -> tuple[Hashable, Callable[[Object], bytes]]:
+) -> tuple[Hashable, Callable[[StoredObject], bytes]]:
     """Returns the cache key of the compact JSON of the metadata of stored objects, and the function that makes it."""
     return (("partial json", api_version), lambda obj: json.dumps(partial_metadata(obj, api_version, resource, custom=custom)))
 
@@ -374,7 +376,7 @@ def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bo
     """Returns a function that makes the metadata document of a stored object, cached in its Document."""
     key = ("partial", api_version)
 
-    def make(obj: Object) -> Document:
+    def make(obj: StoredObject) -> Document:
         return Document(partial_metadata(obj, api_version, resource, custom=custom))
 
     return lambda document: document.encoding(key, make)

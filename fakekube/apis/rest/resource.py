@@ -22,6 +22,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
+from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -161,7 +162,7 @@ class Resource:
             raise status.bad_request(problem_with_label(self.kind, label, converts=converts))
         return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
 
-    def read_field(self, label: str, obj: dict[str, Any]) -> str:
+    def read_field(self, label: str, obj: StoredObject) -> str:
         """Returns the value of a field label; "" if the kind supports the label but lacks the field."""
         reader = self.field_readers.get(label)
         return reader(obj) if reader else ""
@@ -248,7 +249,7 @@ class Registry:
         return self._by_resource.get((group, plural), ())
 
 
-FieldReader = Callable[[dict[str, Any]], str]
+FieldReader = Callable[[StoredObject], str]
 """Reads the value of a field label from a stored object."""
 
 
@@ -256,7 +257,7 @@ def path(dotted: str, absent: str = "") -> FieldReader:
     """Returns a reader of the value at a path of field names, as text."""
     *parents, last = dotted.split(".")
 
-    def read(obj: dict[str, Any]) -> str:
+    def read(obj: StoredObject) -> str:
         value: Any = obj
         for name in parents:
             value = value.get(name)
@@ -275,13 +276,13 @@ def _as_text(value: Any, absent: str) -> str:
     return str(value)
 
 
-def _pod_ip(obj: dict[str, Any]) -> str:
+def _pod_ip(obj: StoredObject) -> str:
     status = obj.get("status", {})
     addresses = status.get("podIPs")
     return str(addresses[0].get("ip", "")) if addresses else str(status.get("podIP", ""))
 
 
-def _event_source(obj: dict[str, Any]) -> str:
+def _event_source(obj: StoredObject) -> str:
     return str(obj.get("source", {}).get("component") or obj.get("reportingComponent", ""))
 
 

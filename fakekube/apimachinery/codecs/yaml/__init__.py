@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from fakekube.apimachinery.codecs import DecodeError, EncodeError, json
+from fakekube.base.objects import StoredObject
 
 #: The prefix of a strict decoding error; the messages follow, one per line.
 STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
@@ -91,7 +92,7 @@ def dumps(value: Any) -> bytes:
     return emit(_as_read(value)).encode()
 
 
-def item(value: dict[str, Any]) -> bytes:
+def item(value: StoredObject) -> bytes:
     """Encodes an object as an item of a list.
 
     Raises:

@@ -22,6 +22,7 @@ from fakekube.apimachinery.codecs.yaml import reader
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.json_writer import LONGEST
 from fakekube.base.golang.strings import bytes_of, readable
+from fakekube.base.objects import StoredObject
 
 _WIDTH: Final = 80
 _INDENT: Final = 2
@@ -49,7 +50,7 @@ def emit(value: Any) -> str:
     return _finish(parts)
 
 
-def emit_item(value: dict[str, Any]) -> str:
+def emit_item(value: StoredObject) -> str:
     """Emits an object as an item of a list within a document, with its dash and a trailing newline.
 
     Raises:

@@ -84,7 +84,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         if record is None:
             raise scope.not_found(name)
         versions.to_version(scope.resource, versions.uncache(scope.resource, record.value))  # it must be decodable
-        old = record.value.tree  # of a collection that is deleted, each object is read once
+        old = dict(record.value.tree)  # of a collection that is deleted, each object is read once
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)
         if plan.step not in (Step.PENDING, Step.HELD):

@@ -43,7 +43,7 @@ def to_version(resource: Resource, document: Document) -> Document:
     if resource.from_storage is None:
         return document
     convert = resource.from_storage
-    found: Document = document.encoding(("shown", resource), lambda obj: Document(convert(obj)))
+    found: Document = document.encoding(("shown", resource), lambda obj: Document(convert(dict(obj))))
     return found
 
 
