@@ -28,7 +28,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
+from fakekube.nodes.runtime.filesystem import SET_GROUP, Directory, File, FileSystem, Node, Symlink
 
 # --- The environment variables of a container ------------------------------------------------------------------------
 
@@ -340,9 +340,14 @@ class Volumes:
         bound = self._cluster.get("", "persistentvolumes", "", name) if name else None
         if bound is None:
             return self._empty(volume)
-        for kind in ("local", "hostPath"):
-            if kind in bound["spec"]:
-                return self._on_node(bound["spec"][kind])
+        if "hostPath" in bound["spec"]:
+            return self._on_node(bound["spec"]["hostPath"])
+        if "local" in bound["spec"]:
+            made = self._on_node(bound["spec"]["local"])
+            group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
+            if group is not None:
+                _give_to_group(made, int(group))
+            return made
         path = f"/{bound['metadata']['uid']}"
         return self._shared_files().node(path) if self._shared_files().exists(path) else self._new_shared(path, volume)
 
@@ -470,6 +475,17 @@ class Volumes:
                     if one["podCertificate"].get(field)
                 }
         return {posixpath.normpath(path): content for path, content in made.items()}
+
+
+def _give_to_group(node: Node, group: int) -> None:
+    """Lets a group write to a directory with its content (SetVolumeOwnership)."""
+    node.gid = group
+    if isinstance(node, Directory):
+        node.mode |= SET_GROUP | 0o770
+        for entry in node.entries.values():
+            _give_to_group(entry, group)
+    elif isinstance(node, File):
+        node.mode |= 0o660
 
 
 _BUNDLES: Final = ("certificates.k8s.io", "clustertrustbundles")

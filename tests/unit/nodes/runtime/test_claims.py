@@ -67,3 +67,13 @@ def test_a_user_belongs_to_the_groups_of_its_image(cluster: Cluster) -> None:
     cluster.settle()
     assert cluster.pods.get("merge").exec("id -G").stdout == "1000 50000 60000\n"
     assert cluster.pods.get("strict").exec("id -G").stdout == "1000 60000\n"
+
+
+def test_a_local_volume_belongs_to_the_group_of_the_pod_that_mounts_it(cluster: Cluster) -> None:
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-1"]}]}]
+    bind(cluster, {"local": {"path": "/srv/a"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}})
+    start(cluster, "first", securityContext={"fsGroup": 1234})
+    found = cluster.pods.get("first").exec("echo x > /data/f && stat -c '%g %a' /data /data/f").stdout
+    assert found == "1234 2775\n1234 644\n"
+    start(cluster, "second", securityContext={"fsGroup": 4321})
+    assert cluster.pods.get("second").exec("stat -c '%g %a' /data /data/f").stdout == "4321 2775\n4321 664\n"
