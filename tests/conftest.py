@@ -76,23 +76,23 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All processes of pytest-xdist have the same order of modules; the tests that use `outcome` are together, in one of them."""
+    """All processes of pytest-xdist have the same order of modules; the tests that use `awaited` are together, in one of them."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: ("outcome" not in getattr(item, "fixturenames", ()), item.path.parts))
+        items.sort(key=lambda item: ("awaited" not in getattr(item, "fixturenames", ()), item.path.parts))
 
 
 @pytest.fixture(scope="session")
 def _outcomes(request: pytest.FixtureRequest) -> Mapping[Callable[[], Any], Future[Any]]:
-    """Calls the functions of all tests that use `outcome`, side by side. None is under way when the first test goes on."""
+    """Calls the functions of all tests that use `awaited`, side by side. None is under way when the first test goes on."""
     calls = [getattr(item, "callspec", None) for item in request.session.items]
-    wanted = {call.params["outcome"] for call in calls if call is not None and "outcome" in call.params}
+    wanted = {call.params["awaited"] for call in calls if call is not None and "awaited" in call.params}
     with ThreadPoolExecutor(len(wanted)) as pool:
         return {function: pool.submit(function) for function in wanted}
 
 
 @pytest.fixture
-def outcome(request: pytest.FixtureRequest, _outcomes: Mapping[Callable[[], Any], Future[Any]]) -> Any:
-    """What a function returns that waits most of its time: `parametrize("outcome", [function], indirect=True)`."""
+def awaited(request: pytest.FixtureRequest, _outcomes: Mapping[Callable[[], Any], Future[Any]]) -> Any:
+    """What a function returns that waits most of its time: `parametrize("awaited", [function], indirect=True)`."""
     return _outcomes[request.param].result()
 
 

@@ -36,6 +36,6 @@ def check_of_the_controller() -> Report:
     return fakekube.check(command, sample=HERE / "widgets.yaml", rules="C2")
 
 
-@pytest.mark.parametrize("outcome", [check_of_the_controller], indirect=True)
-def test_the_controller(outcome: Report) -> None:
-    assert [(row.id, row.verdict) for row in outcome.rules] == [("C2", "fail")]
+@pytest.mark.parametrize("awaited", [check_of_the_controller], indirect=True)
+def test_the_controller(awaited: Report) -> None:
+    assert [(row.id, row.verdict) for row in awaited.rules] == [("C2", "fail")]

@@ -35,9 +35,9 @@ def check_of_a_good_client() -> Report:
     return fakekube.check(reflector(), rules="W1,W5,W6,W10,C8", **FAST)
 
 
-@pytest.mark.parametrize("outcome", [check_of_a_good_client], indirect=True)
-def test_a_good_client_passes_and_what_it_gives_no_occasion_for_is_not_exercised(outcome: Report) -> None:
-    report = outcome
+@pytest.mark.parametrize("awaited", [check_of_a_good_client], indirect=True)
+def test_a_good_client_passes_and_what_it_gives_no_occasion_for_is_not_exercised(awaited: Report) -> None:
+    report = awaited
     assert {rule.id: rule.verdict for rule in report.rules} == {
         "W1": "pass",
         "W5": "pass",
@@ -60,17 +60,17 @@ class CheckOfADefect:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "rule", "evidence"),
+    ("awaited", "rule", "evidence"),
     [
         (CheckOfADefect("W1"), "W1", "that this revision is expired"),
         (CheckOfADefect("W5"), "W5", "was resumed from"),
         (CheckOfADefect("W8"), "W8", "the client ended"),
     ],
-    indirect=["outcome"],
+    indirect=["awaited"],
     ids=["W1", "W5", "W8"],
 )
-def test_a_defect_is_found_by_its_rule(outcome: Report, rule: str, evidence: str) -> None:
-    report = outcome
+def test_a_defect_is_found_by_its_rule(awaited: Report, rule: str, evidence: str) -> None:
+    report = awaited
     assert not report.ok
     assert evidence in report[rule].evidence[0]
     assert any(PATH in line for line in report[rule].evidence[1:])
@@ -110,9 +110,9 @@ def check_of_a_coroutine_function() -> tuple[Report, list[bool]]:
     return fakekube.check(start, rules="N2", **FAST), cancelled
 
 
-@pytest.mark.parametrize("outcome", [check_of_a_coroutine_function], indirect=True)
-def test_a_coroutine_function_is_cancelled_at_the_end(outcome: tuple[Report, list[bool]], fakekube_check: Any) -> None:
-    report, cancelled = outcome
+@pytest.mark.parametrize("awaited", [check_of_a_coroutine_function], indirect=True)
+def test_a_coroutine_function_is_cancelled_at_the_end(awaited: tuple[Report, list[bool]], fakekube_check: Any) -> None:
+    report, cancelled = awaited
     assert report["N2"].verdict == "pass"
     assert cancelled == [True]
     assert fakekube_check is fakekube.check
@@ -138,9 +138,9 @@ def check_of_another_minor() -> tuple[Report, list[str]]:
     return fakekube.check(ask, rules="N2", version="1.35", **FAST), minors
 
 
-@pytest.mark.parametrize("outcome", [check_of_another_minor], indirect=True)
-def test_the_clusters_emulate_the_minor_that_is_asked_for(outcome: tuple[Report, list[str]]) -> None:
-    report, minors = outcome
+@pytest.mark.parametrize("awaited", [check_of_another_minor], indirect=True)
+def test_the_clusters_emulate_the_minor_that_is_asked_for(awaited: tuple[Report, list[str]]) -> None:
+    report, minors = awaited
     assert minors == ["35"]
     assert report.as_json()["kubernetes"] == "1.35"
     with pytest.raises(ValueError, match=r"Kubernetes 1\.20 is not known"):
@@ -173,9 +173,9 @@ def check_of_two_rules() -> Report:
     return fakekube.check(reflector(), rules="N2,W12", **FAST)
 
 
-@pytest.mark.parametrize("outcome", [check_of_two_rules], indirect=True)
-def test_the_reports_of_a_run(outcome: Report, tmp_path: Path) -> None:
-    report = outcome
+@pytest.mark.parametrize("awaited", [check_of_two_rules], indirect=True)
+def test_the_reports_of_a_run(awaited: Report, tmp_path: Path) -> None:
+    report = awaited
     report.write_json(tmp_path / "report.json")
     written = json.loads((tmp_path / "report.json").read_text())
     assert written["client"] == report.client

@@ -52,9 +52,9 @@ def _run(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-ec", few], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("outcome", [run_the_workflow], indirect=True)
-def test_the_commands_of_the_workflow(outcome: tuple[subprocess.CompletedProcess[str], dict[str, str]]) -> None:
-    done, files = outcome
+@pytest.mark.parametrize("awaited", [run_the_workflow], indirect=True)
+def test_the_commands_of_the_workflow(awaited: tuple[subprocess.CompletedProcess[str], dict[str, str]]) -> None:
+    done, files = awaited
     assert done.returncode == 0, done.stdout + done.stderr
     assert {rule["id"]: rule["verdict"] for rule in json.loads(files["report.json"])["rules"]} == {"W5": "pass", "N2": "pass"}
     assert "N2 is accepted as broken, and passes now" in done.stdout
