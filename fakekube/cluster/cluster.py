@@ -269,7 +269,8 @@ class Cluster(SeenCluster):
         a client's deletion without a grace period (`deletionTimestamp`, then gone), as of a pod without a node.
 
         With 0, the default, it acts at once, so that a client may not see a pod before it is ready. It also acts at once while
-        the clock is held. `fakekube serve` has 0.05 (`--pace`).
+        the clock is held. With another value it also records the events of the containers of unknown images. `fakekube serve`
+        has 0.05 (`--pace`).
         """
         return self._components.pace
 
