@@ -18,15 +18,23 @@ from typing import Any, Final
 
 from fakekube.apimachinery.data import Facts
 from fakekube.apimachinery.errors.field import OMITTED, FieldError, Printed
+from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strconv import go_float, go_quote
+from fakekube.base.golang.strings import json_text
 
 _INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
 _QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
 _TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.Time"
+_RAW: Final = "k8s.io/apimachinery/pkg/runtime.RawExtension"
+_RESOURCES: Final = "k8s.io/api/core/v1.ResourceList"
+_MICRO_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"
 
 #: What validation hands over as it is; everything else of type IntOrString or Quantity it hands over as a string.
 _WHOLE_INT_OR_STRING: Final = frozenset({"maxSurge", "maxUnavailable", "minAvailable"})
 _WHOLE_QUANTITY: Final = frozenset({"HorizontalPodAutoscaler", "LimitRange", "ResourceQuota"})
+
+#: The paths of times by the names of an older version of the kind, or in metadata.
+_TIMES_ELSEWHERE: Final = frozenset({"metadata.deletionTimestamp", "firstTimestamp", "lastTimestamp"})
 
 #: How the detail of errors ends whose value validation converts first.
 _NEGATIVE: Final = "than or equal to 0"
@@ -56,7 +64,7 @@ def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldEr
 
 
 #: The names of fields in Go that are not the JSON names with a capital.
-_GO_NAMES: Final = {"apiVersion": "APIVersion", "uid": "UID"}
+_GO_NAMES: Final = {"apiVersion": "APIVersion", "metadata": "ObjectMeta", "uid": "UID"}
 #: The kind of a review whose errors do not name it, by its group.
 _REVIEWS: Final = {"authorization.k8s.io": "SubjectAccessReview"}
 
@@ -93,8 +101,13 @@ class _Printer:
             return Printed(self._print(value, _INT_OR_STRING))
         if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str) and value:
             return Printed(_print_quantity(value, cached=self._kind != "ResourceQuota"))
-        if error.path == "metadata.deletionTimestamp" and isinstance(value, str):
+        is_time = error.path in _TIMES_ELSEWHERE or go_type.lstrip("*") in (_TIME, _MICRO_TIME)
+        if is_time and isinstance(value, str):
             return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))
+        if go_type.lstrip("*") == _RAW:
+            return Printed(_print_raw(value))
+        if go_type == _RESOURCES and not isinstance(value, str):
+            return Printed(_print_resources(value))
         if isinstance(value, str):
             return Printed(go_quote(value))
         if error.path == "metadata.resourceVersion" and isinstance(value, int):
@@ -235,6 +248,20 @@ def _go_name(go_type: str) -> str:
         return go_type.rpartition("/")[2]
     package = found[2] if found[1] == "meta" else found[1]
     return f"{package}.{found[3]}"
+
+
+def _print_raw(value: Any) -> str:
+    """Prints a RawExtension, which holds the bytes of its JSON."""
+    text = value.text if isinstance(value, RawObject) else json_text(value).encode()
+    raw = "(nil)" if value is None else f"{{{', '.join(map(hex, text))}}}"
+    return f"runtime.RawExtension{{Raw:[]uint8{raw}, Object:runtime.Object(nil)}}"
+
+
+def _print_resources(value: Mapping[str, str] | None) -> str:
+    if value is None:
+        return "core.ResourceList(nil)"
+    amounts = (f"{go_quote(name)}:{_print_quantity(value[name], cached=True)}" for name in sorted(value))
+    return f"core.ResourceList{{{', '.join(amounts)}}}"
 
 
 def _print_quantity(text: str, *, cached: bool) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors.field import FieldError, aggregate, limit_text
+from fakekube.apimachinery.errors.older_details import CHANGED_UNTIL, in_older_words
 from fakekube.base.golang.strconv import go_quote
 
 #: The first minor whose messages show values as JSON; earlier ones show them in Go's syntax.
@@ -133,6 +134,8 @@ def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
     minor = features.current().minor
+    if minor < CHANGED_UNTIL:
+        errors = [in_older_words(error, minor) for error in errors]
     if minor < _BYTES_SINCE:
         errors = [replace(error, detail=_older_detail(error.detail, minor)) for error in errors]
     if minor < _JSON_VALUES_SINCE:

@@ -21,6 +21,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -463,12 +464,17 @@ def _forbid_decrements(change: _Change) -> list[FieldError]:
         errors.append(invalid("status.completionTime", end, "field is immutable"))
     resuming = condition_is(old, "Suspended") and condition_is(status, "Suspended", "False")
     if change.field_changed("startTime") and not resuming and old.get("startTime") is not None and not spec.get("suspend"):
-        text = "field is immutable for unsuspended job once set"
-        errors.append(invalid("status.startTime", start, text))
+        errors.append(_immutable_start(start))
     met, was_met = change.holds("SuccessCriteriaMet"), condition_is(old, "SuccessCriteriaMet")
     if was_met and not met:
         errors += _of_conditions("cannot disable the SuccessCriteriaMet=True condition")
     return errors
+
+
+def _immutable_start(start: str | None) -> FieldError:
+    if from_minor(36):
+        return invalid("status.startTime", start, "field is immutable for unsuspended job once set")
+    return required("status.startTime", "startTime cannot be removed for unsuspended job")
 
 
 class IntervalError(ValueError):

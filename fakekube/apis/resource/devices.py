@@ -92,11 +92,11 @@ def each_of_map(
     crowd = [too_many(path, len(items), most)] if 0 <= most < len(items) else []
     if crowd and from_minor(35):
         return crowd
-    return crowd + [
-        error
-        for name in sorted(items)
-        for error in (*key(name, path), *check(items[name], f"{path}[{_truncate(name, longest)}]"))
-    ]
+    errors = crowd
+    for name in sorted(items):
+        where = f"{path}[{_truncate(name, longest)}]"
+        errors += [*key(name, path if from_minor(36) else where), *check(items[name], where)]
+    return errors
 
 
 def _truncate(name: str, longest: int) -> str:
@@ -163,13 +163,19 @@ def uid(value: str, path: str) -> list[FieldError]:
 def qualified_name(value: str, path: str) -> list[FieldError]:
     """Validates an identifier with an optional domain, the prefix (several slashes are accepted)."""
     parts = value.split("/")
+    if not value and not from_minor(35):
+        return [required(path, "name required")]
     if len(parts) == 1:
         return _identifier(value, path)
     if len(parts) > 2:
         return []
     domain, name = parts
-    errors = csi_driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
-    return errors + (_identifier(name, path) if name else [invalid(path, "", "the name must not be empty")])
+    errors = csi_driver_name(domain, path) if domain else [_is_empty(path, "the domain must not be empty")]
+    return errors + (_identifier(name, path) if name else [_is_empty(path, "the name must not be empty")])
+
+
+def _is_empty(path: str, detail: str) -> FieldError:
+    return invalid(path, "", detail) if from_minor(35) else required(path, detail)
 
 
 def _declared_qualified_name(value: str, path: str) -> list[FieldError]:
@@ -188,7 +194,7 @@ def _declared_qualified_name(value: str, path: str) -> list[FieldError]:
 def fully_qualified_name(value: str, path: str) -> list[FieldError]:
     """Validates an identifier with the domain of a driver; from 1.37 on a tag of the types says so, with its own texts."""
     errors = _declared_qualified_name(value, path) if from_minor(37) else qualified_name(value, path)
-    if "/" not in value:
+    if "/" not in value and (value or from_minor(35)):
         text = (
             "a fully qualified name must be a domain and a name separated by a slash"
             if from_minor(35)
@@ -243,7 +249,8 @@ def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> li
 
 def effect(value: str, path: str) -> list[FieldError]:
     """Validates the effect of a taint or toleration."""
-    return [] if value in EFFECTS else [not_supported(path, value, EFFECTS)]
+    effects = EFFECTS if from_minor(35) else EFFECTS[:2]
+    return [] if value in effects else [not_supported(path, value, effects)]
 
 
 def binding_conditions(item: Object, path: str) -> list[FieldError]:

@@ -109,7 +109,7 @@ class DeviceClassStrategy(RevalidatingStrategy):
     delete_returns_object = True
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
-        return [] if prefix else names.long_name(name)  # the generated name is validated, not its prefix
+        return [] if prefix and from_minor(35) else names.long_name(name)  # the generated name is validated, not its prefix
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _class(obj.get("spec") or {}, None)

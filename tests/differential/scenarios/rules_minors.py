@@ -553,3 +553,121 @@ def words_of_older_minors(client: Client) -> None:
     client.post(claims, {"metadata": {"name": "c"}, "spec": {}}, silent=True)
     device = {"driver": "d.example.com", "pool": "p", "device": "d"}
     client.patch(f"{claims}/c/status", {"status": {"devices": [device, device]}}, MERGE, DRY)
+
+
+@scenario
+def words_of_rules(client: Client) -> None:
+    """Rules that have changed nothing but their words, or what they call an error."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    for part in (
+        {"validations": [{"expression": "true", "message": " "}]},
+        {"validations": [{"expression": "true", "message": "a\nb"}]},
+        {"validations": [{"expression": "true"}], "variables": [{"name": "a b", "expression": "1"}]},
+    ):
+        spec = {"matchConstraints": {"resourceRules": [rule]}, **part}
+        client.post(policies, {"metadata": {"name": client.name("p")}, "spec": spec}, DRY)
+    for one in ("hostNetwork", "hostPID", "hostIPC"):
+        client.post(core(client, "pods"), pod(hostUsers=False, **{one: True}), DRY)
+    client.post(core(client, "pods"), pod(os={}), DRY)
+    restarts = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    body = container(resizePolicy=restarts)
+    body["spec"]["restartPolicy"] = "Never"
+    client.post(core(client, "pods"), body, DRY)
+    levels = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+    client.post(levels, {"metadata": {"name": client.name("l")}, "spec": {"type": "Exempt"}}, DRY)
+    version: dict[str, Any] = {"name": "v1", "served": True, "storage": True}
+    text = {"type": "object", "properties": {"a": {"type": "string"}}}
+    names = {"plural": "ws", "kind": "W"}
+    for part in (
+        {"selectableFields": [{"jsonPath": ".a"}]},
+        {},
+        {"schema": {"openAPIV3Schema": {**text, "x-kubernetes-validations": [{"rule": "true", "message": " "}]}}},
+    ):
+        spec = {"group": "e.com", "scope": "Namespaced", "names": names, "versions": [{**version, **part}]}
+        client.post(DEFINITIONS, {"metadata": {"name": "ws.e.com"}, "spec": spec}, DRY)
+    for part in ({"loadBalancerIP": "1.2.3.4"}, {"externalIPs": ["1.2.3.4"]}, {"sessionAffinity": "ClientIP"}):
+        spec = {"clusterIP": "None", "ports": [{"port": 80}], **part}
+        client.post(core(client, "services"), {"metadata": {"name": "s"}, "spec": spec}, DRY)
+    volume = {"accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}
+    for capacity in (None, {}, {"cpu": "1"}):
+        spec = {**volume, "capacity": capacity}
+        client.post("/api/v1/persistentvolumes", {"metadata": {"name": client.name("v")}, "spec": spec}, DRY)
+
+
+@scenario
+def times_of_jobs(client: Client) -> None:
+    """Times of a Job that cannot be, or that change."""
+    path, template = f"/apis/batch/v1/namespaces/{client.ns}/jobs", pod(restartPolicy="Never")["spec"]
+    client.post(path, {"metadata": {"name": "j"}, "spec": {"template": {"spec": template}}}, silent=True)
+    ended = [{"type": one, "status": "True", "reason": "r", "message": "m"} for one in ("SuccessCriteriaMet", "Complete")]
+    first, second, third = (f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3))
+    done = {"startTime": second, "completionTime": third, "conditions": ended}
+    for change in ({**done, "completionTime": first}, {**done, "uncountedTerminatedPods": {"failed": ["a"]}}):
+        client.patch(f"{path}/j/status", {"status": change}, MERGE, DRY)
+    client.patch(f"{path}/j/status", {"status": done}, MERGE, silent=True)
+    for change in ({"completionTime": second}, {"startTime": first}, {"startTime": None}):
+        client.patch(f"{path}/j/status", {"status": change}, MERGE, DRY)
+
+
+@scenario
+def values_with_texts(client: Client) -> None:
+    """Data of a ControllerRevision, which do not change if what is applied says the same in another text."""
+    path = f"/apis/apps/v1/namespaces/{client.ns}/controllerrevisions"
+    head = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"}, "revision": 1}
+    client.post(path, '{"metadata":{"name":"a"},"data":{"b": 1, "a":2},"revision":1}')
+    for data in ({"a": 2, "b": 1}, {"x": "y"}):
+        client.patch(f"{path}/a", {**head, "data": data}, APPLY, {**DRY, "fieldManager": "m", "force": "true"})
+    for data in (None, {"a": 1}):
+        client.patch(f"{path}/a", {"data": data}, MERGE, DRY)
+
+
+@scenario
+def events(client: Client) -> None:
+    """Times of an Event in its other version."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{client.ns}/events"
+    regarding = {"kind": "Pod", "namespace": client.ns, "name": "p"}
+    told = {"reportingController": "a.b/c", "reportingInstance": "i", "action": "Do", "reason": "Did", "type": "Normal"}
+    body = {"metadata": {"name": "e"}, "regarding": regarding, "eventTime": "2026-01-01T00:00:00.000001Z", **told}
+    client.post(path, body, silent=True)
+    for change in ({"deprecatedFirstTimestamp": "2019-12-31T22:00:00Z"}, {"eventTime": "2027-01-01T00:00:00.000001Z"}):
+        client.patch(f"{path}/e", change, MERGE, DRY)
+
+
+@scenario
+def names_of_attributes(client: Client) -> None:
+    """Names without a part, where they stand in a path, and effects of taints."""
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{client.ns}/resourceclaims"
+    request: dict[str, Any] = {"name": "r", "exactly": {"deviceClassName": "c"}}
+    for name in ("", "/x", "a/", "a"):
+        spec = {"devices": {"requests": [request], "constraints": [{"matchAttribute": name}]}}
+        client.post(claims, {"metadata": {"name": "c"}, "spec": spec}, DRY)
+    exactly = {"deviceClassName": "c", "tolerations": [{"key": "a", "operator": "Exists", "effect": "x"}]}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    client.post(claims, {"metadata": {"name": "c"}, "spec": spec}, DRY)
+    pool = {"driver": "d.example.com", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n"}
+    for part in ({"attributes": {"": {"int": 1}}}, {"attributes": {"/x": {"int": 1}}}, {"capacity": {"a b": {"value": "1"}}}):
+        spec = {**pool, "devices": [{"name": "d", **part}]}
+        client.post("/apis/resource.k8s.io/v1/resourceslices", {"metadata": {"name": client.name("s")}, "spec": spec}, DRY)
+    client.post("/apis/resource.k8s.io/v1/deviceclasses", {"metadata": {"generateName": "A_"}, "spec": {}}, DRY)
+
+
+@scenario
+def resizes_of_init_containers(client: Client) -> None:
+    """What may change of init containers and sidecars when a pod is resized."""
+    limits = {"resources": {"limits": {"cpu": "1"}}}
+    inits = [{"name": "i", "image": "i", **limits}, {"name": "s", "image": "i", "restartPolicy": "Always", **limits}]
+    body = container(resources={"limits": {"cpu": "1", "memory": "1Gi"}})
+    body["spec"]["initContainers"] = inits
+    client.post(core(client, "pods"), body, silent=True)
+    current = client.get(f"{core(client, 'pods')}/p", silent=True).json
+    for index, change in (
+        (0, {"resources": {"limits": {"cpu": "2"}}}),
+        (0, {"image": "x"}),
+        (0, {"resources": {}}),
+        (1, {"resources": {}}),
+    ):
+        changed = [
+            {**item, **change} if number == index else item for number, item in enumerate(current["spec"]["initContainers"])
+        ]
+        client.put(f"{core(client, 'pods')}/p/resize", {**current, "spec": {**current["spec"], "initContainers": changed}}, DRY)

@@ -30,6 +30,7 @@ from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.apimachinery.schema.model import Type
 from fakekube.base.caches import BoundedCache
+from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.objects import Object
 
@@ -177,11 +178,27 @@ class Comparison(NamedTuple):
 
 
 def _may_be_same(a: Any, b: Any) -> bool:
-    """Compares like `is_same`, but much faster: Python's 1 and True are equal, and what nests too deeply to compare may be so."""
+    """Compares like `is_same`, but much faster: Python's 1 and True are equal, and what nests too deeply to compare may be so.
+
+    Values with texts are never equal in Python.
+    """
     try:
-        return bool(a == b)
+        return bool(a == b) or _holds_text(a)
     except RecursionError:
         return True
+
+
+def _holds_text(value: Any) -> bool:
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if item.__class__ is RawObject:
+            return True
+        if item.__class__ is dict:
+            todo += item.values()
+        elif item.__class__ is list:
+            todo += item
+    return False
 
 
 class Updater:

@@ -264,7 +264,7 @@ def operating_system(spec: dict[str, Any], path: str) -> list[FieldError]:
     if name == "linux":
         return _linux(spec, path)
     if not name:
-        return [required(f"{path}.os.name")]
+        return [required(f"{path}.os.name", "" if from_minor(34) else "cannot be empty")]
     return [not_supported(f"{path}.os", name, ("linux", "windows"))]
 
 

@@ -241,17 +241,20 @@ def _move(target: Part, source: Part, field: str) -> None:
         target.pop(field, None)
 
 
+NO_POD_LEVEL_RESIZE = (
+    "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled feature gate "
+    "is disabled"
+)
+
+
 def refusal(old: Part) -> FieldError | None:
     """Returns the error of a pod that cannot be resized at all; None if the pod can be resized."""
     if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
         return forbidden(NIL_PATH, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":
         return forbidden(NIL_PATH, "windows pods cannot be resized")
-    if _has_resources(old["spec"].get("resources")) and not features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
-        if not from_minor(35):
-            return forbidden("[]", "pods with pod-level resources cannot be resized")
-        gate = "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
-        return forbidden("[]", f"resize of pods with pod-level resources is forbidden when {gate}")
+    if not from_minor(35) and _has_resources(old["spec"].get("resources")):
+        return forbidden(NIL_PATH, "pods with pod-level resources cannot be resized")
     return None
 
 
@@ -268,14 +271,19 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     left = dict(spec)
     if _has_resources(before.get("resources")) or _has_resources(spec.get("resources")):
+        if not features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
+            return [*errors, forbidden(NIL_PATH, NO_POD_LEVEL_RESIZE)]
         errors += _validate_pod_level_resize(spec, before, left)
     if status.get("nodeAllocatableResourceClaimStatuses") and not from_minor(37):
         errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
     disorder = _validate_order(spec, before)
     if disorder:
         return errors + disorder
+    all_inits = features.current().enabled("InPlacePodVerticalScalingInitContainers")
     for field in ("initContainers", "containers"):
         for index, (item, old_item) in enumerate(_pairs(spec, before, field)):
+            if field == "initContainers" and not all_inits and not is_sidecar(old_item):
+                continue
             errors += _forbid_removal(
                 item.get("resources"), old_item.get("resources"), f"spec.{field}[{index}].resources", "resource "
             )

@@ -161,7 +161,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
     if spec.get("clusterIP", "") not in ("", NONE):
         for index, ip in enumerate(spec.get("clusterIPs") or ()):
             warnings += addresses.ip_warnings(f"spec.clusterIPs[{index}]", ip)
-    if headless:
+    if headless and from_minor(34):
         ignored = {
             "loadBalancerIP": spec.get("loadBalancerIP"),
             "externalIPs": external_ips,
