@@ -428,7 +428,7 @@ def tables(client: Client) -> None:
     one, other = client.name("a"), client.name("b")
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     meta = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}, "labels": {"of": client.id}}
-    for name in (one, other):
+    for name in (other, one):  # the younger one, of the same second the first by name
         client.post(classes, {"metadata": {"name": name, **meta}, "provisioner": "p"}, silent=True)
     own = {"labelSelector": f"of={client.id}"}
     for path, query in ((classes, own), (f"{classes}/{one}", None), (classes, {**own, "limit": "1"})):
