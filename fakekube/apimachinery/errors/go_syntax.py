@@ -26,7 +26,6 @@ _INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
 _QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
 _TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.Time"
 _RAW: Final = "k8s.io/apimachinery/pkg/runtime.RawExtension"
-_RESOURCES: Final = "k8s.io/api/core/v1.ResourceList"
 _MICRO_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"
 
 #: What validation hands over as it is; everything else of type IntOrString or Quantity it hands over as a string.
@@ -106,7 +105,7 @@ class _Printer:
             return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))
         if go_type.lstrip("*") == _RAW:
             return Printed(_print_raw(value))
-        if go_type == _RESOURCES and not isinstance(value, str):
+        if go_type.endswith(".ResourceList") and not isinstance(value, str):
             return Printed(_print_resources(value))
         if isinstance(value, str):
             return Printed(go_quote(value))

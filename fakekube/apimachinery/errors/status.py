@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors.field import FieldError, aggregate, limit_text
-from fakekube.apimachinery.errors.older_details import CHANGED_UNTIL, in_older_words
 from fakekube.base.golang.strconv import go_quote
 
 #: The first minor whose messages show values as JSON; earlier ones show them in Go's syntax.
@@ -134,8 +133,8 @@ def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
     minor = features.current().minor
-    if minor < CHANGED_UNTIL:
-        errors = [in_older_words(error, minor) for error in errors]
+    if minor < _CHANGED_UNTIL:
+        errors = [_in_older_words(error, minor) for error in errors]
     if minor < _BYTES_SINCE:
         errors = [replace(error, detail=_older_detail(error.detail, minor)) for error in errors]
     if minor < _JSON_VALUES_SINCE:
@@ -276,3 +275,51 @@ def unreachable_service(problem: object) -> str:
 def generic(code: int, reason: str, message: str) -> StatusError:
     """Returns an error that has only a code and a message."""
     return StatusError(code, reason, message)
+
+
+# The words of errors in older minors, where a rule has changed nothing but its words. A row says until which minor, for which
+# fields, how the detail begins now, and the whole detail then.
+#
+# Specified by: the validation.go of the minors.
+
+
+_OF_HOST: Final = ("hostNetwork", "hostPID", "hostIPC")
+_ROWS: Final[tuple[tuple[int, tuple[str, ...], str, str], ...]] = (
+    (34, ("name",), "must be a valid CEL", "name is not a valid CEL identifier"),
+    (34, ("message",), "must be non-empty", "message must be non-empty if specified"),
+    (34, ("message",), "must not contain", "message must not contain line breaks"),
+    (
+        34,
+        ("selectableFields",),
+        "may only be set when `version",
+        "selectableFields may only be set when version.schema.openAPIV3Schema is not included",
+    ),
+    (
+        34,
+        ("selectableFields",),
+        "may only be set when validations",
+        "selectableFields may only be set when validations.schema is included",
+    ),
+    (34, ("completionTime",), "must be equal", "completionTime cannot be set before startTime"),
+    (34, ("completionTime",), "field is", "completionTime cannot be mutated"),
+    (34, ("uncountedTerminatedPods",), "must be empty for", "uncountedTerminatedPods needs to be empty for finished job"),
+    (34, _OF_HOST, "when `hostUsers`", "when `pod.Spec.HostUsers` is false"),
+    (34, ("type",), "must be 'Exempt'", "type must be 'Exempt' if and only if name is 'exempt'"),
+    (36, ("resizePolicy",), "must be 'NotRequired'", "must be 'NotRequired' when `restartPolicy` is 'Never'"),
+    (36, ("spec",), "only cpu and memory resources for init", "only cpu and memory resources for sidecar containers are mutable"),
+)
+_BY_FIELD: Final[Mapping[str, list[tuple[int, str, str]]]] = {
+    name.lower(): [(until, begin, then) for until, those, begin, then in _ROWS if name in those]
+    for _, names, _, _ in _ROWS
+    for name in names
+}
+_CHANGED_UNTIL: Final = max(until for until, *_ in _ROWS)
+"""The first minor in which no row counts."""
+
+
+def _in_older_words(error: FieldError, minor: int) -> FieldError:
+    """Returns the error with the detail that the minor has for it."""
+    for until, begin, then in _BY_FIELD.get(error.path.rpartition(".")[2].lower(), ()):
+        if minor < until and error.detail.startswith(begin):
+            return replace(error, detail=then)
+    return error
