@@ -72,6 +72,8 @@ def test_keys_in_a_row_move_by_as_many_rows(late: Any) -> None:
 
 def test_keys_wait_for_a_panel_that_is_read(late: Any) -> None:
     person = Person(late)
+    person.press("g o")
+    wait(late, "document.querySelector('[role=treegrid] .grid-body .grid-row')")  # the command line offers objects that were read
     person.command("deployments web")
     person.press("Enter")
     wait(late, "document.activeElement.getAttribute('role') === 'tab'")
