@@ -73,13 +73,47 @@ def test_keys_in_a_row_move_by_as_many_rows(late: Any) -> None:
 def test_keys_wait_for_a_panel_that_is_read(late: Any) -> None:
     person = Person(late)
     person.press("g o")
-    wait(late, "document.querySelector('[role=treegrid] .grid-body .grid-row')")  # the command line offers objects that were read
     person.command("deployments web")
+    wait(late, "!document.querySelector('.command') && fakekube.route.parts.length")
     person.press("Enter")
     wait(late, "document.activeElement.getAttribute('role') === 'tab'")
     person.press("ArrowRight ArrowRight ArrowLeft")
     assert "tab=history" in late.url
     assert late.evaluate("document.activeElement.id") == "tab-history"
+
+
+#: Objects that are read only when the test says so.
+HELD_OBJECTS = """() => {
+  const {provider} = fakekube;
+  const read = provider.objects.bind(provider);
+  const held = new Promise((done) => { globalThis.release = done; });
+  provider.objects = async (at) => { await held; return read(at); };
+}"""
+
+
+def test_a_command_waits_for_the_objects(late: Any) -> None:
+    late.evaluate(HELD_OBJECTS)
+    person = Person(late)
+    person.command("deployments web")
+    assert "Reading the objects" in late.inner_text(".command [role=status]")
+    late.evaluate("release()")
+    wait(late, "fakekube.route.parts.join('/') === 'deployments.apps/default/web'")
+    wait(late, "!document.querySelector('.command')")
+
+
+def test_escape_and_typing_end_the_waiting_of_a_command(late: Any) -> None:
+    late.evaluate(HELD_OBJECTS)
+    person = Person(late)
+    person.command("deployments web")
+    late.keyboard.type("x")
+    person.press("Backspace")
+    assert not late.query_selector(".command [role=status]")
+    person.press("Enter")
+    person.press("Escape")
+    person.command("objects")  # needs no objects
+    late.evaluate("release()")
+    wait(late, "document.querySelector('[role=treegrid] .grid-body .grid-row')")
+    assert late.evaluate("fakekube.route.parts") == []
 
 
 def test_a_dialog_opens_and_closes_between_two_keys(late: Any) -> None:

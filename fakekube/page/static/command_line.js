@@ -1,6 +1,6 @@
 /** The command line: views, objects, revisions, clock, faults. Everything that it does has a visible control as well. */
 
-import { html } from "lit";
+import { html, nothing } from "lit";
 import { visible } from "fk/escape";
 import { resourceMatches } from "fk/filter";
 import { qualified } from "fk/format";
@@ -50,7 +50,20 @@ export async function settle(app) {
  * @returns {Suggestion[]}
  */
 export function suggestions(app, text) {
-  const typed = text.trim().replace(/^:/, "");
+  const typed = withoutColon(text);
+  const found = [...commandSuggestions(app, typed), ...objectSuggestions(app, typed)];
+  const starts = COMMANDS.filter((command) => !command.pattern.test(typed) && (!typed || command.syntax.startsWith(typed.split(" ")[0]) || command.about.includes(typed)));
+  found.push(...starts.map((command) => ({ text: command.syntax, about: command.about, run: /[A-Z]/.test(command.syntax) ? null : command.live && app.readOnly ? () => app.notice(app.readOnly, true) : () => runSyntax(app, command) })));
+  return found.slice(0, 12);
+}
+
+/** @param {string} text */
+function withoutColon(text) {
+  return text.trim().replace(/^:/, "");
+}
+
+/** What a text means without the objects: they come after these. @param {App} app @param {string} typed @returns {Suggestion[]} */
+function commandSuggestions(app, typed) {
   /** @type {Suggestion[]} */
   const found = [];
   for (const command of COMMANDS) {
@@ -58,10 +71,13 @@ export function suggestions(app, text) {
     const reason = command.live ? app.readOnly : "";
     if (match) found.push({ text: typed, about: reason || command.about, run: reason ? () => app.notice(reason, true) : () => command.run(app, match) });
   }
-  const starts = COMMANDS.filter((command) => !command.pattern.test(typed) && (!typed || command.syntax.startsWith(typed.split(" ")[0]) || command.about.includes(typed)));
-  found.push(...filterSuggestions(app, typed), ...objectSuggestions(app, typed));
-  found.push(...starts.map((command) => ({ text: command.syntax, about: command.about, run: /[A-Z]/.test(command.syntax) ? null : command.live && app.readOnly ? () => app.notice(app.readOnly, true) : () => runSyntax(app, command) })));
-  return found.slice(0, 12);
+  return [...found, ...filterSuggestions(app, typed)];
+}
+
+/** Whether the first meaning of a text is known only when the objects have been read. @param {App} app @param {string} text */
+function needsObjects(app, text) {
+  const typed = withoutColon(text);
+  return typed !== "" && !app.objects.isCurrent && !commandSuggestions(app, typed).length;
 }
 
 /** @param {App} app @param {{syntax: string, pattern: RegExp, run: (app: App, match: RegExpExecArray) => void}} command */
@@ -95,6 +111,8 @@ function resourceNames(app) {
 
 let chosen = 0;
 let typed = "";
+/** Whether Enter was pressed before the objects were read: what was typed runs as soon as they are. */
+let waiting = false;
 
 /** @param {App} app */
 export function commandLine(app) {
@@ -103,6 +121,7 @@ export function commandLine(app) {
   const close = () => {
     typed = "";
     chosen = 0;
+    waiting = false;
     app.closeCommand();
   };
   const accept = (/** @type {Suggestion | undefined} */ item) => {
@@ -115,11 +134,16 @@ export function commandLine(app) {
     close();
     item.run();
   };
+  const enter = () => {
+    waiting = chosen === 0 && needsObjects(app, typed);
+    if (!waiting) accept(suggestions(app, typed)[chosen]);
+    app.render();
+  };
   const keys = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") close();
     else if (event.key === "ArrowDown") chosen = Math.min(items.length - 1, chosen + 1);
     else if (event.key === "ArrowUp") chosen = Math.max(0, chosen - 1);
-    else if (event.key === "Enter") accept(suggestions(app, typed)[chosen]);
+    else if (event.key === "Enter") enter();
     else if (event.key !== "Tab") return;
     event.preventDefault();
     event.stopPropagation();
@@ -128,13 +152,15 @@ export function commandLine(app) {
   queueMicrotask(() => {
     const input = document.getElementById("command");
     if (input && document.activeElement !== input) input.focus();
+    if (waiting && !needsObjects(app, typed)) enter();
   });
   return html`<div class="command-back" @click=${(/** @type {Event} */ event) => event.target === event.currentTarget && close()}>
     <div class="command" role="dialog" aria-modal="true" aria-label="Command line">
       <input id="command" type="text" role="combobox" aria-expanded="true" aria-controls="commands" aria-autocomplete="list" aria-label="Command" autocomplete="off" spellcheck="false"
         placeholder="an object, a revision, a view, a command" aria-activedescendant=${items.length ? `command-${chosen}` : ""} .value=${typed}
-        @input=${(/** @type {Event} */ event) => { typed = /** @type {HTMLInputElement} */ (event.target).value; chosen = 0; app.render(); }} @keydown=${keys}>
+        @input=${(/** @type {Event} */ event) => { typed = /** @type {HTMLInputElement} */ (event.target).value; chosen = 0; waiting = false; app.render(); }} @keydown=${keys}>
       <ul id="commands" role="listbox" aria-label="Suggestions">${items.map((item, index) => html`<li role="option" id=${`command-${index}`} aria-selected=${index === chosen ? "true" : "false"} @click=${() => accept(item)}><code>${visible(item.text)}</code><span>${visible(item.about)}</span></li>`)}</ul>
+      ${waiting ? html`<p class="muted pad" role="status">Reading the objects …</p>` : nothing}
     </div>
   </div>`;
 }
