@@ -23,7 +23,9 @@ _HEADERS: Final = frozenset(
 _PARAMETERS: Final = frozenset({"token", "access_token", "id_token", "authorization"})
 _SECRET_FIELDS: Final = ("data", "stringData")
 
-_TOKEN_KINDS: Final = frozenset({"TokenRequest", "TokenReview"})
+#: Tuples, since what has the name `kind` need not be a text: the schema of a definition has its type there.
+_SECRET_KINDS: Final = ("Secret", "SecretList")
+_TOKEN_KINDS: Final = ("TokenRequest", "TokenReview")
 
 
 def redact_exchange(exchange: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _value(value: Any, is_secret: bool, has_token: bool) -> Any:
     if not isinstance(value, Mapping):
         return value
     kind = value.get("kind")
-    is_secret, has_token = is_secret or kind in ("Secret", "SecretList"), has_token or kind in _TOKEN_KINDS
+    is_secret, has_token = is_secret or kind in _SECRET_KINDS, has_token or kind in _TOKEN_KINDS
     copy = {name: _value(item, is_secret, has_token) for name, item in value.items()}
     if has_token and "token" in copy:
         copy["token"] = REDACTED

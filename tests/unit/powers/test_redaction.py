@@ -87,6 +87,24 @@ def test_secrets_and_credentials_are_left_out(tmp_path: Path) -> None:
         assert len(text.splitlines()) == len(WRITES) + 10
 
 
+def test_a_member_named_kind_may_have_any_value(tmp_path: Path) -> None:
+    """The schema of a definition has a member `kind`, whose value is a schema: definitions that controller-gen writes have it."""
+    with Cluster(profile="apiserver") as cluster:
+        schema = {"type": "object", "properties": {"kind": {"type": "string"}, "data": {"type": "object"}}}
+        spec = {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "tests", "kind": "Test"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        }
+        metadata = {"name": "tests.example.com"}
+        body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
+        send(cluster, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+        text = saved(cluster, tmp_path)
+        assert cluster.trace(tmp_path / "trace.html").exists()
+    assert '"data":{"type":"object"}' in text
+
+
 def test_everything_is_saved_on_request(tmp_path: Path) -> None:
     with Cluster(profile="apiserver") as cluster:
         send(cluster, "POST", SECRETS, secret())
