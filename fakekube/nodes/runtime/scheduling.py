@@ -244,6 +244,9 @@ class Scheduler:
         self._resumed: deque[Task] = deque()
         """Tasks that were woken from outside of the scheduler."""
         self._sleepers: list[tuple[float, int, Task]] = []
+        """The due times, numbers and tasks of sleeps, as a heap."""
+        self._interrupted: set[int] = set()
+        """The numbers of sleeps that a signal has ended; they are still among the sleepers."""
         self._number = 0
         self._runner: int | None = None
         self._timer: Timer | None = None
@@ -289,9 +292,14 @@ class Scheduler:
         """Parks the running task until a time of this scheduler."""
         task = current()
         self._number += 1
-        heapq.heappush(self._sleepers, (due, self._number, task))
-        while self.time < due:
-            await _yield(_PARK)
+        number = self._number
+        heapq.heappush(self._sleepers, (due, number, task))
+        try:
+            while self.time < due:
+                await _yield(_PARK)
+        except BaseException:
+            self._interrupted.add(number)
+            raise
 
     # ------------------------------------------------------------ running
 
@@ -400,9 +408,17 @@ class Scheduler:
             if self._resumed:
                 self.time = max(self.time, now)
                 return self._resumed.popleft()
+            self._forget_interrupted()
             self._runner = self._limit = None
             self._idle.notify_all()
             return None
+
+    def _forget_interrupted(self) -> None:
+        """Removes interrupted sleeps: a timer for one of them would keep the ended task in memory until it is due."""
+        if self._interrupted:
+            self._sleepers = [one for one in self._sleepers if one[1] not in self._interrupted]
+            heapq.heapify(self._sleepers)
+            self._interrupted.clear()
 
     def _set_timer(self) -> None:
         """Sets the timer for the next sleeping task."""
