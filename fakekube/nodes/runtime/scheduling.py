@@ -250,6 +250,7 @@ class Scheduler:
         self._number = 0
         self._runner: int | None = None
         self._timer: Timer | None = None
+        self._setting_timer = threading.Lock()
         self._limit: float | None = None
         """The time up to which it runs; None for the present."""
         self._idle = threading.Condition(self._lock)
@@ -421,14 +422,14 @@ class Scheduler:
             self._interrupted.clear()
 
     def _set_timer(self) -> None:
-        """Sets the timer for the next sleeping task."""
-        with self._lock:
-            timer, self._timer = self._timer, None
-            due = self._sleepers[0][0] if self._sleepers and self._eager else None
-        if timer is not None:
-            timer.cancel()
-        if due is not None:
-            self._timer = self._clock.call_at(due, self._due, what="a program in a container")
+        """Sets the timer for the next sleeping task. Threads do this one after the other, or the timer of one would be forgotten
+        without being cancelled."""
+        with self._setting_timer:
+            with self._lock:
+                due = self._sleepers[0][0] if self._sleepers and self._eager else None
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None if due is None else self._clock.call_at(due, self._due, what="a program in a container")
 
     def _due(self) -> None:
         """Runs a sleeping task that is due: with a held clock in the thread that moves it, so that it has run when the clock has

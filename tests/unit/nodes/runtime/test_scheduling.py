@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from fakekube.base.clock import Clock
+from fakekube.base.clock import Clock, Timer
 from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Scheduler, Task, sleep
 
 
@@ -77,3 +78,25 @@ def test_a_program_that_catches_a_signal_sleeps_again(clock: Clock) -> None:
     scheduler.run()
     assert clock.next() is not None
     assert (sleeper.exit_code, clock.pending(), scheduler.is_sleeping) == (7, [], False)
+
+
+def test_two_threads_that_set_the_timer_leave_one() -> None:
+    class SlowClock(Clock):
+        """A clock whose first timer is only there after another thread has set the timer, if it can."""
+
+        others: list[threading.Thread] = []  # noqa: RUF012
+
+        def call_at(self, monotonic: float, callback: Callable[[], None], *, what: str = "") -> Timer:
+            if not self.others:
+                self.others.append(threading.Thread(target=scheduler.catch_up))
+                self.others[0].start()
+                self.others[0].join(0.2)
+            return super().call_at(monotonic, callback, what=what)
+
+    clock = SlowClock()
+    scheduler = Scheduler(clock)
+    scheduler.start(sleep_long(), "sleep", 1)
+    scheduler.run()
+    clock.others[0].join()
+    assert len(clock.pending()) == 1
+    clock.close()
