@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-__all__ = ["Person", "table", "visible_rows", "wait", "wait_until_loaded"]
+__all__ = ["HELD_OBJECTS", "Person", "table", "visible_rows", "wait", "wait_until_loaded"]
+
+#: Objects that are read only when the test says so.
+HELD_OBJECTS = """() => {
+  const {provider} = fakekube;
+  const read = provider.objects.bind(provider);
+  const held = new Promise((done) => { globalThis.release = done; });
+  provider.objects = async (at) => { await held; return read(at); };
+}"""
 
 _TABLE = """([name, columns]) => {
   const table = fakekube.store[name];

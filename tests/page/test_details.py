@@ -14,7 +14,7 @@ from fakekube import Cluster
 from fakekube.cluster.scenarios.runner import play, play_solution
 from fakekube.cluster.scenarios.scenario import find_scenario
 from fakekube.page import trace_document
-from tests.page.rows import Person, wait
+from tests.page.rows import HELD_OBJECTS, Person, wait
 from tests.unit.seen import config_map, deployment
 
 Open = Callable[..., Any]
@@ -164,6 +164,50 @@ def test_the_row_of_an_address_is_scrolled_into_view(cluster: Cluster, open_page
     cluster.create(config_map("a-120"))  # a row that comes does not move what is read
     wait(page, "(last) => fakekube.newest === last", int(cluster.rows.revision))
     assert page.evaluate(ROW_IN_VIEW, "a-100")
+
+
+def event(name: str, about: dict[str, Any], **more: Any) -> dict[str, Any]:
+    metadata = about["metadata"]
+    involved = {"kind": about["kind"], "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": metadata["namespace"]},
+        "involvedObject": involved,
+        "reason": name,
+        **more,
+    }
+
+
+def test_the_events_of_an_object_have_any_name(cluster: Cluster, open_page: Open, trace: Callable[[], str]) -> None:
+    made, other = cluster.create(config_map("a")), cluster.create(config_map("b"))
+    for name in ("a.1", "of-a-controller"):
+        cluster.create(event(name, made))
+    cluster.create(event("a.2", other))
+    for address in (cluster.page_url, trace()):
+        page = open_page(f"{address}#/objects/configmaps/default/a?tab=events")
+        page.wait_for_selector(".panel tbody tr")
+        assert sorted(page.locator(".panel tbody th").all_inner_texts()) == ["a.1", "of-a-controller"]
+
+
+def test_the_events_of_an_object_wait_for_the_objects(cluster: Cluster, open_page: Open) -> None:
+    made = cluster.create(config_map("a"))
+    cluster.create(event("a.1", made))
+    page = open_page(cluster.page_url)
+    page.evaluate(HELD_OBJECTS)
+    page.evaluate("location.hash = '#/objects/configmaps/default/a?tab=events'")
+    wait(page, "document.querySelector('.panel [role=tabpanel]')?.textContent.includes('Reading')")
+    page.evaluate("release()")
+    wait(page, "document.querySelectorAll('.panel tbody tr').length === 1")
+
+
+def test_all_requests_about_an_object_are_counted(cluster: Cluster, open_page: Open) -> None:
+    cluster.create(config_map("a"))
+    for number in range(204):
+        cluster.patch("configmaps", "a", {"data": {"x": str(number)}})
+    page = open_page(f"{cluster.page_url}#/objects/configmaps/default/a?tab=requests")
+    wait(page, "document.querySelectorAll('.panel tbody tr').length === 200")
+    assert "205 requests about this object, newest first; the newest 200 are shown." in page.inner_text(".panel")
 
 
 def test_a_scenario_shows_its_tasks_until_they_have_passed(open_page: Open, stack: ExitStack) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from tests.page.rows import Person, visible_rows, wait
+from tests.page.rows import HELD_OBJECTS, Person, visible_rows, wait
 from tests.unit.seen import config_map, deployment
 
 Open = Callable[..., Any]
@@ -80,15 +80,6 @@ def test_keys_wait_for_a_panel_that_is_read(late: Any) -> None:
     person.press("ArrowRight ArrowRight ArrowLeft")
     assert "tab=history" in late.url
     assert late.evaluate("document.activeElement.id") == "tab-history"
-
-
-#: Objects that are read only when the test says so.
-HELD_OBJECTS = """() => {
-  const {provider} = fakekube;
-  const read = provider.objects.bind(provider);
-  const held = new Promise((done) => { globalThis.release = done; });
-  provider.objects = async (at) => { await held; return read(at); };
-}"""
 
 
 def test_a_command_waits_for_the_objects(late: Any) -> None:

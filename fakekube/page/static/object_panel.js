@@ -122,15 +122,28 @@ function content(app, id, value) {
 
 // ---------------------------------------------------------------- requests and events
 
+/** Requests of the table of one object; there may be more. */
+const SHOWN_REQUESTS = 200;
+
+/** The rows of the requests about an object, newest first. @param {App} app @param {ObjectId} id @returns {number[]} */
+function requestsAbout(app, id) {
+  const { requests, strings } = app.store;
+  const [wantedName, wantedNamespace] = [id.name, id.namespace].map((text) => strings.indexes.get(text) ?? -1);
+  const { name, namespace } = requests.columns;
+  const found = [];
+  for (let row = requests.count - 1; row >= 0; row--) {
+    if (name[row] === wantedName && namespace[row] === wantedNamespace && requests.text("resource", row).split("/")[0] === id.resource) found.push(row);
+  }
+  return found;
+}
+
 /** @param {App} app @param {ObjectId} id */
 function requestsTab(app, id) {
   const { requests } = app.store;
-  const found = [];
-  for (let row = requests.count - 1; row >= 0 && found.length < 200; row--) {
-    if (requests.text("name", row) === id.name && requests.text("namespace", row) === id.namespace && requests.text("resource", row).split("/")[0] === id.resource) found.push(row);
-  }
+  const every = requestsAbout(app, id);
+  const found = every.slice(0, SHOWN_REQUESTS);
   const query = `${term("name", id.name)} ${term("resource", id.resource)},${id.resource}/*${id.namespace ? ` ${term("ns", id.namespace)}` : ""}`;
-  return html`<p class="muted">${plural(found.length, "request")} about this object, newest first. <button type="button" @click=${() => app.open("requests", [], { q: query })}>Open in Requests</button></p>
+  return html`<p class="muted">${plural(every.length, "request")} about this object, newest first${every.length > found.length ? `; the newest ${found.length} are shown` : ""}. <button type="button" @click=${() => app.open("requests", [], { q: query })}>Open in Requests</button></p>
     <table class="plain"><caption class="visually-hidden">Requests about this object</caption><thead><tr><th scope="col">#</th><th scope="col">time</th><th scope="col">actor</th><th scope="col">verb</th><th scope="col">code</th><th scope="col">rev</th></tr></thead>
     <tbody>${found.map((row) => html`<tr><th scope="row"><button type="button" class="link" @click=${() => app.open("requests", [String(requests.value("number", row))])}>#${requests.value("number", row)}</button></th>
       <td>${time(requests.value("time", row))}</td><td>${actorCell(app, requests.text("actor", row), requests.text("side", row))}</td><td>${visible(requests.text("verb", row))}${subresource(requests.text("resource", row))}</td>
@@ -149,8 +162,10 @@ let events;
 /** Events of the object's uid: of `involvedObject` or `regarding`. @param {App} app @param {ObjectId} id @param {any} value */
 function eventsTab(app, id, value) {
   events ??= new Lazy(app, 10);
+  const table = app.objects.current;
+  if (!table || !app.objects.isCurrent) return html`<p class="muted">Reading …</p>`;
   const uid = value.object.metadata?.uid;
-  const entry = events.get(`${uid}|${app.at}|${app.store.changes.version}`, () => eventsOf(app, id, uid));
+  const entry = events.get(`${uid}|${app.at}|${app.objects.version}|${app.store.changes.version}`, () => eventsOf(app, table, id, uid));
   if (entry.state !== "done") return html`<p class="muted">${entry.state === "failed" ? visible(entry.error?.message) : "Reading …"}</p>`;
   if (!entry.value.length) return html`<p class="muted">There is no Event about this object.</p>`;
   return html`<table class="plain"><caption class="visually-hidden">Events about this object</caption><thead><tr><th scope="col">last seen</th><th scope="col">type</th><th scope="col">reason</th><th scope="col">from</th><th scope="col">message</th></tr></thead>
@@ -158,18 +173,37 @@ function eventsTab(app, id, value) {
       <td>${visible(event.source?.component ?? event.reportingComponent)}</td><td>${visibleLines(event.message ?? event.note)}</td></tr>`)}</tbody></table>`;
 }
 
-/** @param {App} app @param {ObjectId} id @param {string} uid */
-async function eventsOf(app, id, uid) {
-  const table = app.objects.current;
-  const found = [];
-  for (let row = 0; table && row < table.count; row++) {
+/** So many Events are read for one object: those whose names begin as the object's, as of most recorders, then the newest others. */
+const READ_EVENTS = 100;
+/** Events that were read, by name and revision. @type {Map<string, Promise<any>>} */
+const readEvents = new Map();
+
+/** @param {App} app @param {import("fk/store").Table} table of the objects @param {ObjectId} id @param {string} uid */
+async function eventsOf(app, table, id, uid) {
+  /** @type {number[]} */ const named = [];
+  /** @type {number[]} */ const others = [];
+  for (let row = 0; row < table.count; row++) {
     const resource = table.text("resource", row);
     if (resource !== "events" && resource !== "events.events.k8s.io") continue;
-    const named = table.text("name", row).startsWith(`${id.name}.`);
-    if (named) found.push({ resource, namespace: table.text("namespace", row), name: table.text("name", row) });
+    if (id.namespace && table.text("namespace", row) !== id.namespace) continue;
+    (table.text("name", row).startsWith(`${id.name}.`) ? named : others).push(row);
   }
-  const values = await Promise.all(found.slice(-100).map((one) => app.provider.object(one, app.at).catch(() => null)));
-  return values.map((one) => one?.object).filter((one) => one && (one.involvedObject ?? one.regarding)?.uid === uid);
+  const rows = [...others, ...named].slice(-READ_EVENTS);
+  const values = await Promise.all(rows.map((row) => readEvent(app, table, row)));
+  return values.filter((one) => one && (one.involvedObject ?? one.regarding)?.uid === uid);
+}
+
+/** Reads an Event, each version once; null if it is gone. @param {App} app @param {import("fk/store").Table} table @param {number} row */
+function readEvent(app, table, row) {
+  const id = { resource: table.text("resource", row), namespace: table.text("namespace", row), name: table.text("name", row) };
+  const key = [...Object.values(id), table.text("uid", row), table.value("revision", row)].join("|");
+  let reading = readEvents.get(key);
+  if (!reading) {
+    if (readEvents.size >= 10 * READ_EVENTS) readEvents.clear();
+    reading = app.provider.object(id, app.at).then((one) => one.object, () => null);
+    readEvents.set(key, reading);
+  }
+  return reading;
 }
 
 // ---------------------------------------------------------------- pods
