@@ -263,34 +263,6 @@ def _collect_seldom() -> None:
     gc.set_threshold(10_000, 20, 100)
 
 
-def _use_one_arena() -> bool:
-    """Makes the threads that start from now on share one arena; returns False if the user or the C library has it otherwise.
-
-    The GNU C library gives threads arenas of their own, up to eight for each processor; what is free in one of them is of no
-    use to the threads of others. The threads of a Python process take turns, so that one arena is as fast. See mallopt(3).
-    """
-    if "MALLOC_ARENA_MAX" in os.environ or not _has_arenas():
-        return False
-    try:
-        import ctypes
-
-        return bool(ctypes.CDLL(None).mallopt(_ARENA_MAX, 1))
-    except (ImportError, OSError, AttributeError):
-        return False
-
-
-#: M_ARENA_MAX in malloc.h.
-_ARENA_MAX: Final = -8
-
-
-def _has_arenas() -> bool:
-    """Reports whether the C library is that of GNU."""
-    try:
-        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
-    except (AttributeError, ValueError, OSError):
-        return False
-
-
 # ---------------------------------------------------------------- serve
 
 
@@ -299,7 +271,6 @@ def _serve(options: Options) -> NoReturn:
     ended = threading.Event()
     _handle_signals(lambda _number: _stop_serving(ended))
     _raise_file_limit()
-    _use_one_arena()
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
         users = "".join(
