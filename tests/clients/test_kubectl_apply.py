@@ -116,7 +116,7 @@ def test_edit_objects_and_last_applied(kubectl: Kubectl, tmp_path: Path) -> None
 
 
 @needs_kubectl
-def test_scale_set_annotate_label_and_replace(kubectl: Kubectl) -> None:
+def test_scale_set_annotate_label_and_replace(kubectl: Kubectl, fakekube: Cluster) -> None:
     kubectl("apply -f -", DEPLOYMENT % (2, "nginx:1"))
     assert "expected replicas to be 3" in kubectl.fails("scale deployment web --replicas=8 --current-replicas=3").lower()
     assert kubectl("scale deployment web --replicas=8 --current-replicas=2") == "deployment.apps/web scaled\n"
@@ -127,6 +127,7 @@ def test_scale_set_annotate_label_and_replace(kubectl: Kubectl) -> None:
     assert kubectl("set resources deployment web --limits=cpu=200m") == "deployment.apps/web resource requirements updated\n"
     assert kubectl("annotate deployment web n=1") == "deployment.apps/web annotated\n"
     assert kubectl("label deployment web app-") == "deployment.apps/web unlabeled\n"
+    fakekube.settle()  # replace reads, then writes what it has read: a controller that writes between makes it a conflict
     assert kubectl("replace -f -", DEPLOYMENT % (1, "nginx:3")) == "deployment.apps/web replaced\n"
     assert "deleted" in kubectl("replace --force -f -", DEPLOYMENT % (1, "nginx:3"))
 
