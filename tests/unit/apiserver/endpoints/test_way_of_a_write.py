@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fakekube.apimachinery.codecs import document
 from fakekube.cluster import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -22,7 +23,9 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    # A process with many objects packs an old one with each new one, which is no encoding of the write itself.
+    monkeypatch.setattr(document, "_recent", collections.deque())
     with Cluster(profile="apiserver") as found:
         yield found
 
@@ -76,9 +79,8 @@ def test_create_of_a_pod_like_others(cluster: Cluster) -> None:
     for number in range(4):
         send(cluster, "POST", PODS, pod(f"warm-{number}"))
     found = counts(lambda: send(cluster, "POST", PODS, pod("seen")))
-    assert (
-        found["dumps"] <= 5 + 1
-    )  # the body, to look for doubled members; three forms of the spec; the answer; and `send` itself
+    # the body, to look for doubled members; three forms of the spec; the answer; and `send` itself
+    assert found["dumps"] <= 5 + 1
     assert found["loads"] == 2  # the body, and the known form of the spec
     assert found["calls"] <= 450
     assert found["changes"] <= 180
