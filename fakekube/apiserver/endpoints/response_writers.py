@@ -69,7 +69,7 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
     if chosen.target.kind == "Table":
         convertor = _convertor(scope)
         if convertor.for_list is not None:
-            convertor = convertor.for_list([document.object for document in listing.documents])
+            convertor = convertor.for_list([document.tree for document in listing.documents])
         made = _table(scope, chosen, convertor, lambda: _pairs(scope.resource, listing), metadata, keep=listing.encoding)
         return _response(chosen, 200, made)
     if chosen.target.kind == "PartialObjectMetadata":

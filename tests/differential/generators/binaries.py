@@ -7,6 +7,7 @@ import re
 import struct
 from typing import Any
 
+from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from tests.differential.binary_answers import CBOR, PROTOBUF, binary
 from tests.differential.client import APPLY, STRATEGIC
 from tests.differential.definitions import DRY
@@ -166,24 +167,15 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _written(fields: Fields) -> bytes:
     out = b""
     for number, kind, value in fields:
-        out += _as_varint(number * 8 + kind)
+        out += encode_varint(number * 8 + kind)
         if kind == 0:
-            out += _as_varint(value)
+            out += encode_varint(value)
         elif kind == 2:
             content = value if isinstance(value, bytes) else _written(value)
-            out += _as_varint(len(content)) + content
+            out += encode_varint(len(content)) + content
         elif kind in (1, 5):
             out += value.to_bytes(8 if kind == 1 else 4, "little")
     return out
-
-
-def _as_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 # ---------------------------------------------------------------- CBOR
