@@ -153,6 +153,7 @@ class Kubelet(StatusManager):
             self._commands.containers_with_command,
             self._commands.obstacles,
             start=self._commands.start_before_status,
+            look_after=lambda: self._pace,
             image_of=self._image_of,
             minor=self.context.emulation.minor,
         )
@@ -336,9 +337,9 @@ class Kubelet(StatusManager):
 
     def _is_early(self, key: Key, pod: Object) -> bool:
         """Reports whether the cluster's pace lets the kubelet wait for a pod that is new or newly deleted; it is requeued."""
-        pace = self.context.shared.get("pace", 0.0)
+        pace = self._pace
         deleted = "deletionTimestamp" in pod["metadata"]
-        if not pace or self.clock.held or not (deleted or not (pod.get("status") or {}).get("startTime")):
+        if not pace or not (deleted or not (pod.get("status") or {}).get("startTime")):
             return False
         now, uid = self.clock.monotonic(), pod["metadata"]["uid"]
         due = self._due.setdefault((uid, deleted), now + pace)
@@ -402,6 +403,11 @@ class Kubelet(StatusManager):
                 events = (event for one in containers for event in starting_events(one, self.context.emulation.minor))
                 record_container_events(self.recorder, pod, events)
             self.patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
+
+    @property
+    def _pace(self) -> float:
+        """The seconds that a step takes by the cluster's pace; none while the clock is held."""
+        return 0.0 if self.clock.held else float(self.context.shared.get("pace", 0.0))
 
     @property
     def _has_pace(self) -> bool:

@@ -1,7 +1,8 @@
 """Runs the pods with plans: each has a state machine, whose states are written as time passes.
 
 Invariant: a status is written before the next state is entered, so that watchers see every state that a kubelet sees: a container
-whose program ends at once is terminated when the kubelet looks at it for the first time, and is never seen running.
+whose program ends before the kubelet looks at it for the first time is terminated then, and is never seen running. The kubelet
+looks at once, or, if the cluster has a pace, a pace after the start, as a kubelet that lists the containers once a second.
 
 Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go, pkg/kubelet/pleg/generic.go (generateEvents).
 """
@@ -42,6 +43,8 @@ class _Worker:
     plan: PodPlan
     seen: str | None = None
     """The resourceVersion of the pod when what could not be started was tried last."""
+    looks_at: float | None = None
+    """When the kubelet looks at the programs that it has started, and writes the status; None if it is written."""
 
 
 class PodWorkers:
@@ -54,6 +57,7 @@ class PodWorkers:
         followed: Returns the names of a pod's containers that terminate with their command.
         obstacles: returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
         start: starts the programs of containers that terminate with their command.
+        look_after: returns the seconds between the start of a program and the first look at it.
         image_of: returns a known image.
         minor: the minor of the kubelet, e.g. 37.
     """
@@ -67,12 +71,13 @@ class PodWorkers:
         obstacles: Callable[[Object], Obstacles],
         *,
         start: Start,
+        look_after: Callable[[], float],
         image_of: Callable[[str], Image | None],
         minor: int,
     ) -> None:
         self._clock, self._recorder, self._write, self._start = clock, recorder, write, start
         self._followed, self._obstacles = followed, obstacles
-        self._image_of, self._minor = image_of, minor
+        self._look_after, self._image_of, self._minor = look_after, image_of, minor
         self._workers: dict[str, _Worker] = {}
 
     def __contains__(self, uid: str) -> bool:
@@ -96,28 +101,31 @@ class PodWorkers:
         worker = self._workers.get(uid)
         if worker is None:
             worker = self._workers[uid] = self._begin(pod, plan or PodPlan(), now)
-            pod = self._write_state(pod, worker.state, addresses, now)
+            pod = self._write_state(pod, worker, addresses, now)
         elif plan is not None and plan != worker.plan:
             worker.plan = plan
             worker.state.replan(plan)
-            pod = self._write_state(pod, worker.state, addresses, now)
+            pod = self._write_state(pod, worker, addresses, now)
         state = worker.state
         if worker.seen != pod["metadata"].get("resourceVersion"):
             worker.seen = pod["metadata"].get("resourceVersion")
             state.retry(now)
             if pod["spec"].get("readinessGates") and not state.terminating:
-                pod = self._write_state(pod, state, addresses, now)  # another component sets the conditions of the gates
+                pod = self._write_state(pod, worker, addresses, now)  # another component sets the conditions of the gates
         if "deletionTimestamp" in pod["metadata"] and not state.terminating:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._record_events(pod, state)
         for one in exits:
             if state.exit(one.container, one.attempt, one.code, min(one.time, now), one.message):
-                pod = self._write_state(pod, state, addresses, now)
-        while state.advance(now):
-            if state.followed:
-                self._start_programs(pod, state, addresses, now)
-            pod = self._write_state(pod, state, addresses, now)
-        due = state.next_due
+                pod = self._write_state(pod, worker, addresses, now)
+        if worker.looks_at is not None and (worker.looks_at <= now or state.terminating):
+            pod = self._write_state(pod, worker, addresses, now)
+        while worker.looks_at is None and state.advance(now):
+            if state.followed and self._start_programs(pod, state, addresses, now) and (pace := self._look_after()):
+                worker.looks_at = self._clock.monotonic() + pace
+            else:
+                pod = self._write_state(pod, worker, addresses, now)
+        due = state.next_due if worker.looks_at is None else worker.looks_at
         return None if due is None else max(due - now, 0.0)
 
     def retry(self, uid: str) -> None:
@@ -133,10 +141,10 @@ class PodWorkers:
 
     def probe(self, pod: Object, container: Container, kind: str, succeeded: bool, addresses: Addresses) -> bool:
         """Applies the result of a probe of a running container. Returns whether it changed the status. Raises ApiError."""
-        state, now = self._workers[pod["metadata"]["uid"]].state, self._clock.monotonic()
-        changed = state.probe(container.name, container.attempt, kind, succeeded, now)
+        worker, now = self._workers[pod["metadata"]["uid"]], self._clock.monotonic()
+        changed = worker.state.probe(container.name, container.attempt, kind, succeeded, now)
         if changed:
-            self._write_state(pod, state, addresses, now)
+            self._write_state(pod, worker, addresses, now)
         return changed
 
     def resize(self, pod: Object) -> bool:
@@ -166,7 +174,7 @@ class PodWorkers:
         if worker is None:
             worker = self._workers[uid] = self._begin(pod, PodPlan(), now)
         worker.state.fail(now, reason, message)
-        self._write_state(pod, worker.state, addresses, now)
+        self._write_state(pod, worker, addresses, now)
 
     def is_done(self, uid: str) -> bool:
         """Reports whether all containers of a deleted pod have stopped."""
@@ -184,21 +192,26 @@ class PodWorkers:
                 state.adopt(one["name"], one, now)
         return _Worker(state, plan)
 
-    def _start_programs(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> None:
-        """Starts the programs of containers that have just started, and ends the containers whose program ends at once."""
+    def _start_programs(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> bool:
+        """Starts the programs of containers that have just started, and ends the containers whose program ends at once.
+
+        Returns whether it started one that runs on.
+        """
         started = [one for one in state.containers if one.name in state.followed and one.is_new]
         if not started:
-            return
+            return False
         status = {**(pod.get("status") or {}), **planned_status(pod, state, addresses, self._timestamps(), now)}
         for one in started:
             one.is_new = False
         for ended in self._start({**pod, "status": status}, started):
             state.exit(ended.container, ended.attempt, ended.code, now, ended.message)
+        return any(one.state is State.RUNNING for one in started)
 
-    def _write_state(self, pod: Object, state: PodState, addresses: Addresses, now: float) -> Object:
+    def _write_state(self, pod: Object, worker: _Worker, addresses: Addresses, now: float) -> Object:
         """Records the events, and writes the status."""
-        self._record_events(pod, state)
-        status = planned_status(pod, state, addresses, self._timestamps(), now)
+        worker.looks_at = None
+        self._record_events(pod, worker.state)
+        status = planned_status(pod, worker.state, addresses, self._timestamps(), now)
         return self._write(pod, status)
 
     def _record_events(self, pod: Object, state: PodState) -> None:
