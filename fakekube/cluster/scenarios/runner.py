@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import Object
-from fakekube.cluster.scenarios.scenario import ObjectGoal, RequestGoal, Scenario, ScenarioError, Task
+from fakekube.cluster.scenarios.scenario import PATCH_TYPES, ObjectGoal, RequestGoal, Scenario, ScenarioError, Task
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -32,12 +32,7 @@ _RETRIES: Final = 10
 _COMMAND_SECONDS: Final = 60.0
 #: Real seconds within which the controllers must have done what the state of a scenario asks for: a busy machine takes long.
 _SETTLES_WITHIN: Final = 60.0
-_CONTENT_TYPES: Final = {
-    "apply": "application/apply-patch+yaml",
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-}
+_APPLY: Final = "application/apply-patch+yaml"
 
 
 @dataclass(slots=True)
@@ -142,9 +137,13 @@ class Game:
         """Returns why a goal is not met; "" if it is."""
         from fakekube.apimachinery.cel.errors import EvaluationError
         from fakekube.apimachinery.cel.views import wrap_untyped
+        from fakekube.controllers.client import UnknownResource
 
-        found = self._objects(goal)
         what = " ".join(filter(None, (goal.resource, goal.namespace or "", goal.name or goal.label_selector)))
+        try:
+            found = self._objects(goal)
+        except UnknownResource:  # its definition may come later
+            return "" if goal.exists is False or goal.count == 0 else f"{what}: there is no such resource"
         if goal.exists is not None and bool(found) != goal.exists:
             return f"{what}: there is {'no such object' if goal.exists else 'still one'}"
         if goal.count is not None and len(found) != goal.count:
@@ -161,15 +160,14 @@ class Game:
         return ""
 
     def _objects(self, goal: ObjectGoal) -> list[Object]:
-        from fakekube.controllers.client import ApiError, UnknownResource
+        """Returns the objects of a goal. Raises UnknownResource."""
+        from fakekube.controllers.client import ApiError
 
         try:
             if goal.name is not None:
                 return [self.cluster.get(goal.resource, goal.name, namespace=goal.namespace)]
             selector = {"label_selector": goal.label_selector} if goal.label_selector else {}
             return list(self.cluster.list(goal.resource, namespace=goal.namespace, **selector))
-        except UnknownResource:
-            return []
         except ApiError as problem:
             if problem.code == 404:
                 return []
@@ -177,11 +175,25 @@ class Game:
 
     @staticmethod
     def _judge_requests(goal: RequestGoal, requests: Requests) -> str:
-        found = requests.where(**goal.where)
-        text = goal.text or ", ".join(f"{name} {value}" for name, value in goal.where.items())
-        if goal.none:
-            return f"{text}: {len(found)} requests, none is allowed" if len(found) else ""
-        return f"{text}: {len(found)} requests, {goal.count} are needed" if len(found) < (goal.count or 0) else ""
+        found = list(requests.where(**goal.where))
+        if goal.but is not None:
+            spared = {one.number for one in requests.where(**goal.but)}
+            found = [one for one in found if one.number not in spared]
+        if goal.none and found:
+            return f"{goal.text or _describe(goal)}: {_count_requests(len(found))}, none is allowed"
+        if len(found) < (goal.count or 0):
+            return f"{goal.text or _describe(goal)}: {_count_requests(len(found))}, {goal.count} needed"
+        return ""
+
+
+def _describe(goal: RequestGoal) -> str:
+    """Returns the words for a goal whose author gave none."""
+    wanted, spared = (", ".join(f"{name} {value}" for name, value in (one or {}).items()) for one in (goal.where, goal.but))
+    return f"{wanted}, but not {spared}" if spared else wanted
+
+
+def _count_requests(number: int) -> str:
+    return "1 request" if number == 1 else f"{number} requests"
 
 
 @contextmanager
@@ -203,6 +215,8 @@ def play(scenario: Scenario, **options: Any) -> Iterator[Game]:
         arguments["version"] = scenario.version
     try:
         cluster = Cluster(**arguments)
+    except KeyError as problem:
+        raise ScenarioError(f"{scenario.name}: spec.profile: unknown profile {problem}") from None
     except (ValueError, LookupError, TypeError) as problem:
         raise ScenarioError(f"{scenario.name}: {problem}") from None
     with cluster:
@@ -314,7 +328,7 @@ def _send(client: RemoteClient, kind: str, value: Any) -> None:
                 client.request("POST", path, obj)
             else:
                 target = f"{path}/{metadata['name']}?fieldManager=kubectl&force=true"
-                client.request("PATCH", target, obj, _CONTENT_TYPES["apply"])
+                client.request("PATCH", target, obj, _APPLY)
         return
     path = client.path(client.resource(value["resource"]), value.get("namespace") or "default") + f"/{value['name']}"
     if kind == "delete":
@@ -322,7 +336,7 @@ def _send(client: RemoteClient, kind: str, value: Any) -> None:
     else:
         subresource = f"/{value['subresource']}" if value.get("subresource") else ""
         target = f"{path}{subresource}?fieldManager=kubectl"
-        client.request("PATCH", target, value["patch"], _CONTENT_TYPES[value.get("type", "merge")])
+        client.request("PATCH", target, value["patch"], PATCH_TYPES[value.get("type", "merge")])
 
 
 def _resource_name(obj: Object) -> str:

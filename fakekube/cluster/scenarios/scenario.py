@@ -7,12 +7,13 @@
       tasks: [{title, text, hints: [text], goal: {objects: [...], requests: [...]}, budget: {seconds, requests}}]
       solution: [{apply: YAML} | {patch: {...}} | {delete: {...}} | {create: {...}} | {kubectl: text} | {advance: seconds}]
 
-Invariant: a scenario that was read has no unknown member, and its CEL expressions compile.
+Invariant: a scenario that was read has no unknown member and none that has no effect, and its CEL expressions compile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from importlib import resources
 from math import inf
@@ -30,11 +31,26 @@ _SPEC: Final = frozenset(
 )
 _TASK: Final = frozenset({"title", "text", "hints", "goal", "budget"})
 _OBJECTS: Final = frozenset({"resource", "namespace", "name", "labelSelector", "cel", "exists", "count"})
-_REQUESTS: Final = frozenset({"where", "count", "none", "text"})
+_REQUESTS: Final = frozenset({"where", "except", "count", "none", "text"})
 _WHERE: Final = frozenset({"verb", "resource", "namespace", "name", "user", "agent", "status"})
 _RULE: Final = frozenset({"on", "do"})
 _FAULT: Final = frozenset({"on", "do", "times", "after", "every", "probability", "lasts", "label", "at"})
-_STEPS: Final = frozenset({"kubectl", "apply", "advance", "patch", "delete", "create"})
+_TARGET: Final = frozenset({"resource", "namespace", "name"})
+#: Step of a solution → its members; none for steps that are no objects with members of their own.
+_STEPS: Final[Mapping[str, frozenset[str]]] = {
+    "advance": frozenset(),
+    "apply": frozenset(),
+    "create": frozenset(),
+    "delete": _TARGET,
+    "kubectl": frozenset(),
+    "patch": _TARGET | {"subresource", "type", "patch"},
+}
+#: Type of a patch in a solution → its media type.
+PATCH_TYPES: Final = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
 
 
 class ScenarioError(ValueError):
@@ -60,6 +76,8 @@ class RequestGoal:
     """A predicate over the requests of the player."""
 
     where: Mapping[str, Any]
+    but: Mapping[str, Any] | None = None
+    """Which of these do not count."""
     count: int | None = None
     """The least number of requests; None with `none`."""
     none: bool = False
@@ -149,28 +167,56 @@ def _scenario(found: Any, folder: Path) -> Scenario:
 
     if not isinstance(found, dict) or found.get("apiVersion") != API_VERSION or found.get("kind") != KIND:
         raise ValueError(f"no scenario: apiVersion {API_VERSION} and kind {KIND} are required")
+    _check_members("the scenario", found, frozenset({"apiVersion", "kind", "metadata", "spec"}))
     spec = found["spec"]
     _check_members("spec", spec, _SPEC)
-    tasks = [_task(one, f"spec.tasks[{number}]") for number, one in enumerate(spec.get("tasks") or ())]
+    tasks = [_task(one, where) for where, one in _items(spec, "tasks", "spec")]
     if not tasks:
         raise ValueError("spec.tasks has no task")
-    load = spec.get("load") or ()
     return Scenario(
         name=str(found["metadata"]["name"]),
         title=str(spec["title"]),
         text=str(spec.get("text") or ""),
         version=str(spec.get("version") or ""),
         profile=str(spec.get("profile") or "cluster"),
-        nodes=spec.get("nodes"),
-        load=[load] if isinstance(load, str | dict) else list(load),
-        pods=[_rule(one, f"spec.pods[{number}]", _RULE) for number, one in enumerate(spec.get("pods") or ())],
-        missing_images=list(spec.get("missingImages") or ()),
-        faults=[_rule(one, f"spec.faults[{number}]", _FAULT) for number, one in enumerate(spec.get("faults") or ())],
+        nodes=None if spec.get("nodes") is None else _count(spec["nodes"], "spec.nodes"),
+        load=_load(spec),
+        pods=[_rule(one, where, _RULE) for where, one in _items(spec, "pods", "spec")],
+        missing_images=_texts(spec, "missingImages", "spec"),
+        faults=[_rule(one, where, _FAULT) for where, one in _items(spec, "faults", "spec")],
         advance=_number(spec.get("advance", 0), "spec.advance"),
         tasks=tasks,
-        solution=_solution(spec.get("solution") or ()),
+        solution=[_step(one, where) for where, one in _items(spec, "solution", "spec")],
         folder=folder,
     )
+
+
+def _items(found: Mapping[str, Any], name: str, where: str) -> Sequence[tuple[str, Any]]:
+    """Returns the items of a list, each with its place; none if it is not given. Raises ValueError if it is no list."""
+    items = found.get(name)
+    if items is None:
+        return ()
+    if not isinstance(items, list):
+        raise ValueError(f"{where}.{name} must be a list")
+    return [(f"{where}.{name}[{number}]", item) for number, item in enumerate(items)]
+
+
+def _texts(found: Mapping[str, Any], name: str, where: str) -> Sequence[str]:
+    for place, item in _items(found, name, where):
+        if not isinstance(item, str):
+            raise ValueError(f"{place} must be a string")
+    return list(found.get(name) or ())
+
+
+def _load(spec: Mapping[str, Any]) -> Sequence[Any]:
+    """Returns the manifests: objects, YAML text, paths."""
+    load = spec.get("load")
+    if isinstance(load, str | dict):
+        return [load]
+    for place, item in _items(spec, "load", "spec"):
+        if not isinstance(item, str | dict):
+            raise ValueError(f"{place} must be an object, YAML text or a path")
+    return list(load or ())
 
 
 def _rule(found: Any, where: str, known: frozenset[str]) -> dict[str, Any]:
@@ -178,9 +224,7 @@ def _rule(found: Any, where: str, known: frozenset[str]) -> dict[str, Any]:
     _check_members(where, found)
     members = {"on" if name is True or name == "true" else name: member for name, member in found.items()}
     _check_members(where, members, known)
-    missing = sorted(_RULE - members.keys())
-    if missing:
-        raise ValueError(f"{where}.{missing[0]} is missing")
+    _require(where, members, _RULE)
     if "at" in members:
         _number(members["at"], f"{where}.at")
     return members
@@ -193,12 +237,32 @@ def _number(value: Any, where: str) -> float:
     return float(value)
 
 
-def _solution(found: Sequence[Any]) -> list[dict[str, Any]]:
-    for number, step in enumerate(found):
-        _check_members(f"spec.solution[{number}]", step, _STEPS)
-        if len(step) != 1:
-            raise ValueError(f"spec.solution[{number}] must have one of {', '.join(sorted(_STEPS))}")
-    return list(found)
+def _count(value: Any, where: str) -> int:
+    if not _number(value, where).is_integer():
+        raise ValueError(f"{where} must be a whole number")
+    return int(value)
+
+
+def _step(found: Any, where: str) -> Mapping[str, Any]:
+    """Returns a step of a solution. Raises ValueError."""
+    _check_members(where, found, frozenset(_STEPS))
+    if len(found) != 1:
+        raise ValueError(f"{where} must have one of {', '.join(_STEPS)}")
+    ((kind, value),) = found.items()
+    where = f"{where}.{kind}"
+    if kind == "advance":
+        _number(value, where)
+    elif kind == "kubectl" and not isinstance(value, str):
+        raise ValueError(f"{where} must be a string, the arguments of kubectl")
+    elif kind in ("apply", "create") and not isinstance(value, str | dict):
+        raise ValueError(f"{where} must be YAML text or an object")
+    elif _STEPS[kind]:
+        _check_members(where, value, _STEPS[kind])
+        _require(where, value, {"resource", "name"} | ({"patch"} if kind == "patch" else set()))
+        _check_texts(where, value, _TARGET | {"subresource"})
+        if value.get("type", "merge") not in PATCH_TYPES:
+            raise ValueError(f"{where}.type must be one of {', '.join(PATCH_TYPES)}")
+    return dict(found)
 
 
 def _task(found: Any, where: str) -> Task:
@@ -208,14 +272,14 @@ def _task(found: Any, where: str) -> Task:
     _check_members(f"{where}.budget", budget, frozenset({"seconds", "requests"}))
     for name, value in budget.items():
         _number(value, f"{where}.budget.{name}")
-    objects = [_object_goal(one, f"{where}.goal.objects[{place}]") for place, one in enumerate(goal.get("objects") or ())]
-    requests = [_request_goal(one, f"{where}.goal.requests[{place}]") for place, one in enumerate(goal.get("requests") or ())]
+    objects = [_object_goal(one, place) for place, one in _items(goal, "objects", f"{where}.goal")]
+    requests = [_request_goal(one, place) for place, one in _items(goal, "requests", f"{where}.goal")]
     if not objects and not requests:
         raise ValueError(f"{where}.goal has neither objects nor requests")
     return Task(
         title=str(found["title"]),
         text=str(found.get("text") or ""),
-        hints=[str(one) for one in found.get("hints") or ()],
+        hints=_texts(found, "hints", where),
         objects=objects,
         requests=requests,
         seconds=budget.get("seconds"),
@@ -224,40 +288,90 @@ def _task(found: Any, where: str) -> Task:
 
 
 def _object_goal(found: Any, where: str) -> ObjectGoal:
-    from fakekube.apimachinery.cel.compilation import Environment, ExpressionError
-    from fakekube.apimachinery.cel.types import DYN
+    from fakekube.apimachinery.selectors import SelectorError, parse_labels
 
     _check_members(where, found, _OBJECTS)
-    expression = str(found.get("cel") or "")
-    program = None
-    if expression:
-        try:
-            program = Environment({"object": DYN}).compile(expression).program
-        except ExpressionError as problem:
-            raise ValueError(f"{where}.cel: {problem}") from None
-    elif "exists" not in found and "count" not in found:
+    _require(where, found, {"resource"})
+    _check_texts(where, found, _TARGET | {"labelSelector", "cel"})
+    if found.get("name") and found.get("labelSelector"):
+        raise ValueError(f"{where} has both name and labelSelector")
+    if not found.keys() & {"cel", "exists", "count"}:
         raise ValueError(f"{where} must have cel, exists or count")
     if not isinstance(found.get("exists"), bool | None):
         raise ValueError(f"{where}.exists must be true or false")
-    if "count" in found:
-        _number(found["count"], f"{where}.count")
+    if found.get("exists") is False and found.keys() & {"cel", "count"}:
+        raise ValueError(f"{where} has exists: false, so cel and count have no meaning")
+    try:
+        parse_labels(found.get("labelSelector") or "")
+    except SelectorError as problem:
+        raise ValueError(f"{where}.labelSelector: {problem}") from None
     return ObjectGoal(
-        resource=str(found["resource"]),
+        resource=found["resource"],
         namespace=found.get("namespace"),
         name=found.get("name"),
-        label_selector=str(found.get("labelSelector") or ""),
-        cel=expression,
+        label_selector=found.get("labelSelector") or "",
+        cel=found.get("cel") or "",
         exists=found.get("exists"),
-        count=found.get("count"),
-        program=program,
+        count=_count(found["count"], f"{where}.count") if "count" in found else None,
+        program=_compile(found["cel"], f"{where}.cel") if found.get("cel") else None,
     )
+
+
+def _compile(expression: str, where: str) -> Program:
+    from fakekube.apimachinery.cel.compilation import Environment, ExpressionError
+    from fakekube.apimachinery.cel.types import DYN
+
+    try:
+        return Environment({"object": DYN}).compile(expression).program
+    except ExpressionError as problem:
+        raise ValueError(f"{where}: {problem}") from None
 
 
 def _request_goal(found: Any, where: str) -> RequestGoal:
     _check_members(where, found, _REQUESTS)
-    _check_members(f"{where}.where", found["where"], _WHERE)
-    none = bool(found.get("none"))
-    return RequestGoal(found["where"], None if none else int(found.get("count", 1)), none, str(found.get("text") or ""))
+    _require(where, found, {"where"})
+    _check_criteria(found["where"], f"{where}.where")
+    if "except" in found:
+        _check_criteria(found["except"], f"{where}.except")
+    none = found.get("none", False)
+    if not isinstance(none, bool):
+        raise ValueError(f"{where}.none must be true or false")
+    if none and "count" in found:
+        raise ValueError(f"{where} has both count and none")
+    count = None if none else _count(found.get("count", 1), f"{where}.count")
+    return RequestGoal(found["where"], found.get("except"), count, none, str(found.get("text") or ""))
+
+
+def _check_criteria(found: Any, where: str) -> None:
+    """Raises ValueError for what is no set of arguments of `cluster.requests.where`."""
+    from fakekube.powers.fault import verbs_of
+
+    _check_members(where, found, _WHERE)
+    if not found:
+        raise ValueError(f"{where} must have one of {', '.join(sorted(_WHERE))}")
+    _check_texts(where, found, _WHERE - {"verb", "status"})
+    if "status" in found:
+        _count(found["status"], f"{where}.status")
+    verb = found.get("verb", "*")
+    if not isinstance(verb, str) and not (isinstance(verb, list) and all(isinstance(one, str) for one in verb)):
+        raise ValueError(f"{where}.verb must be a string or a list of strings")
+    try:
+        verbs_of(verb)
+    except ValueError as problem:
+        raise ValueError(f"{where}.verb: {problem}") from None
+
+
+def _check_texts(where: str, found: Mapping[str, Any], names: frozenset[str]) -> None:
+    """Raises ValueError for the first of these members that is no string."""
+    for name in sorted(names & found.keys()):
+        if not isinstance(found[name], str):
+            raise ValueError(f"{where}.{name} must be a string")
+
+
+def _require(where: str, found: Mapping[str, Any], names: AbstractSet[str]) -> None:
+    missing = sorted(names - found.keys())
+    if missing:
+        raise ValueError(f"{where}.{missing[0]} is missing")
 
 
 def _check_members(where: str, found: Any, known: frozenset[str] | None = None) -> None:

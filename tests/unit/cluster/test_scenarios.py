@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_a_request_that_must_not_be_fails_a_task_that_had_passed() -> None:
     with play(read_scenario(scenario(TWO_TASKS + steps), "a file")) as game:
         result = play_solution(game)
     assert result["score"] == 0
-    assert result["tasks"][0]["failed"] == ["nothing is deleted: 1 requests, none is allowed"]
+    assert result["tasks"][0]["failed"] == ["nothing is deleted: 1 request, none is allowed"]
 
 
 def test_budgets_count_time_and_requests() -> None:
@@ -116,6 +117,33 @@ def test_a_solution_sends_a_step_again_while_the_server_is_unavailable() -> None
         assert play_solution(game)["passed"]
 
 
+def test_requests_that_are_excepted_do_not_count() -> None:
+    text = """\
+  load: [{apiVersion: v1, kind: Namespace, metadata: {name: shop}}]
+  tasks:
+  - title: inside
+    goal: {requests: [{where: {verb: delete}, except: {namespace: shop}, none: true}, {where: {verb: [create, delete]}, count: 2}]}
+  solution:
+  - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}
+  - delete: {resource: configmaps, namespace: shop, name: a}
+  - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+  - delete: {resource: configmaps, name: a}
+"""
+    found = read_scenario(scenario(text), "a file")
+    with play(dataclasses.replace(found, solution=found.solution[:2])) as game:
+        assert play_solution(game)["passed"]
+    with play(found) as game:
+        (task,) = play_solution(game)["tasks"]
+    assert task["failed"] == ["verb delete, but not namespace shop: 1 request, none is allowed"]
+
+
+def test_a_goal_names_a_resource_that_does_not_exist() -> None:
+    text = "  tasks: [{title: a, goal: {objects: [{resource: widgets.example.com, cel: 'true'}]}}]\n"
+    with play(read_scenario(scenario(text), "a file")) as game:
+        assert not game.judge()
+        assert game.results[0].failed == ["widgets.example.com: there is no such resource"]
+
+
 ONE_TASK = "  tasks:\n  - title: a\n    goal: {objects: [{resource: pods, count: 1}]}\n"
 
 
@@ -152,6 +180,31 @@ def test_what_cannot_be_set_up_is_refused_with_its_place(text: str, problem: str
         (f"{ONE_TASK}  pods: [{{on: {{app: a}}}}]\n", "spec.pods[0].do is missing"),
         (f"{ONE_TASK}  faults: [{{on: {{}}, do: {{gone: {{}}}}, time: 1}}]\n", "spec.faults[0] has an unknown member 'time'"),
         (f"{ONE_TASK}  faults: [{{on: {{}}, do: {{gone: {{}}}}, at: 1s}}]\n", "spec.faults[0].at must be a number"),
+        (f"{ONE_TASK}    hints: look\n", "spec.tasks[0].hints must be a list"),
+        (f"{ONE_TASK}    hints: [1]\n", "spec.tasks[0].hints[0] must be a string"),
+        (f"{ONE_TASK}  missingImages: nginx\n", "spec.missingImages must be a list"),
+        (f"{ONE_TASK}  load: [1]\n", "spec.load[0] must be an object, YAML text or a path"),
+        (f"{ONE_TASK}  nodes: 1.5\n", "spec.nodes must be a whole number"),
+        (f"{ONE_TASK}  solution: [{{wait: 1}}]\n", "spec.solution[0] has an unknown member 'wait'"),
+        (f"{ONE_TASK}  solution: [{{advance: soon}}]\n", "spec.solution[0].advance must be a number"),
+        (f"{ONE_TASK}  solution: [{{kubectl: [get, pods]}}]\n", "spec.solution[0].kubectl must be a string"),
+        (f"{ONE_TASK}  solution: [{{patch: {{resource: pods, name: a}}}}]\n", "spec.solution[0].patch.patch is missing"),
+        (
+            f"{ONE_TASK}  solution: [{{patch: {{resource: pods, name: a, patch: {{}}, type: apply}}}}]\n",
+            "type must be one of merge",
+        ),
+        (f"{ONE_TASK}  solution: [{{delete: {{resource: pods, name: a, force: true}}}}]\n", "unknown member 'force'"),
+        ("  tasks: [{title: a, goal: {objects: [{resource: pods, exists: false, cel: 'true'}]}}]\n", "have no meaning"),
+        ("  tasks: [{title: a, goal: {objects: [{resource: pods, name: a, labelSelector: a, count: 1}]}}]\n", "both name and"),
+        (
+            "  tasks: [{title: a, goal: {objects: [{resource: pods, labelSelector: '=', count: 1}]}}]\n",
+            "labelSelector: found '='",
+        ),
+        ("  tasks: [{title: a, goal: {requests: [{where: {verb: remove}}]}}]\n", "where.verb: there is no verb remove"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {}}]}}]\n", "where must have one of"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {status: '404'}}]}}]\n", "where.status must be a number"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {verb: get}, except: {names: a}}]}}]\n", "except has an unknown member"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {verb: get}, none: true, count: 1}]}}]\n", "both count and none"),
     ],
 )
 def test_what_is_no_scenario_is_refused(text: str, problem: str) -> None:
