@@ -32,7 +32,6 @@ _RETRIES: Final = 10
 _COMMAND_SECONDS: Final = 60.0
 #: Real seconds within which the controllers must have done what the state of a scenario asks for: a busy machine takes long.
 _SETTLES_WITHIN: Final = 60.0
-_APPLY: Final = "application/apply-patch+yaml"
 
 
 @dataclass(slots=True)
@@ -328,7 +327,7 @@ def _send(client: RemoteClient, kind: str, value: Any) -> None:
                 client.request("POST", path, obj)
             else:
                 target = f"{path}/{metadata['name']}?fieldManager=kubectl&force=true"
-                client.request("PATCH", target, obj, _APPLY)
+                client.request("PATCH", target, obj, PATCH_TYPES["apply"])
         return
     path = client.path(client.resource(value["resource"]), value.get("namespace") or "default") + f"/{value['name']}"
     if kind == "delete":

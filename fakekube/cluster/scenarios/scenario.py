@@ -45,8 +45,9 @@ _STEPS: Final[Mapping[str, frozenset[str]]] = {
     "kubectl": frozenset(),
     "patch": _TARGET | {"subresource", "type", "patch"},
 }
-#: Type of a patch in a solution → its media type.
+#: Type of a patch in a solution → its media type; `apply` is that of the step of this name.
 PATCH_TYPES: Final = {
+    "apply": "application/apply-patch+yaml",
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -239,7 +240,7 @@ def _number(value: Any, where: str) -> float:
 
 def _count(value: Any, where: str) -> int:
     if not _number(value, where).is_integer():
-        raise ValueError(f"{where} must be a whole number")
+        raise ValueError(f"{where} must be an integer")
     return int(value)
 
 

@@ -184,7 +184,7 @@ def test_what_cannot_be_set_up_is_refused_with_its_place(text: str, problem: str
         (f"{ONE_TASK}    hints: [1]\n", "spec.tasks[0].hints[0] must be a string"),
         (f"{ONE_TASK}  missingImages: nginx\n", "spec.missingImages must be a list"),
         (f"{ONE_TASK}  load: [1]\n", "spec.load[0] must be an object, YAML text or a path"),
-        (f"{ONE_TASK}  nodes: 1.5\n", "spec.nodes must be a whole number"),
+        (f"{ONE_TASK}  nodes: 1.5\n", "spec.nodes must be an integer"),
         (f"{ONE_TASK}  solution: [{{wait: 1}}]\n", "spec.solution[0] has an unknown member 'wait'"),
         (f"{ONE_TASK}  solution: [{{advance: soon}}]\n", "spec.solution[0].advance must be a number"),
         (f"{ONE_TASK}  solution: [{{kubectl: [get, pods]}}]\n", "spec.solution[0].kubectl must be a string"),
