@@ -190,8 +190,8 @@ def test_what_cannot_be_set_up_is_refused_with_its_place(text: str, problem: str
         (f"{ONE_TASK}  solution: [{{kubectl: [get, pods]}}]\n", "spec.solution[0].kubectl must be a string"),
         (f"{ONE_TASK}  solution: [{{patch: {{resource: pods, name: a}}}}]\n", "spec.solution[0].patch.patch is missing"),
         (
-            f"{ONE_TASK}  solution: [{{patch: {{resource: pods, name: a, patch: {{}}, type: apply}}}}]\n",
-            "type must be one of merge",
+            f"{ONE_TASK}  solution: [{{patch: {{resource: pods, name: a, patch: {{}}, type: put}}}}]\n",
+            "type must be one of apply",
         ),
         (f"{ONE_TASK}  solution: [{{delete: {{resource: pods, name: a, force: true}}}}]\n", "unknown member 'force'"),
         ("  tasks: [{title: a, goal: {objects: [{resource: pods, exists: false, cel: 'true'}]}}]\n", "have no meaning"),
