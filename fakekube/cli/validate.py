@@ -3,6 +3,7 @@
 Definitions, namespaces, admission policies with their parameters, and what pods refer to (service accounts, classes) are created
 first, in the cluster that is thrown away; everything else is a dry run. Namespaces that the manifests do not define are assumed
 to exist. A YAML document is sent as it stands, with `fieldValidation=Strict`, so that unknown and duplicate fields are errors.
+Of a folder, what is for kustomize, helm or other programs is skipped (`repository`); a file that is named must be a manifest.
 
 Exit codes: 0; 1 if something is refused (with `--strict` also for warnings); 2 if a path or a file cannot be read.
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.controllers.client.client import Client
 
-_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _SEPARATOR: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _CONTENT: Final = re.compile(r"^[ \t]*(?![ \t#\r\n]|\.\.\.)", re.MULTILINE)
 _YAML_LINE: Final = re.compile(r"\bline (\d+)\b")
@@ -81,9 +81,14 @@ class Manifest:
         name = str(metadata.get("name") or generated)
         return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
 
+    @property
+    def title(self) -> str:
+        """Kind and name; "" of what is no object."""
+        return f"{self.kind} {self.name}" if "kind" in self.obj else ""
+
     def lines(self) -> Iterator[str]:
         """Returns a line for each problem."""
-        head = f"{self.file}:{self.line}: {self.kind} {self.name}: "
+        head = f"{self.file}:{self.line}: {self.title}{': ' if self.title else ''}"
         yield from (head + " ".join(text.split()) for text in self.errors)
         yield from (f"{head}warning: {text}" for text in self.warnings)
         if self.skipped:
@@ -129,29 +134,37 @@ def validate(options: Options) -> int:
 
     report = Report()
     for path in options.paths:
-        for file in _files(path, report):
-            _read_file(file, report)
+        _read_path(path, report)
     with Cluster(version=options.version or DEFAULT, profile="apiserver", keep_requests=0) as cluster:
         _Validation(cluster, ignore_missing=options.ignore_missing_schemas).run(report.manifests)
     _PRINTERS[options.output_format](report)
     return report.exit_code(strict=options.strict)
 
 
-def _files(path: Path, report: Report) -> list[Path]:
-    """Returns the files of a path: itself, or all manifests below a folder but those in hidden folders."""
-    if path == _STDIN:
-        return [path]
-    if path.is_dir():
-        found = (file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-        return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
-    if not path.exists():
+def _read_path(path: Path, report: Report) -> None:
+    """Adds the objects of a file, of the standard input, or of all manifests below a folder."""
+    from fakekube.cli.repository import manifest_files
+
+    if path != _STDIN and not path.exists():
         report.unreadable.append(f"{path}: No such file or directory")
-        return []
-    return [path]
+    elif path == _STDIN or not path.is_dir():
+        _read_file(path, report)
+    else:
+        for file, reason in manifest_files(path).items():
+            if reason:
+                report.manifests.append(Manifest(str(file), 1, b"", {}, skipped=reason))
+            else:
+                _read_file(file, report, of_folder=True)
 
 
-def _read_file(file: Path, report: Report) -> None:
-    """Adds the objects of a file."""
+def _read_file(file: Path, report: Report, *, of_folder: bool = False) -> None:
+    """Adds the objects of a file.
+
+    Args:
+        file: its path, or `-`.
+        report: to which they are added.
+        of_folder: whether documents of other programs are skipped; they are errors if the file is named.
+    """
     try:
         text = _read_text(file)
     except OSError as problem:
@@ -162,9 +175,14 @@ def _read_file(file: Path, report: Report) -> None:
         return
     for line, document in split_documents(text):
         try:
-            report.manifests += _read_document(str(file), line, document)
+            found = _read_document(str(file), line, document)
         except _Unreadable as problem:
             report.unreadable.append(f"{file}:{problem.line}: {problem}")
+            continue
+        for one in found:
+            if of_folder and one.errors and not one.obj.keys() & {"apiVersion", "kind"}:
+                one.skipped, one.errors = "no Kubernetes object: it has no apiVersion and no kind", []
+            report.manifests.append(one)
 
 
 def _read_text(file: Path) -> str:
@@ -198,7 +216,7 @@ class _Unreadable(Exception):
         self.line = line
 
 
-def _read_document(file: str, line: int, text: str) -> Iterable[Manifest]:
+def _read_document(file: str, line: int, text: str) -> Sequence[Manifest]:
     """Returns the object of a document, or the items of a List. Raises _Unreadable."""
     from fakekube.apimachinery.codecs import DecodeError, yaml
 
@@ -252,7 +270,7 @@ class _Validation:
 
     def run(self, manifests: Sequence[Manifest]) -> None:
         """Fills in the errors and warnings of the manifests."""
-        wanted = [one for one in manifests if not one.errors]
+        wanted = [one for one in manifests if not one.errors and not one.skipped]
         parameters = {kind for one in wanted if one.kind in _POLICIES for kind in _parameter_kind(one.obj)}
         created: list[Manifest] = []
         for kind in _FIRST:
@@ -361,7 +379,7 @@ def _print_junit(report: Report) -> None:
         failed, skipped = sum(bool(one.errors) for one in found), sum(bool(one.skipped) for one in found)
         print(f'  <testsuite name={quoteattr(file)} tests="{len(found)}" failures="{failed}" errors="0" skipped="{skipped}">')
         for one in found:
-            print(f'    <testcase classname={quoteattr(file)} name={quoteattr(f"{one.kind} {one.name}")} line="{one.line}">')
+            print(f'    <testcase classname={quoteattr(file)} name={quoteattr(one.title or "document")} line="{one.line}">')
             for text in one.errors:
                 print(f"      <failure message={quoteattr(_printable(text))}>{escape(_printable(text))}</failure>")
             if one.skipped:

@@ -136,7 +136,7 @@ def test_a_document_that_is_no_object_is_refused(tmp_path: Path, capsys: pytest.
     path = tmp_path / "values.yaml"
     path.write_text("image: nginx\n")
     assert main(["validate", str(path)]) == 1
-    assert "values.yaml:1: ? ?: not a Kubernetes object" in capsys.readouterr().out
+    assert "values.yaml:1: not a Kubernetes object" in capsys.readouterr().out
 
 
 def test_documents_have_the_line_of_their_first_field() -> None:
@@ -154,3 +154,37 @@ def test_the_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     found = capsys.readouterr().out
     assert "-:1: ConfigMap A: " in found
     assert "-:5: Nothing b: " in found
+
+
+def test_files_of_kustomize_helm_and_other_programs_are_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    files = {
+        "base/kustomization.yaml": "resources: [map.yaml]\nconfigMapGenerator: [{name: g, files: [key=data.json, more.yaml]}]\n",
+        "base/map.yaml": config_map,
+        "base/data.json": "[1]",
+        "base/more.yaml": "apiVersion: v1\n",
+        "over/kustomization.yml": (
+            "resources: [../base]\nopenapi: {path: schema.json}\npatchesStrategicMerge: [old.yaml]\n"
+            "patches:\n- path: new.yaml\n- patch: |-\n    - {op: remove, path: /a}\n  target: {kind: ConfigMap}\n"
+        ),
+        "over/old.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
+        "over/new.yaml": "- {op: remove, path: /a}\n",
+        "over/schema.json": '{"kind": "x"}',
+        "chart/Chart.yaml": "apiVersion: v2\nname: web\n",
+        "chart/values.yaml": "kind: x\n",
+        "chart/templates/tests/a.yaml": "metadata: {name: {{ .Release.Name }}}\n",
+        "chart/crds/a.yaml": config_map,
+        "ci.yml": "jobs: {}\n",
+        "broken/kustomization.yaml": "{",
+        ".github/a.yaml": "{",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert main(["validate", str(tmp_path), "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    by_status = {one["file"].removeprefix(f"{tmp_path}/"): one["status"] for one in found["results"]}
+    assert [file for file, status in by_status.items() if status == "valid"] == ["base/map.yaml", "chart/crds/a.yaml"]
+    assert by_status.keys() == files.keys() - {".github/a.yaml"}
+    assert main(["validate", str(tmp_path / "ci.yml")]) == 1
+    assert "ci.yml:1: not a Kubernetes object" in capsys.readouterr().out
