@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fakekube.apis.rest.resource import Registry
 from fakekube.controllers.controller_descriptors import ANY_RESOURCE, ControllerDescriptor
-from fakekube.controllers.informers import ADDED, Cache, Change, Informer
+from fakekube.controllers.informers import ADDED, DELETED, Cache, Change, Informer
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.store import Event, Store
 
@@ -253,6 +253,8 @@ class Dispatcher:
             try:
                 for key in controller.keys(name, change.type, change.obj, change.old):
                     self._enqueue(controller, key)
+                if change.type == DELETED:
+                    controller.forget(change.obj)
             except Exception:
                 _log.exception("%s cannot handle an event of %s", controller.name, name)
 

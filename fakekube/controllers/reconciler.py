@@ -124,6 +124,10 @@ class Reconciler:
         metadata = obj["metadata"]
         return () if event_type == "DELETED" else (Key(metadata.get("namespace", ""), metadata["name"]),)
 
+    def forget(self, obj: StoredObject) -> None:
+        """Called after `keys` when a watched object was deleted; drops what is kept of it."""
+        self.recorder.forget(obj)
+
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         """Reports whether the controller must run because of this change.

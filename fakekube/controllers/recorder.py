@@ -6,7 +6,8 @@
 * For each source, object and type, a burst of 25 events is written, then one every five minutes. Increments of a count are
   limited, too.
 
-Events that the API server rejects (for example in a terminating namespace) are dropped.
+Events that the API server rejects (for example in a terminating namespace) are dropped. What is known of an object's events goes
+with the object; a real recorder keeps it until 4,096 other entries have replaced it.
 
 Specified by: k8s.io/client-go/tools/record (event.go, events_cache.go).
 """
@@ -15,15 +16,16 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fakekube.base.clock import Clock
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 
-#: Entries of each cache (maxLruCacheEntries).
+#: The number of objects whose events are known, and the entries of each of their caches (maxLruCacheEntries).
 CACHED: Final = 4096
 #: Similar events after which further ones are combined (defaultAggregateMaxEvents).
 SIMILAR: Final = 10
@@ -36,6 +38,8 @@ REFILL_PER_SECOND: Final = 1 / 300.0
 ROUNDING: Final = 1e-6
 MAX_NAME: Final = 253
 COMBINED: Final = "(combined from similar events): "
+
+T = TypeVar("T")
 
 _number = itertools.count()
 _SUBJECT: Final = ("kind", "namespace", "name", "uid", "apiVersion")
@@ -81,6 +85,21 @@ class _TokenBucket:
     at: float
 
 
+_Entries = OrderedDict[tuple[str, ...], Any]
+
+
+@dataclass(slots=True)
+class _Subject:
+    """What is known of the events of one object."""
+
+    aggregates: _Entries = field(default_factory=OrderedDict)
+    """The `_AggregateRecord` of similar events."""
+    logs: _Entries = field(default_factory=OrderedDict)
+    """The `_EventLog` of equal events."""
+    buckets: _Entries = field(default_factory=OrderedDict)
+    """The `_TokenBucket` of a source and a type."""
+
+
 class Recorder:
     """Writes the events of one component.
 
@@ -94,9 +113,7 @@ class Recorder:
         self._client = client
         self._clock = clock
         self._component = component
-        self._aggregates: OrderedDict[tuple[str, ...], _AggregateRecord] = OrderedDict()
-        self._logs: OrderedDict[tuple[str, ...], _EventLog] = OrderedDict()
-        self._buckets: OrderedDict[tuple[str, ...], _TokenBucket] = OrderedDict()
+        self._subjects: OrderedDict[tuple[str, ...], _Subject] = OrderedDict()
 
     def event(self, obj: StoredObject, event_type: str, reason: str, message: str, *, host: str = "") -> None:
         """Records an event about an object.
@@ -110,15 +127,14 @@ class Recorder:
         """
         involved = get_reference(obj) if "metadata" in obj else {name: obj[name] for name in _REFERENCE if name in obj}
         now = self._clock.now()
-        source_and_object = (self._component, host, *(involved.get(name, "") for name in _SUBJECT), event_type)
-        aggregate_key = (*source_and_object, reason)
-        combined = self._should_aggregate(aggregate_key, message)
+        subject = get_or_create_recent(self._subjects, subject_of(involved), _Subject)
+        combined = self._should_aggregate(subject, (host, event_type, reason), message)
         if combined:
             message = COMBINED + message
-        event_key = (*aggregate_key, involved.get("fieldPath", ""), "" if combined else message)
-        logged = _get_or_create_recent(self._logs, event_key, _EventLog)
+        event_key = (host, event_type, reason, involved.get("fieldPath", ""), "" if combined else message)
+        logged = get_or_create_recent(subject.logs, event_key, _EventLog)
         logged.count += 1
-        if self._take_token(source_and_object):
+        if self._take_token(subject, (host, event_type)):
             time = self._client.now()
             logged.first = logged.first or time
             self._write_event(
@@ -143,10 +159,14 @@ class Recorder:
                 },
             )
 
-    def _should_aggregate(self, key: tuple[str, ...], message: str) -> bool:
+    def forget(self, obj: StoredObject) -> None:
+        """Forgets the events of an object that was deleted."""
+        self._subjects.pop(subject_of(get_reference(obj)), None)
+
+    def _should_aggregate(self, subject: _Subject, key: tuple[str, ...], message: str) -> bool:
         """Counts a message. Returns whether the event is to be combined with similar ones (EventAggregator)."""
         now = self._clock.monotonic()
-        similar = _get_or_create_recent(self._aggregates, key, _AggregateRecord)
+        similar = get_or_create_recent(subject.aggregates, key, _AggregateRecord)
         if now - similar.last > SIMILAR_SECONDS:
             similar.messages.clear()
         similar.messages.add(message)
@@ -156,10 +176,10 @@ class Recorder:
         similar.messages.pop()
         return True
 
-    def _take_token(self, key: tuple[str, ...]) -> bool:
+    def _take_token(self, subject: _Subject, key: tuple[str, ...]) -> bool:
         """Reports whether the rate limit admits an event (EventSourceObjectSpamFilter)."""
         now = self._clock.monotonic()
-        bucket = _get_or_create_recent(self._buckets, key, lambda: _TokenBucket(BURST, now))
+        bucket = get_or_create_recent(subject.buckets, key, lambda: _TokenBucket(BURST, now))
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.at) * REFILL_PER_SECOND)
         bucket.at = now
         if bucket.tokens < 1 - ROUNDING:
@@ -190,7 +210,12 @@ def generate_event_name(subject: str, now: datetime) -> str:
     return f"{subject[: MAX_NAME - 17]}.{nanoseconds:x}"
 
 
-def _get_or_create_recent(cache: OrderedDict[tuple[str, ...], Any], key: tuple[str, ...], make: Any) -> Any:
+def subject_of(reference: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns what tells the object of a reference from others."""
+    return tuple(reference.get(name, "") for name in _SUBJECT)
+
+
+def get_or_create_recent(cache: OrderedDict[tuple[str, ...], T], key: tuple[str, ...], make: Callable[[], T]) -> T:
     """Returns the entry of a cache of the most recently used entries."""
     found = cache.get(key)
     if found is None:

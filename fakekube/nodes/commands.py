@@ -170,7 +170,7 @@ class Commands:
             runtime.sandbox(pod).expect_status(pod["status"])
         for one in started:
             self._started.setdefault(uid, {})[one.name] = one.attempt
-            runtime.container(pod, one.name).main.start_now()
+            runtime.container(pod, one.name).main.start_now(one.started_at)
         exits: Sequence[Exit] = shared.get(EXITS, {}).pop(uid, ())
         return exits
 

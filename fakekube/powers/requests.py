@@ -21,14 +21,16 @@ from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.fault import Criteria, ResourceName, verbs_of
 
-#: The bodies of all exchanges together, in bytes: those of the oldest are dropped.
-KEPT_BODIES: Final = 64 << 20
+#: The bytes of bodies that are kept for each exchange in the mean, so 15 MiB of 10,000, and at least in all: those of the oldest
+#: exchanges are dropped.
+BYTES_EACH: Final = 1_600
+LEAST_BYTES: Final = 8 << 20
 #: The variables of a WSGI environment that differ from request to request; exchanges have them, but for the input.
 _OF_ONE_REQUEST: Final = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "REQUEST_URI", "RAW_URI", "wsgi.input")
 #: The number of environments that new exchanges may share.
 _SHARED_ENVIRONS: Final = 64
-#: After so many bytes of new bodies the others are counted.
-_ROUND: Final = 8 << 20
+#: After new bodies of this part of all the others are counted.
+_ROUND: Final = 1 / 8
 
 
 class Recorder:
@@ -56,6 +58,8 @@ class Recorder:
         """The number of threads in `waiting`."""
         self.changes = 0
         """Counts responses and opened watches while there are threads in `waiting`."""
+        self._kept_bytes = max(keep * BYTES_EACH, LEAST_BYTES)
+        """The bytes of bodies that are kept."""
         self._fresh_bytes = 0
         """The bytes of bodies since those of old exchanges were dropped."""
         self._environs: dict[tuple[object, ...], dict[str, Any]] = {}
@@ -103,9 +107,9 @@ class Recorder:
         return kept
 
     def note_bodies(self, size: int) -> None:
-        """Counts the bodies of an exchange; from time to time those of old ones are dropped, beyond `KEPT_BODIES`."""
+        """Counts the bodies of an exchange; from time to time those of old ones are dropped, see `BYTES_EACH`."""
         self._fresh_bytes += size
-        if self._fresh_bytes > _ROUND:
+        if self._fresh_bytes > self._kept_bytes * _ROUND:
             self._fresh_bytes = 0
             self._drop_old_bodies()
 
@@ -113,7 +117,7 @@ class Recorder:
         total = 0
         for one in reversed(self.list_exchanges()):
             total += len(one.raw_body) + len(one.raw_answer or b"")
-            if total > KEPT_BODIES and one.status is not None:
+            if total > self._kept_bytes and one.status is not None:
                 one.raw_body, one.raw_answer = b"", None
 
     def clear(self) -> None:

@@ -31,7 +31,7 @@ from fakekube.base.clock import Clock
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.controllers.recorder import generate_event_name, get_reference
+from fakekube.controllers.recorder import generate_event_name, get_or_create_recent, get_reference, subject_of
 from fakekube.controllers.scheduler.algorithm import (
     NOT_HELPFUL,
     Candidate,
@@ -77,8 +77,6 @@ def patch_status(client: Client, pod: StoredObject, status: Mapping[str, Any]) -
     client.strategic_patch("pods", metadata["name"], body, namespace=metadata["namespace"], subresource="status")
 
 
-#: Entries of the cache.
-CACHED: Final = 4096
 #: Seconds after the last event of a series at which it ends (finishTime).
 SERIES_ENDS: Final = 360.0
 #: Characters of a note (noteLengthLimit).
@@ -107,7 +105,8 @@ class SeriesRecorder:
     def __init__(self, client: Client, clock: Clock, controller: str, instance: str) -> None:
         self._client, self._clock = client, clock
         self._controller, self._instance = controller, instance
-        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        self._series: OrderedDict[tuple[str, ...], dict[tuple[str, ...], _Series]] = OrderedDict()
+        """The series of each object."""
 
     def event(
         self, regarding: Object, event_type: str, reason: str, action: str, note: str, *, related: Object | None = None
@@ -116,9 +115,10 @@ class SeriesRecorder:
         if len(note) > NOTE_LIMIT:
             note = note[: NOTE_LIMIT - len(ELLIPSIS)] + ELLIPSIS
         about = get_reference(regarding)
-        key = (event_type, action, reason, note, *about.values())
+        key = (event_type, action, reason, note, about.get("resourceVersion", ""))
+        series = get_or_create_recent(self._series, subject_of(about), dict)
         now = self._clock.monotonic()
-        known = self._series.get(key)
+        known = series.get(key)
         if known is not None and now - known.last <= SERIES_ENDS:
             self._increment_series(known, now)
             return
@@ -139,13 +139,17 @@ class SeriesRecorder:
         }
         if related is not None:
             event["related"] = get_reference(related)
-        self._series[key] = _Series(name, namespace, 1, now)
-        if len(self._series) > CACHED:
-            self._series.popitem(last=False)
+        for ended in [one for one, known in series.items() if now - known.last > SERIES_ENDS]:
+            del series[ended]
+        series[key] = _Series(name, namespace, 1, now)
         try:
             self._client.create(event, namespace=namespace)
         except ApiError:
             return
+
+    def forget(self, obj: StoredObject) -> None:
+        """Forgets the series of an object that was deleted."""
+        self._series.pop(subject_of(get_reference(obj)), None)
 
     def _increment_series(self, series: _Series, now: float) -> None:
         series.count += 1
@@ -267,6 +271,10 @@ class Scheduler(Reconciler):
             self._pod_changed(pod, None)
         if self._queue:
             self.enqueue(QUEUE)
+
+    def forget(self, obj: StoredObject) -> None:
+        super().forget(obj)
+        self._events.forget(obj)
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:

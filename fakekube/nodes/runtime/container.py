@@ -524,12 +524,18 @@ class MainProgram:
         if not self.container.is_running:
             self._run_to_end()
 
-    def start_now(self) -> bool:
-        """Starts the program and keeps it running as time passes; returns False if this was done before."""
+    def start_now(self, since: float | None = None) -> bool:
+        """Starts the program and keeps it running as time passes; returns False if this was done before.
+
+        Args:
+            since: the exact time of the start, in seconds of the clock's `monotonic`; the status has whole seconds only.
+        """
         with self._lock:
             if self._driven:
                 return False
             self._driven = True
+            if since is not None and not self._started:
+                self.scheduler.time = since
         self.start()
         self.scheduler.eager = True
         self.scheduler.run()

@@ -51,6 +51,19 @@ def test_a_container_terminates_with_its_command(cluster: Cluster) -> None:
     assert cluster.pods.get("p").logs() == "begun\n"
 
 
+def test_a_program_runs_for_its_time_from_the_exact_moment_of_its_start(cluster: Cluster) -> None:
+    whole = cluster.clock.now().replace(microsecond=0)
+    cluster.clock.advance(seconds=1.7 - (cluster.clock.now() - whole).total_seconds())
+    cluster.create(pod("p", container("sleep 1"), restartPolicy="Never"))
+    cluster.settle()
+    cluster.clock.advance(seconds=0.9)
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Running"
+    cluster.clock.advance(seconds=0.2)
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Succeeded"
+
+
 def states(cluster: Cluster, name: str) -> list[tuple[str, str]]:
     """Returns phase and state of the main container in each status of a pod."""
     found = []

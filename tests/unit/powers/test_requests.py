@@ -138,12 +138,12 @@ def test_save_writes_requests_as_json_lines(cluster: Cluster, tmp_path: Path) ->
 def test_bodies_of_old_requests_are_dropped_beyond_a_bound() -> None:
     with Cluster(profile="apiserver") as cluster:
         big = "x" * 900_000
-        for number in range(90):
+        for number in range(24):
             assert send(cluster, "POST", PODS, {"metadata": {"name": f"a-{number}"}, "data": {"x": big}}) == 201
         kept = [bool(one.body) for one in cluster.requests.where(verb="create", resource="configmaps")]
-        assert len(kept) == 90
+        assert len(kept) == 24
         assert kept == sorted(kept)
-        assert 30 < sum(kept) < 60  # the request and the response of each are 0.9 MB
+        assert 7 < sum(kept) < 12  # the request and the response of each are 0.9 MB
 
 
 def test_a_request_keeps_no_input() -> None:

@@ -1,0 +1,79 @@
+"""What belongs to an object goes with the object: after the pods of a namespace are gone, nothing of theirs is in memory."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+#: The rooms whose objects are counted. Others keep what they need not make again, in caches with a maximum.
+ROOMS = ("fakekube.nodes.", "fakekube.controllers.", "fakekube.base.", "fakekube.net.streams", "fakekube.net.pipes")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(keep_requests=0) as made:
+        made.clock.hold()
+        yield made
+
+
+def pod(name: str, image: str, *command: str, probe: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": image, **({"command": list(command)} if command else {})}
+    if probe is not None:
+        container["readinessProbe"] = {**probe, "periodSeconds": 1}
+    metadata = {"name": name, "labels": {"app": name}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def live_through(cluster: Cluster, namespace: str) -> None:
+    """Runs programs in the pods of a namespace, and deletes it; then hours pass, in which what has a time expires."""
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    sleeps = {"containers": [{"name": "main", "image": "busybox", "command": ["sleep", "3600"]}]}
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": sleeps}
+    service = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    for made in (
+        pod("loop", "busybox", "sh", "-c", "trap 'exit 0' TERM; while true; do echo tick; sleep 1; done", probe={"exec": {"command": ["true"]}}),
+        pod("done", "busybox", "sh", "-c", "echo a > /tmp/x", restartPolicy="Never"),
+        pod("crash", "busybox", "sh", "-c", "sleep 1; exit 3"),
+        pod("web", "nginx", probe={"httpGet": {"path": "/", "port": 80}}),
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": service},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "d"},
+            "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template},
+        },
+    ):  # fmt: skip
+        cluster.create(made, namespace=namespace)
+    cluster.settle()
+    cluster.clock.advance(seconds=3)
+    cluster.settle()
+    loop = cluster.pods.get("loop", namespace=namespace)
+    assert "tick" in loop.logs()
+    assert "nginx" in loop.exec("sleep 4000 & wget -qO- http://web").stdout
+    cluster.delete("namespaces", namespace)
+    for hours in (0.02, 3):
+        cluster.settle()
+        cluster.clock.advance(hours=hours)
+    cluster.settle()
+    assert namespace not in [one["metadata"]["name"] for one in cluster.list("namespaces")]
+
+
+def count_objects() -> Counter[str]:
+    """Returns the numbers of live objects by type."""
+    gc.collect()
+    names = (f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+    return Counter(name for name in names if name.startswith(ROOMS))
+
+
+def test_a_namespace_leaves_nothing_in_memory(cluster: Cluster) -> None:
+    live_through(cluster, "first")
+    before = count_objects()
+    live_through(cluster, "second")
+    after = count_objects()
+    assert {name: (before[name], after[name]) for name in after if after[name] > before[name]} == {}
