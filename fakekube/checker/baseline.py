@@ -73,9 +73,9 @@ def _learn(trial: Trial) -> Baseline:
     watches_at_start = _count_watches(trial)
     copies = (trial.stimulate(), trial.stimulate())
     creation = _observe_creation(trial, copies)
-    streams = _observe_streams(trial, copies)
     controls_children = _controls_children(trial, copies[0], creation.reaction)
     deletion, deleted_children = _observe_deletion(trial, copies, creation.reaction)
+    streams = _observe_streams(trial, copies)
     watches = watches_at_start | _count_watches(trial)
     control = trial.stimulate()
     found = Baseline(

@@ -200,15 +200,46 @@ def _attempts(calls: Sequence[Call], begin: float, end: float) -> int:
     return sum(later - earlier > _TOGETHER for earlier, later in pairwise([-1.0, *times]))
 
 
-def judge_misread_status(calls: Sequence[Call], mark: str) -> Verdict | None:
+def judge_misread_status(trial: Trial, mark: str) -> Verdict | None:
     """Judges whether the client treats a Status or a bookmark as an object of the resource.
 
-    It does if it writes `mark`, a text that only the Status contained, or writes to an object without a name.
+    It does if it writes `mark`, a text that only the Status contained, writes to an object without a name, or asks for one with a
+    name that nobody has ever used: such as `undefined`, which is what some languages make of a name that is not there.
     """
-    for call in calls:
+    what = "a Status or bookmark was treated as an object"
+    for call in trial.trace.since(trial.provoked_at):
         nameless = call.verb in ("update", "patch", "delete") and not call.name
         if call.is_write and (nameless or call.status == 405 or call.mentions(mark)):
-            return Verdict.failure(f"a Status or bookmark was treated as an object: {call.verb} {call.path}", *excerpt([call]))
+            return Verdict.failure(f"{what}: {call.verb} {call.path}", *excerpt([call]))
+    strange = _find_strange_request(trial)
+    if strange is None:
+        return None
+    verdict = Verdict.failure if strange.name in _NAMES_OF_NOTHING else Verdict.warning
+    return verdict(f"{what}: {strange.verb} {strange.path}, a name that nothing has had", *excerpt([strange]))
+
+
+#: What languages write in a path instead of a name that is not there.
+_NAMES_OF_NOTHING = frozenset({"undefined", "null", "None", "none", "nil", "<nil>", "NaN", "[object Object]", "%!s(<nil>)"})
+
+
+def _find_strange_request(trial: Trial) -> Call | None:
+    """Returns a request for an object of a watched resource that does not exist, and whose name was never told to the client,
+    written by it, asked for in the baseline run, or made from the name of a copy."""
+    watched = set(trial.baseline.streams.values()) - {LEASES}
+    tokens = [copy.token for copy in trial.copies]
+    usual: set[str] | None = None
+    for call in trial.trace.since(trial.provoked_at):
+        if call.status != 404 or not call.name or call.collection not in watched or any(token in call.name for token in tokens):
+            continue
+        if usual is None:
+            usual = {one.name for one in trial.baseline.trial.trace.since()}
+        told = (
+            one.has_delivered(call.name) or (one.is_write and one.mentions(call.name))
+            for one in trial.trace.since()
+            if one is not call
+        )
+        if call.name not in usual and not any(told):
+            return call
     return None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from fakekube.checker.baseline import learn
+from fakekube.checker.baseline import BaselineFailed, learn
 from fakekube.checker.execution import Inspections, Run, judge_safely, keep_run, run_rule, unmet_requirement
 from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report, rows_of
@@ -55,13 +55,35 @@ def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Se
     Raises BaselineFailed.
     """
     begun = time.monotonic()
-    progress("baseline run: observing the client without faults")
-    baseline = learn(session)
+    baseline = _learn(session, progress)
     try:
         return _run_rules(baseline, rules, progress, skipped, begun)
     finally:
         baseline.trial.close()
         keep_run(baseline.trial, None)
+
+
+def _learn(session: Session, progress: Progress) -> Baseline:
+    """Performs the baseline run; once more if this process stood still meanwhile: the client may have been seen only in part.
+
+    Raises BaselineFailed.
+    """
+    progress("baseline run: observing the client without faults")
+    with session.stalls.measuring():
+        begun = time.monotonic()
+        try:
+            found = learn(session)
+        except BaselineFailed:
+            if session.stalls.longest(begun) <= _STALLED:
+                raise
+        else:
+            if session.stalls.longest(begun) <= _STALLED:
+                return found
+            found.trial.close()
+        progress(
+            f"baseline run: this process stood still for {session.stalls.longest(begun):.1f} s; observing the client once more"
+        )
+        return learn(session)
 
 
 def _run_rules(

@@ -155,7 +155,8 @@ class Stalls:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """Measures within the context."""
+        """Measures within the context, which may be entered again after it has been left."""
+        self._stopped.clear()
         thread = threading.Thread(target=self._measure, name="fakekube-check-stalls", daemon=True)
         thread.start()
         try:

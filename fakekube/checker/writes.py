@@ -7,7 +7,7 @@ Invariant: a rule applies only to behavior that the baseline run has shown; `req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,31 @@ def names_of_children(baseline: Baseline, copy: Copy) -> set[tuple[str, str]]:
     """Returns (resource, name) of the children with fixed names that the client creates for a copy."""
     effects = baseline.reaction.effects
     return {(one.resource, one.name_for(copy)) for one in effects if one.kind is EffectKind.CHILD and one.has_name}
+
+
+def handled_children(baseline: Baseline) -> set[str]:
+    """Returns the resources of the children that the client also handles for their own sake, whoever owns them: it writes their
+    status, as only the controller of a kind does, or makes children of theirs."""
+    control, cluster = baseline.control, baseline.trial.cluster
+    found = {one for one in baseline.reaction.children if learned_writes_to(baseline, f"{one}/status")}
+    uids: dict[str, str] = {}
+    owners: set[str] = set()
+    for resource in baseline.reaction.children:
+        for child in children_of(cluster, control, resource):
+            uids[child["metadata"]["uid"]] = resource
+            owners.update(owner["uid"] for owner in child["metadata"].get("ownerReferences") or () if owner.get("controller"))
+    return found | {uids[uid] for uid in owners if uid in uids}
+
+
+def is_taken_over(path: Sequence[str]) -> bool:
+    """Reports whether a written field belongs to the owner of an object: another client may label and annotate it, write its
+    status, and keep it with a finalizer."""
+    return path[0] not in ("metadata", "status") or path[:2] == ("metadata", "ownerReferences")
+
+
+def learned_writes_to(baseline: Baseline, resource: str) -> list[tuple[str, str]]:
+    """Returns the `learned_writes` of one resource, such as `deployments.apps/status`."""
+    return [pair for pair in learned_writes(baseline) if pair[1] == resource]
 
 
 def _children(baseline: Baseline, wanted: Callable[[Effect], bool]) -> dict[str, int]:

@@ -18,6 +18,8 @@ from fakekube.checker.writes import (
     creating_writes,
     drop_finalizers,
     generated_children,
+    handled_children,
+    is_taken_over,
     learned_writes,
     named_children,
     names_of_children,
@@ -212,8 +214,10 @@ class RecreatedOwner(Rule):
         return next(filter(None, (self._judge_child(trial, resource, child) for resource, child in old)), None)
 
     def _judge_child(self, trial: Trial, resource: str, child: Object) -> Verdict | None:
-        """Judges whether the client has changed a child of the old object; it may delete or adopt it."""
+        """Judges whether the client has changed a child of the old object; it may delete or adopt it, and go on with what it does
+        for the child's own sake."""
         metadata = child["metadata"]
+        handled = resource in handled_children(trial.baseline)
         revisions = [
             version.revision
             for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace"))
@@ -226,8 +230,8 @@ class RecreatedOwner(Rule):
                 and call.name == metadata["name"]
                 and call.exchange.revision in revisions
             ):
-                after = self.new.mark < call.number
-                if after:
+                fields = written_fields(trial.cluster, call, metadata["name"])
+                if self.new.mark < call.number and (not handled or any(map(is_taken_over, fields))):
                     now = next((one for one in children_of(trial.cluster, self.new, resource) if _has_same_uid(one, child)), None)
                     uids = {obj["metadata"]["uid"] for obj in self.new.objects}
                     if now is None or _filter_by_owner([now], uids):

@@ -14,6 +14,7 @@ from fakekube.checker.sample import changes_of_texts, new_token, release_address
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
     drop_finalizers,
+    is_taken_over,
     own_object,
     own_objects,
     require_named_children,
@@ -402,7 +403,7 @@ class ForeignChild(Rule):
                 if call.is_write and call.succeeded and (call.collection, call.name) == (resource, metadata["name"])
             ]
             for call in calls:
-                taken = call.verb == "delete" or any(map(_is_taken_over, written_fields(trial.cluster, call, metadata["name"])))
+                taken = call.verb == "delete" or any(map(is_taken_over, written_fields(trial.cluster, call, metadata["name"])))
                 if taken:
                     return Verdict.failure(
                         f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
@@ -417,12 +418,6 @@ _MOST_CHANGED = 12
 def _merge(obj: Object, change: Object) -> Object:
     """Returns an object after a merge patch that removes nothing."""
     return {**obj, **{key: _merge(obj[key], one) if isinstance(one, dict) else one for key, one in change.items()}}
-
-
-def _is_taken_over(path: Sequence[str]) -> bool:
-    """Reports whether a written field belongs to the owner of an object: another client may label and annotate it, and keep it
-    with a finalizer."""
-    return path[0] not in ("metadata", "status") or path[:2] == ("metadata", "ownerReferences")
 
 
 RULES = (Finalizers, AddedFinalizer, RemovedFinalizer, FirstSeenDeleting, RecreatedObject, ForeignChild)

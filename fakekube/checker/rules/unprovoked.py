@@ -233,9 +233,11 @@ class IdleRequests(RequestEconomy):
         objects = max(sum(not copy.deleted for copy in trial.copies), 1)
         asked = Counter((call.verb, call.stream) for call in idle if not call.is_watch)
         for (verb, key), found in asked.most_common(1):
-            count = found // objects if verb == "list" else found  # it may list for each object
+            equal = [call for call in idle if (call.verb, call.stream) == (verb, key)]
+            for_each = verb == "list" and not _are_regular(equal)  # it may list for each object
+            count = found // objects if for_each else found
             shown = f"{verb} {key} {found} times within {length:.0f} idle seconds"
-            same = trial.excerpt([call for call in idle if (call.verb, call.stream) == (verb, key)])
+            same = trial.excerpt(equal)
             if count > max(self.TIMES, length / self.POLLS, renewed):
                 return Verdict.failure(shown, *same)
             if count >= max(self.TIMES, length / self.SUSPECTED, renewed):
@@ -298,6 +300,16 @@ class IdleRequests(RequestEconomy):
         if idle < self.CONNECTIONS or idle < self.PART * done:
             return None
         return Verdict.warning(f"{idle} idle connections are open after {done} requests")
+
+
+def _are_regular(calls: Sequence[Call]) -> bool:
+    """Reports whether there is about the same time between calls: then they are no bursts with a call for each object."""
+    pauses = [after.at - before.at for before, after in pairwise(calls)]
+    return bool(pauses) and max(pauses) <= _REGULAR * min(pauses)
+
+
+#: How many times longer than the shortest the longest pause between two requests of a client that polls may be.
+_REGULAR = 2.0
 
 
 #: User-Agent products of HTTP libraries and languages, which do not identify the client.

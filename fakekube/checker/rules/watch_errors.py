@@ -129,7 +129,7 @@ class ExpiredAgainAndAgain(ExpiredInStream):
                 trial.wait(self.SERVED)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_misread_status(trial.trace.since(trial.provoked_at), _MARK) or judge_only_failures(trial)
+        return judge_misread_status(trial, _MARK) or judge_only_failures(trial)
 
 
 class ExpiredByStatus(ExpiredOnReconnect):
@@ -204,7 +204,7 @@ class ErrorsInStream(Rule):
             trial.wait(min(trial.session.seconds, 6.0))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return judge_misread_status(trial.trace.since(trial.provoked_at), _MARK) or judge_only_failures(trial)
+        return judge_misread_status(trial, _MARK) or judge_only_failures(trial)
 
 
 #: The message of the errors, which a client that treats them as objects may write.

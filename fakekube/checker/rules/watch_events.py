@@ -178,7 +178,7 @@ class FrequentBookmarks(Rule):
         self.ended = [one for one in trial.end_watches() if one in watches]
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        misread = judge_misread_status(trial.trace.since(trial.provoked_at), "k8s.io/initial-events-end")
+        misread = judge_misread_status(trial, "k8s.io/initial-events-end")
         return misread or judge_resumption(trial, self.ended, bookmarks=True)
 
     def judge_trace(self, trial: Trial) -> Verdict:

@@ -13,7 +13,8 @@ SECONDS = 60.0
 
 
 def judged(*calls: Any) -> str:
-    trial: Any = SimpleNamespace(session=SimpleNamespace(idle=None), copies=[], excerpt=list)
+    copies = [SimpleNamespace(deleted=False), SimpleNamespace(deleted=False)]
+    trial: Any = SimpleNamespace(session=SimpleNamespace(idle=None), copies=copies, excerpt=list)
     verdict = IdleRequests()._judge_repetitions(trial, calls, SECONDS)
     return "pass" if verdict is None else str(verdict.outcome)
 
@@ -22,7 +23,16 @@ def requests(verb: str, each: float, *, changes: bool = True) -> list[Any]:
     """Equal requests of an object within `SECONDS`; each write makes a new revision if `changes`."""
     kind = {"is_watch": verb == "watch", "is_write": verb == "patch", "succeeded": True, "collection": "configmaps"}
     names = {"verb": verb, "path": "/api/v1/namespaces/default/configmaps/a", "stream": "/api/v1/namespaces/default/configmaps/a"}
-    return [SimpleNamespace(**kind, **names, revision=number if changes else 1) for number in range(int(SECONDS / each))]
+    times = range(int(SECONDS / each))
+    return [SimpleNamespace(**kind, **names, at=number * each, revision=number if changes else 1) for number in times]
+
+
+def lists(each: float, pause: float) -> list[Any]:
+    """Lists of which the second one of each pair follows after a pause: one for each of the two objects."""
+    found = []
+    for one in requests("list", each):
+        found += [one, SimpleNamespace(**{**vars(one), "at": one.at + pause})]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -34,6 +44,10 @@ def requests(verb: str, each: float, *, changes: bool = True) -> list[Any]:
         (requests("patch", 1.0, changes=False), "fail"),
         (requests("get", 10.0), "pass"),
         (requests("get", 1.0), "fail"),
+        (requests("list", 10.0), "pass"),
+        (requests("list", 3.0), "fail"),
+        (lists(10.0, 0.5), "pass"),
+        (lists(3.0, 0.5), "fail"),
         (requests("watch", 8.0), "pass"),
         (requests("watch", 2.0), "warn"),
     ],

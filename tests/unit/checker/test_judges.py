@@ -13,6 +13,7 @@ from fakekube.checker.judges import (
     judge_jitter,
     judge_late_reaction,
     judge_lists_beside_watch,
+    judge_misread_status,
     judge_process,
     judge_resumption,
 )
@@ -205,3 +206,44 @@ def reacted(*, after: float, again: bool = True, refused: bool = False) -> Any:
 )
 def test_a_reaction_is_late_if_it_comes_only_after_another_list(run: Any, suspected: bool) -> None:
     assert (judge_late_reaction(run) is not None) is suspected
+
+
+def asking_for(name: str, *, told: str = "", status: int = 404) -> Any:
+    """The verdict about a client that reads a node by its name; an answer has told it another name."""
+    calls = [
+        SimpleNamespace(
+            verb="list", name="", collection="nodes", status=200, is_write=False, has_delivered=lambda text: text in told
+        ),
+        SimpleNamespace(
+            verb="get",
+            name=name,
+            path=f"/api/v1/nodes/{name}",
+            collection="nodes",
+            status=status,
+            is_write=False,
+            has_delivered=lambda text: False,
+        ),
+    ]
+    usual = SimpleNamespace(trace=SimpleNamespace(since=lambda: [SimpleNamespace(name="settings")]))
+    baseline = SimpleNamespace(streams={"/api/v1/nodes": "nodes"}, trial=usual)
+    trace = SimpleNamespace(since=lambda mark=-1: calls)
+    return judge_misread_status(
+        SimpleNamespace(trace=trace, provoked_at=-1, baseline=baseline, copies=[SimpleNamespace(token="x7")]), "mark"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "how"),
+    [
+        ("fail", {"name": "undefined"}),
+        ("fail", {"name": "None"}),
+        ("warn", {"name": "0"}),
+        ("", {"name": "undefined", "status": 200}),
+        ("", {"name": "one-x7-copy"}),
+        ("", {"name": "worker-1", "told": "worker-1"}),
+        ("", {"name": "settings"}),
+    ],
+)
+def test_a_name_that_nothing_has_had_comes_from_a_bookmark(verdict: str, how: Any) -> None:
+    found = asking_for(**how)
+    assert (str(found.outcome) if found else "") == verdict
