@@ -169,7 +169,7 @@ def _select(
         if rule.id in left_out:
             continue
         if rule.legality not in classes:
-            skipped.append((rule, f"its provocation is of class {rule.legality}, which was not selected"))
+            skipped.append((rule, f"class {rule.legality} is not selected"))
         elif depth == "fast" and not rule.fast:
             skipped.append((rule, "the profile fast leaves it out"))
         else:

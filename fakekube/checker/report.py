@@ -163,12 +163,15 @@ def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, 
     if verdict.outcome is Outcome.PASS and decisive and all(rule in missed for rule in decisive):
         worst, verdict = decisive[0], runs[decisive[0]].verdict
     evidence = list(verdict.evidence) or [""]
-    if len(rules) > 1 and verdict.outcome is not Outcome.PASS:
-        evidence[0] = f"{worst.name} ({worst.provocation}): {evidence[0]}"
-    elif missed and verdict.outcome is Outcome.PASS:
+    reasons: dict[str, list[str]] = {}
+    for rule in missed:
+        reasons.setdefault(next(iter(runs[rule].verdict.evidence), ""), []).append(rule.name)
+    if verdict.outcome is Outcome.PASS and missed:
         done = ", ".join(rule.name for rule in rules if rule not in missed)
-        left = "; ".join(f"{rule.name}: {next(iter(runs[rule].verdict.evidence), '')}" for rule in missed)
+        left = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
         evidence[0] = f"{len(rules) - len(missed)} of {len(rules)} provocations ({done}); not exercised: {left}"
+    elif verdict.outcome is not Outcome.PASS and len(rules) > 1 and (len(missed) < len(rules) or len(reasons) > 1):
+        evidence[0] = f"{worst.name} ({worst.provocation}): {evidence[0]}"
     same = {causes.get(rule, "") for rule in rules if runs[rule].verdict.outcome is Outcome.FAIL}
     return RuleReport(
         id=worst.id,
@@ -277,16 +280,26 @@ class Report(CheckResult):
         """
         lines = [f"client: {self.client}", ""]
         followers = {rule.same_as for rule in self.rules if rule.same_as}
+        left_out = self._left_out()
         for rule in self.rules:
-            if rule.same_as:
+            if rule.same_as or any(rule.id in ids for ids in left_out.values()):
                 continue
             lines += self._lines(rule)
             if rule.id in followers:
                 for one in self.rules:
                     if one.same_as == rule.id:
                         lines += _wrap(f"  {one.id}", one.verdict, one.legality, f"same cause as {rule.id}: {_reason_of(one)}")
+        for reason, ids in left_out.items():
+            lines += ["", *textwrap.wrap(f"not exercised, {reason}: {', '.join(ids)}", _WIDTH, subsequent_indent="  ")]
         counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in Outcome)
         return "\n".join([*lines, "", *self.remarks, f"{counts}; seed {self.seed}, {self.seconds:.0f} s"])
+
+    def _left_out(self) -> dict[str, list[str]]:
+        """Returns the reasons that several rules have for being not exercised, with their ids: one line tells each."""
+        found: dict[str, list[str]] = {}
+        for rule in self.of(Outcome.NOT_EXERCISED):
+            found.setdefault(_reason_of(rule), []).append(rule.id)
+        return {reason: ids for reason, ids in found.items() if len(ids) > 1}
 
     @staticmethod
     def _lines(rule: RuleReport) -> list[str]:
@@ -426,7 +439,10 @@ def markdown(report: CheckResult) -> str:
     missed = report.of(Outcome.NOT_EXERCISED)
     if missed:
         lines += ["", f"<details><summary>{len(missed)} not exercised</summary>", ""]
-        lines += [f"* {rule.id}: {_cell(rule.evidence[0] if rule.evidence else '')}" for rule in missed]
+        reasons: dict[str, list[str]] = {}
+        for rule in missed:
+            reasons.setdefault(rule.evidence[0] if rule.evidence else "", []).append(rule.id)
+        lines += [f"* {', '.join(ids)}: {_cell(reason)}" for reason, ids in reasons.items()]
         lines += ["", "</details>"]
     return "\n".join(lines) + "\n"
 

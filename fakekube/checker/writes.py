@@ -254,5 +254,9 @@ def delete_children(trial: Trial, copy: Copy, resource: str) -> int:
     children = children_of(trial.cluster, copy, resource)
     for child in children:
         metadata = child["metadata"]
-        trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+        try:
+            trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+        except ApiError as error:
+            if error.code != 404:  # it may have been the child of another one
+                raise
     return len(children)

@@ -15,6 +15,7 @@ from fakekube.controllers.client import ApiError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
 
 
@@ -206,10 +207,23 @@ class RemovedOwners(Rule):
         if self.mark is None:
             return None
         lost = trial.copies[0]
-        made = [call for call in writes_of(trial.trace.since(self.mark)) if call.status == 201 and call.mentions(lost.token)]
+        uids = {obj["metadata"]["uid"] for obj in lost.objects}
+        made = [
+            call
+            for call in writes_of(trial.trace.since(self.mark))
+            if call.status == 201 and call.mentions(lost.token) and not _is_for_another(call, uids)
+        ]
         if not made:
             return None
         return Verdict.failure(f"creates {made[0].collection} for {lost.names()[0]}, which is deleted", *trial.excerpt(made))
+
+
+def _is_for_another(call: Call, uids: set[str]) -> bool:
+    """Reports whether a create names other owners than those with some uids: a client that handles the children, too, makes
+    objects for them."""
+    metadata = call.body.get("metadata") if isinstance(call.body, dict) else None
+    owners = {owner.get("uid") for owner in (metadata or {}).get("ownerReferences") or ()}
+    return bool(owners) and not owners & uids
 
 
 #: The metadata of a child that its new version has.

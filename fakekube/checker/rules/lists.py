@@ -403,7 +403,7 @@ class EarlyBookmark(RefusedInitialEvents):
         self.disturb(trial, len(using))
 
     #: How many seconds a disturbed watch stays open; after a shorter watch a client may list.
-    OPEN = 1.5
+    OPEN = 3.0
     LABEL = "plain bookmark"
 
     def disturb(self, trial: Trial, times: int) -> None:

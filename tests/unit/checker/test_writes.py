@@ -1,0 +1,70 @@
+"""Which children a client handles for their own sake."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction
+from fakekube.checker.rules.deletions import _is_for_another
+from fakekube.checker.writes import handled_children, is_taken_over
+
+TOKEN = "x7"
+
+
+class Objects:
+    """A cluster with the children of one copy."""
+
+    revision = 1
+
+    def __init__(self, **children: Any) -> None:
+        self._children = children
+
+    def list(self, resource: str) -> list[Any]:
+        return self._children.get(resource, [])
+
+
+def child(name: str, uid: str, owner: str) -> Any:
+    return {"metadata": {"name": f"{name}-{TOKEN}", "uid": uid, "ownerReferences": [{"uid": owner, "controller": True}]}}
+
+
+def baseline_of(*requests: tuple[str, str], **children: Any) -> Any:
+    """A baseline run in which the client made children, and sent other requests: pairs of a verb and a resource."""
+    effects = {Effect(EffectKind.CHILD, resource, "*"): len(some) for resource, some in children.items()}
+    effects |= {Effect(EffectKind.REQUEST, resource, "*", (verb,)): 1 for verb, resource in requests}
+    trial = SimpleNamespace(cluster=Objects(**children), trace=SimpleNamespace(since=list))
+    return SimpleNamespace(reaction=Reaction(effects), control=Copy(TOKEN, [], [], -1, 0.0), trial=trial)
+
+
+@pytest.mark.parametrize(
+    ("requests", "handled"),
+    [((), {"packages"}), ((("patch", "configmaps"),), {"packages"}), ((("patch", "secrets/status"),), {"packages", "secrets"})],
+)
+def test_a_child_with_children_or_a_status_is_handled_for_its_own_sake(requests: Any, handled: set[str]) -> None:
+    children = {
+        "packages": [child("package", "2", "1")],
+        "configmaps": [child("label", "3", "2")],
+        "secrets": [child("key", "4", "1")],
+    }
+    assert handled_children(baseline_of(*requests, **children)) == handled
+
+
+@pytest.mark.parametrize(("owner", "another"), [("1", False), ("2", True), (None, False)])
+def test_an_object_for_a_child_is_not_one_for_its_owner(owner: str | None, another: bool) -> None:
+    call: Any = SimpleNamespace(body=child("label", "", owner) if owner else {"metadata": {"name": "label"}})
+    assert _is_for_another(call, {"1"}) is another
+
+
+@pytest.mark.parametrize(
+    ("path", "taken"),
+    [
+        (("spec", "replicas"), True),
+        (("metadata", "ownerReferences"), True),
+        (("status", "phase"), False),
+        (("metadata", "labels", "a"), False),
+    ],
+)
+def test_the_owner_writes_what_an_object_is(path: tuple[str, ...], taken: bool) -> None:
+    assert is_taken_over(path) is taken
