@@ -280,7 +280,7 @@ class Report(CheckResult):
         """
         lines = [f"client: {self.client}", ""]
         followers = {rule.same_as for rule in self.rules if rule.same_as}
-        left_out = self._left_out()
+        left_out = self._rules_by_reason()
         for rule in self.rules:
             if rule.same_as or any(rule.id in ids for ids in left_out.values()):
                 continue
@@ -294,7 +294,7 @@ class Report(CheckResult):
         counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in Outcome)
         return "\n".join([*lines, "", *self.remarks, f"{counts}; seed {self.seed}, {self.seconds:.0f} s"])
 
-    def _left_out(self) -> dict[str, list[str]]:
+    def _rules_by_reason(self) -> dict[str, list[str]]:
         """Returns the reasons that several rules have for being not exercised, with their ids: one line tells each."""
         found: dict[str, list[str]] = {}
         for rule in self.of(Outcome.NOT_EXERCISED):
