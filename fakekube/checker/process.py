@@ -47,6 +47,9 @@ def fatal_line(output: str) -> str:
 class ClientProcess(Protocol):
     """A started client."""
 
+    process_id: int
+    """The process in which it runs, which may be this one."""
+
     def exit_code(self) -> int | None:
         """Returns the exit code, negative for a signal; None while the client runs."""
 
@@ -136,7 +139,7 @@ class _Command:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.group = self._process.pid
+        self.group = self.process_id = self._process.pid
 
     def exit_code(self) -> int | None:
         return self._process.poll()
@@ -199,6 +202,7 @@ class InProcessStarter:
 
 class _InProcess:
     def __init__(self, function: Callable[..., Any], kubeconfig: Path) -> None:
+        self.process_id = os.getpid()
         self._stopped = threading.Event()
         self._code: int | None = None
         self._error = ""

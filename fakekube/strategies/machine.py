@@ -8,6 +8,9 @@ After each step it waits until the operator has nothing left to do, and checks t
 * nothing fights, and nobody writes the same again and again (`Cluster.findings`);
 * after a restart, a second pass over the same objects changes nothing.
 
+Seconds in which a thread of the operator or of the API server runs, or waits for a processor, are no seconds of rest, so that a
+busy machine finds no defects that are none.
+
 hypothesis shrinks the steps of a failure to the fewest and simplest ones that still fail. Each attempt takes real time, so `run`
 bounds their number. Steps that have passed before are performed only when others follow, failed ones raise the same
 error again; when no attempt is left, all others are only noted.
@@ -17,10 +20,12 @@ Invariant: an example begins with a fresh cluster and a fresh operator, and leav
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -54,6 +59,10 @@ _MISTAKES: Final = frozenset({"fight", "hot loop"})
 #: Resources whose changes do not count in a second pass.
 _INCIDENTAL: Final = frozenset({"events", "leases"})
 _CONFLICT: Final = 409
+#: Seconds between two looks at the processor time that others have used.
+_SLICE: Final = 0.05
+#: How many times as long as a given time it may take on a busy machine.
+_BUSY_FACTOR: Final = 20.0
 _RETRIES: Final = 10
 
 
@@ -94,9 +103,9 @@ class OperatorMachine(RuleBasedStateMachine):
     faults: ClassVar[Mapping[str, Callable[[Cluster, str], object]]] = FAULTS
     """Name → what arms a fault, from the cluster and the resource; by default `FAULTS`."""
     quiet: ClassVar[float] = 0.3
-    """Real seconds without a request after which the operator counts as idle."""
+    """Seconds of rest without a request after which the operator counts as idle."""
     patience: ClassVar[float] = 2.0
-    """Real seconds for which a check may fail before it counts."""
+    """Seconds of rest for which a check may fail before it counts."""
     timeout: ClassVar[float] = 20.0
     """Real seconds in which the operator has to come to rest."""
 
@@ -265,15 +274,16 @@ class OperatorMachine(RuleBasedStateMachine):
         attempts.passed.add(key)
 
     def _check_at_rest(self) -> None:
-        end = time.monotonic() + self.patience
+        left = self.patience
         while True:
             self.settle()
             try:
                 self._check_all()
             except AssertionError:
-                left = end - time.monotonic()
-                if left <= 0 or not self._hears(left):
+                rested = self._rest_until_request(left)
+                if rested is None:
                     raise
+                left -= rested + self.quiet
             else:
                 return
 
@@ -293,13 +303,22 @@ class OperatorMachine(RuleBasedStateMachine):
                 raise AssertionError(f"the operator does not come to rest in {self.timeout:g} s: {', '.join(latest)} …")
 
     def _hears(self, seconds: float) -> bool:
-        """Reports whether a client sends a request within some real seconds."""
+        """Reports whether a client sends a request within some seconds of rest."""
+        return self._rest_until_request(seconds) is not None
+
+    def _rest_until_request(self, seconds: float) -> float | None:
+        """Waits until a client sends a request; returns the seconds of rest before it, None if there is none within `seconds`."""
         requests = self.cluster.requests
-        try:
-            requests.since(requests.mark()).wait(1, timeout=seconds)
-        except TimeoutError:
-            return False
-        return True
+        view, rested, end = requests.since(requests.mark()), 0.0, time.monotonic() + seconds * _BUSY_FACTOR
+        processes = {os.getpid(), self._client.process_id}
+        now, busy = time.monotonic(), _busy_seconds(processes)
+        while rested < seconds and now < end:
+            with suppress(TimeoutError):
+                view.wait(1, timeout=min(seconds - rested, _SLICE))
+                return rested
+            began, was_busy, now, busy = now, busy, time.monotonic(), _busy_seconds(processes)
+            rested += max(now - began - max(busy - was_busy, 0.0), 0.0)  # a thread that has ended makes the sum smaller
+        return None
 
     def _check_all(self) -> None:
         for obj in self.cluster.list(self.resource, namespace=self.namespace):
@@ -336,6 +355,17 @@ class OperatorMachine(RuleBasedStateMachine):
         self._starter.close()
         self._cluster.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _busy_seconds(processes: Iterable[int]) -> float:
+    """Returns how long the threads of processes have run or waited for a processor; 0 where the system does not say so."""
+    total = 0
+    for process in processes:
+        for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with suppress(OSError, ValueError):
+                ran, waited, _ = file.read_bytes().split()
+                total += int(ran) + int(waited)
+    return total / 1e9
 
 
 _known: dict[tuple[str, int, str, tuple[str, ...], str], st.SearchStrategy[Object]] = {}
