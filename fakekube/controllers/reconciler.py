@@ -57,6 +57,8 @@ class Context:
     owners that never existed are kept, because such suites invent owner references."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """Objects that a test gives to controllers, by name: `pods` has the rules of `cluster.pods`."""
+    scheduled: set[str] = field(default_factory=set)
+    """The uids of pods that the scheduler has bound and their kubelet has not seen: they fit their nodes."""
 
     @property
     def emulation(self) -> Emulation:

@@ -199,6 +199,7 @@ class Kubelet(StatusManager):
             if not pods:
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
+            self.context.scheduled.discard(metadata["uid"])
             self._workers.forget(metadata["uid"])
             if self._certificates is not None:
                 self._certificates.forget(metadata["uid"])
@@ -297,8 +298,11 @@ class Kubelet(StatusManager):
         if self._is_early(key, pod):
             return
         status = pod.get("status") or {}
-        if (_is_unadmitted(pod) or _sets_sysctls(pod)) and self._reject(key, pod, node):
+        fits = not _is_new(pod) or pod["metadata"]["uid"] in self.context.scheduled
+        if (not fits or _sets_sysctls(pod)) and self._reject(key, pod, node, fits=fits):
             return
+        if status.get("startTime"):
+            self.context.scheduled.discard(pod["metadata"]["uid"])
         if has_certificates(pod) and "deletionTimestamp" not in pod["metadata"]:
             self._sync_certificates(key, pod, node)
         plan = self._plan_of(pod)
@@ -348,12 +352,12 @@ class Kubelet(StatusManager):
         self.requeue_after(key, due - now)
         return True
 
-    def _reject(self, key: Key, pod: Object, node: Object) -> bool:
-        """Fails a pod that does not fit its node. Returns whether it did."""
+    def _reject(self, key: Key, pod: Object, node: Object, *, fits: bool) -> bool:
+        """Fails a pod that does not fit its node, unless the scheduler has found that it `fits`. Returns whether it did."""
         from fakekube.nodes.admission import forbid_sysctls, rejected_status, rejection
 
         found = forbid_sysctls(pod)
-        if found is None and _is_unadmitted(pod):
+        if found is None and not fits:
             keys = [one for one in self._on_node.get(node["metadata"]["name"], ()) if one != key]
             found = rejection(pod, node, [other for one in keys if (other := self.cache.get("pods", *one)) is not None])
         if found is None:
@@ -503,12 +507,11 @@ def _sets_sysctls(pod: Object) -> bool:
     return bool(context.get("sysctls")) and not (pod.get("status") or {}).get("startTime")
 
 
-def _is_unadmitted(pod: Object) -> bool:
-    """Reports whether no scheduler has bound the pod, and its kubelet has not seen it."""
+def _is_new(pod: Object) -> bool:
+    """Reports whether the kubelet of the pod has not seen it."""
     status = pod.get("status") or {}
     is_new = status.get("phase", "Pending") == "Pending" and not status.get("startTime")
-    bound = (find_condition(status, "PodScheduled") or {}).get("status") == "True"
-    return is_new and not bound and "deletionTimestamp" not in pod["metadata"]
+    return is_new and "deletionTimestamp" not in pod["metadata"]
 
 
 def _internal_ip(node: Object) -> str | None:

@@ -401,7 +401,12 @@ class Scheduler(Reconciler):
             "target": {"kind": "Node", "name": node},
         }
         path = self.client.path(self.client.resource("pods"), pod.namespace, pod.name, "binding")
-        self.client.call("POST", path, binding)
+        self.context.scheduled.add(pod.uid)
+        try:
+            self.client.call("POST", path, binding)
+        except ApiError:
+            self.context.scheduled.discard(pod.uid)
+            raise
         self._queue.remove(pod.uid)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(dict(pod.obj), "Normal", "Scheduled", "Binding", note)

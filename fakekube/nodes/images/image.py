@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import StoredObject
@@ -110,22 +109,60 @@ def _is_observed(container: StoredObject) -> bool:
     return any(container.get(one) for one in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"))
 
 
-def _import_later(module: str, name: str) -> Command:
-    """Returns the program with this name in a module of this package, which is imported when the program first runs."""
-
-    async def run(program: Program) -> int:
-        found: Callable[[Any], Awaitable[int]] = getattr(import_module(f"{__package__}.{module}"), name)
-        return await found(program)
-
-    return run
+# The programs of known images, whose modules are imported when they first run.
 
 
-_WAIT: Final = _import_later("programs", "wait")
+async def _wait(program: Program) -> int:
+    from fakekube.nodes.images.programs import wait
+
+    return await wait(program)
+
+
+async def _nonewprivs(program: Program) -> int:
+    from fakekube.nodes.images.programs import nonewprivs
+
+    return await nonewprivs(program)
+
+
+async def _perl(program: Program) -> int:
+    from fakekube.nodes.images.programs import perl
+
+    return await perl(program)
+
+
+async def _curl(program: Program) -> int:
+    from fakekube.nodes.images.programs import curl_entrypoint
+
+    return await curl_entrypoint(program)
+
+
+async def _resource_consumer(program: Program) -> int:
+    from fakekube.nodes.images.programs import resource_consumer
+
+    return await resource_consumer(program)
+
+
+async def _agnhost(program: Program) -> int:
+    from fakekube.nodes.images.agnhost import agnhost
+
+    return await agnhost(program)
+
+
+async def _sample_apiserver(program: Program) -> int:
+    from fakekube.nodes.images.sample_apiserver import sample_apiserver
+
+    return await sample_apiserver(program)
+
+
+async def _etcd(program: Program) -> int:
+    from fakekube.nodes.images.sample_apiserver import etcd
+
+    return await etcd(program)
+
+
 #: The users and groups of agnhost.
 _USERS: Final = "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n"
 _GROUPS: Final = "root:x:0:root\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"
-_AGNHOST: Final = _import_later("agnhost", "agnhost")
-_NO_NEW_PRIVILEGES: Final = {"/nnp": _import_later("programs", "nonewprivs")}
 _ALPINE: Final = "Alpine Linux"
 _NOT_IN_BUSYBOX: Final = frozenset({"bash", "dash", "curl", "dig"})
 _NOT_IN_ALPINE: Final = frozenset({"bash", "dash", "dig"})
@@ -144,13 +181,13 @@ def _key() -> str:
 
 
 def _web_server(name: str) -> Image:
-    return Image(programs={name: _WAIT, "/docker-entrypoint.sh": _WAIT}, entrypoint=(name,), daemon=True)
+    return Image(programs={name: _wait, "/docker-entrypoint.sh": _wait}, entrypoint=(name,), daemon=True)
 
 
 def _picture(name: str) -> Image:
     """Returns an image of the update demo: agnhost's web server with the name of a picture."""
     return Image(
-        programs={"/agnhost": _AGNHOST},
+        programs={"/agnhost": _agnhost},
         entrypoint=("/agnhost", "test-webserver"),
         files={"/data.json": f'{{"image":"{name}.jpg"}}\n'},
         system=_ALPINE,
@@ -163,12 +200,21 @@ _IMAGES: Final[Mapping[str, Image]] = {
     "bash": Image(command=("bash",)),
     "debian": Image(command=("bash",)),
     "ubuntu": Image(command=("/bin/bash",)),
-    "perl": Image(programs={"perl": _import_later("programs", "perl")}, command=("perl", "-de0")),
+    "curl": Image(
+        programs={"/entrypoint.sh": _curl},
+        entrypoint=("/entrypoint.sh",),
+        command=("curl",),
+        user="100:101",
+        system=_ALPINE,
+        lacks=_NOT_IN_ALPINE,
+    ),
+    "netshoot": Image(command=("bash",), system=_ALPINE),
+    "perl": Image(programs={"perl": _perl}, command=("perl", "-de0")),
     "nginx": _web_server("nginx"),
     "httpd": _web_server("httpd-foreground"),
-    "pause": Image(programs={"/pause": _WAIT}, entrypoint=("/pause",), shell=False, daemon=True),
+    "pause": Image(programs={"/pause": _wait}, entrypoint=("/pause",), shell=False, daemon=True),
     "agnhost": Image(
-        programs={"/agnhost": _AGNHOST, "/agnhost-2": _AGNHOST},
+        programs={"/agnhost": _agnhost, "/agnhost-2": _agnhost},
         entrypoint=("/agnhost",),
         command=("pause",),
         files={
@@ -182,26 +228,16 @@ _IMAGES: Final[Mapping[str, Image]] = {
     ),
     "kitten": _picture("kitten"),
     "nautilus": _picture("nautilus"),
-    "nonewprivs": Image(
-        programs={"/nnp": _import_later("programs", "nonewprivs")}, entrypoint=("/nnp",), user="1000", shell=False
-    ),
-    "nonroot": Image(programs=_NO_NEW_PRIVILEGES, entrypoint=("/nnp",), user="1234", system=_ALPINE, lacks=_NOT_IN_ALPINE),
+    "nonewprivs": Image(programs={"/nnp": _nonewprivs}, entrypoint=("/nnp",), user="1000", shell=False),
+    "nonroot": Image(programs={"/nnp": _nonewprivs}, entrypoint=("/nnp",), user="1234", system=_ALPINE, lacks=_NOT_IN_ALPINE),
     "glibc-dns-testing": Image(command=("bash",)),
     "jessie-dnsutils": Image(command=("bash",)),
-    "sample-apiserver": Image(
-        programs={"/sample-apiserver": _import_later("sample_apiserver", "sample_apiserver")},
-        entrypoint=("/sample-apiserver",),
-        shell=False,
-    ),
-    "etcd": Image(
-        programs={"/usr/local/bin/etcd": _import_later("sample_apiserver", "etcd")}, command=("/usr/local/bin/etcd",), shell=False
-    ),
+    "sample-apiserver": Image(programs={"/sample-apiserver": _sample_apiserver}, entrypoint=("/sample-apiserver",), shell=False),
+    "etcd": Image(programs={"/usr/local/bin/etcd": _etcd}, command=("/usr/local/bin/etcd",), shell=False),
     "regression-issue-74839": Image(
-        programs={"/regression-issue-74839": _WAIT}, entrypoint=("/regression-issue-74839",), shell=False
+        programs={"/regression-issue-74839": _wait}, entrypoint=("/regression-issue-74839",), shell=False
     ),
-    "resource-consumer": Image(
-        programs={"/consumer": _import_later("programs", "resource_consumer")}, entrypoint=("/consumer",), shell=False
-    ),
+    "resource-consumer": Image(programs={"/consumer": _resource_consumer}, entrypoint=("/consumer",), shell=False),
 }
 
 

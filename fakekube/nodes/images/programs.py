@@ -28,6 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
+from fakekube.nodes.runtime.commands import command
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.ports import serve
 from fakekube.nodes.runtime.program import Program, Usage
@@ -121,6 +122,13 @@ async def nonewprivs(program: Program) -> int:
     uid = program.host.uid if security.get("allowPrivilegeEscalation") is False else 0
     await program.write(f"Effective uid: {uid}\n")
     return 0
+
+
+async def curl_entrypoint(program: Program) -> int:
+    """Runs the program that the arguments name, or else curl with them."""
+    words = program.args
+    is_program = bool(words) and not words[0].startswith("-") and command(words[0].rpartition("/")[2]) is not None
+    return await program.run_other(words if is_program else ["curl", *words], program)
 
 
 async def perl(program: Program) -> int:

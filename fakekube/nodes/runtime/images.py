@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import posixpath
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.commands import APPLETS
@@ -60,6 +61,38 @@ def page(image: str) -> bytes:
         f"<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to {name}!</title>\n</head>\n<body>\n"
         f"<h1>Welcome to {name}!</h1>\n</body>\n</html>\n"
     ).encode()
+
+
+def default_application(
+    pod: Mapping[str, Any], spec: Mapping[str, Any], port: int, files: Callable[[], FileSystem]
+) -> Callable[..., Iterable[bytes]]:
+    """Returns the default application of a container: serves the files of the images nginx and httpd, else a page with the
+    name of the image."""
+    image = spec.get("image", "")
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ["PATH_INFO"] or "/"
+        if base_name(image) in WEB_ROOTS:
+            body, kind = _file(files(), WEB_ROOTS[base_name(image)] + path)
+        else:
+            body, kind = page(image), "text/html"
+        status = HTTPStatus.OK if body is not None else HTTPStatus.NOT_FOUND
+        body = body if body is not None else b"<html><head><title>404 Not Found</title></head></html>\n"
+        headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Server", base_name(image) or "fakekube")]
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [body]
+
+    return application
+
+
+def _file(files: FileSystem, path: str) -> tuple[bytes | None, str]:
+    import mimetypes
+
+    try:
+        body = files.read(f"{path}index.html" if path.endswith("/") else path)
+    except OSError:
+        return None, "text/html"
+    return body, "text/html" if path.endswith("/") else mimetypes.guess_type(path)[0] or "application/octet-stream"
 
 
 def root_of(name: str, now: float, image: Image | None = None) -> Directory:

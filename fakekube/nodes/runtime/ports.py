@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-import mimetypes
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from http import HTTPStatus
 from http.client import responses
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -26,8 +24,6 @@ from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection, Destination
 from fakekube.net.wsgi import environ_key
 from fakekube.nodes.runtime.behaviour import PortHandler
-from fakekube.nodes.runtime.filesystem import FileSystem
-from fakekube.nodes.runtime.images import WEB_ROOTS, base_name, page
 from fakekube.nodes.runtime.listeners import Peer
 
 _log = logging.getLogger(__name__)
@@ -251,39 +247,6 @@ def environ_of(method: str, target: str, version: str, headers: Iterable[tuple[s
         joint = "; " if key == "HTTP_COOKIE" else ","
         environ[key] = f"{environ[key]}{joint}{value}" if key in environ and key.startswith("HTTP_") else value
     return environ
-
-
-# ---------------------------------------------------------------- the default application
-
-
-def default_application(
-    pod: Mapping[str, Any], spec: Mapping[str, Any], port: int, files: Callable[[], FileSystem]
-) -> Application:
-    """Returns the default application of a container: serves the files of the images nginx and httpd, else a page with the
-    name of the image."""
-    image = spec.get("image", "")
-
-    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ["PATH_INFO"] or "/"
-        if base_name(image) in WEB_ROOTS:
-            body, kind = _file(files(), WEB_ROOTS[base_name(image)] + path)
-        else:
-            body, kind = page(image), "text/html"
-        status = HTTPStatus.OK if body is not None else HTTPStatus.NOT_FOUND
-        body = body if body is not None else b"<html><head><title>404 Not Found</title></head></html>\n"
-        headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Server", base_name(image) or "fakekube")]
-        start_response(f"{status.value} {status.phrase}", headers)
-        return [body]
-
-    return application
-
-
-def _file(files: FileSystem, path: str) -> tuple[bytes | None, str]:
-    try:
-        body = files.read(f"{path}index.html" if path.endswith("/") else path)
-    except OSError:
-        return None, "text/html"
-    return body, "text/html" if path.endswith("/") else mimetypes.guess_type(path)[0] or "application/octet-stream"
 
 
 def over_connection(connect: Callable[[], Connection]) -> Application:

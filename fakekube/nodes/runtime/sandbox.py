@@ -20,7 +20,7 @@ from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
-from fakekube.nodes.runtime.images import base_name, install, root_of
+from fakekube.nodes.runtime.images import base_name, default_application, install, root_of
 from fakekube.nodes.runtime.kernel import mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks
@@ -265,8 +265,6 @@ class Sandbox:
         has_rules = any(behaviour.ports for _, behaviour in found)
         if not found or ((declared or has_rules) and port not in declared):
             raise oserror(errno.ECONNREFUSED)
-        from fakekube.nodes.runtime.ports import default_application
-
         spec = declared.get(port) or found[0][0]
         return default_application(self.pod, spec, port, lambda: self._runtime.container(self.pod, spec["name"]).files)
 

@@ -70,6 +70,16 @@ def test_a_pod_that_does_not_fit_is_rejected(cluster: Cluster, wanted: Any, reas
     assert (event["type"], event["reason"], event["message"]) == ("Warning", reason, message)
 
 
+def test_a_pod_that_another_scheduler_binds_is_rejected_if_it_does_not_fit(cluster: Cluster) -> None:
+    wanted = pod("p", requesting(cpu="17"), schedulerName="mine")
+    del wanted["spec"]["nodeName"]
+    cluster.create(wanted)
+    binding = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "node-1"}}
+    assert cluster.request("POST", "/api/v1/namespaces/default/pods/p/binding", binding).status == 201
+    found = status_of(cluster, "p")
+    assert (found["phase"], found["reason"]) == ("Failed", "OutOfcpu")
+
+
 def test_a_pod_is_rejected_by_a_node_with_a_taint_that_it_does_not_tolerate(cluster: Cluster) -> None:
     cluster.nodes.taint("node-1", "gone", effect="NoExecute")
     cluster.create(pod("p"))

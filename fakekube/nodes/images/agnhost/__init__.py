@@ -6,22 +6,55 @@ Specified by: test/images/agnhost.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from importlib import import_module
 from typing import Final
 
 from fakekube.nodes.runtime.program import Program
 
 __all__ = ["agnhost"]
 
-_MODULES: Final[Mapping[str, str]] = {
-    "basics": "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator"
+_Commands = Mapping[str, Callable[[Program], Awaitable[int]]]
+
+
+def _load_basics() -> _Commands:
+    from fakekube.nodes.images.agnhost.basics import COMMANDS
+
+    return COMMANDS
+
+
+def _load_netexec() -> _Commands:
+    from fakekube.nodes.images.agnhost.netexec import COMMANDS
+
+    return COMMANDS
+
+
+def _load_web() -> _Commands:
+    from fakekube.nodes.images.agnhost.web import COMMANDS
+
+    return COMMANDS
+
+
+def _load_nettest() -> _Commands:
+    from fakekube.nodes.images.agnhost.nettest import COMMANDS
+
+    return COMMANDS
+
+
+def _load_webhook() -> _Commands:
+    from fakekube.nodes.images.agnhost.webhook import COMMANDS
+
+    return COMMANDS
+
+
+_NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
+    _load_basics: "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator"
     " connect inclusterclient test-service-account-issuer-discovery mounttest",
-    "netexec": "netexec",
-    "web": "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset guestbook",
-    "nettest": "nettest",
-    "webhook": "webhook crd-conversion-webhook",
+    _load_netexec: "netexec",
+    _load_web: "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset guestbook",
+    _load_nettest: "nettest",
+    _load_webhook: "webhook crd-conversion-webhook",
 }
-_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
+#: Subcommand → the function that imports its module.
+_HOMES: Final = {name: load for load, names in _NAMES.items() for name in names.split()}
 
 
 async def agnhost(program: Program) -> int:
@@ -36,5 +69,4 @@ async def agnhost(program: Program) -> int:
     if name not in _HOMES:
         await program.stderr.write(f'Error: unknown command "{name}" for "app"\nRun \'app --help\' for usage.\n'.encode())
         return 1
-    commands: Mapping[str, Callable[[Program], Awaitable[int]]] = import_module(f"{__name__}.{_HOMES[name]}").COMMANDS
-    return await commands[name](program)
+    return await _HOMES[name]()[name](program)

@@ -5,37 +5,91 @@ They do what busybox' applets do, as far as scripts and people in a debugging se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.program import Command
 
 __all__ = ["APPLETS", "command"]
 
-_MODULES: Final[Mapping[str, str]] = {
-    "text": "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes"
+_Commands = Mapping[str, "Command"]
+
+
+def _load_text() -> _Commands:
+    from fakekube.nodes.runtime.commands.text import COMMANDS
+
+    return COMMANDS
+
+
+def _load_awk() -> _Commands:
+    from fakekube.nodes.runtime.commands.awk import COMMANDS
+
+    return COMMANDS
+
+
+def _load_grep_sed() -> _Commands:
+    from fakekube.nodes.runtime.commands.grep_sed import COMMANDS
+
+    return COMMANDS
+
+
+def _load_files() -> _Commands:
+    from fakekube.nodes.runtime.commands.files import COMMANDS
+
+    return COMMANDS
+
+
+def _load_system() -> _Commands:
+    from fakekube.nodes.runtime.commands.system import COMMANDS
+
+    return COMMANDS
+
+
+def _load_mounts() -> _Commands:
+    from fakekube.nodes.runtime.commands.mounts import COMMANDS
+
+    return COMMANDS
+
+
+def _load_shells() -> _Commands:
+    from fakekube.nodes.runtime.commands.shells import COMMANDS
+
+    return COMMANDS
+
+
+def _load_archive() -> _Commands:
+    from fakekube.nodes.runtime.commands.archive import COMMANDS
+
+    return COMMANDS
+
+
+def _load_network() -> _Commands:
+    from fakekube.nodes.runtime.commands.network import COMMANDS
+
+    return COMMANDS
+
+
+_NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
+    _load_text: "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes"
     " base64 md5sum sha1sum sha256sum sha512sum hexdump od",
-    "awk": "awk",
-    "grep_sed": "grep egrep fgrep sed",
-    "files": "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd"
+    _load_awk: "awk",
+    _load_grep_sed: "grep egrep fgrep sed",
+    _load_files: "basename chmod chown chgrp cp dirname find ln mkdir mktemp mv readlink realpath rm rmdir touch truncate dd"
     " ls stat du df",
-    "system": "arch clear date env free hostname id kill logname nproc printenv ps pwd sleep stty sync time timeout top tty"
+    _load_system: "arch clear date env free hostname id kill logname nproc printenv ps pwd sleep stty sync time timeout top tty"
     " sysctl uname uptime usleep which whoami groups nohup xargs",
-    "mounts": "mount umount nsenter",
-    "shells": "sh ash bash dash busybox [ [[ expr false test true",
-    "archive": "tar gzip gunzip zcat",
-    "network": "curl nc ping wget ifconfig ip netstat dig getent host nslookup",
+    _load_mounts: "mount umount nsenter",
+    _load_shells: "sh ash bash dash busybox [ [[ expr false test true",
+    _load_archive: "tar gzip gunzip zcat",
+    _load_network: "curl nc ping wget ifconfig ip netstat dig getent host nslookup",
 }
 
-#: Name → module.
-APPLETS: Final[Mapping[str, str]] = {name: module for module, names in _MODULES.items() for name in names.split()}
+#: Name → the function that imports its module.
+APPLETS: Final[Mapping[str, Callable[[], _Commands]]] = {name: load for load, names in _NAMES.items() for name in names.split()}
 
 
 def command(name: str) -> Command | None:
     """Returns the implementation of a command; None if there is none of this name."""
-    found = APPLETS.get(name)
-    if found is None:
-        return None
-    return cast("Command", import_module(f"{__name__}.{found}").COMMANDS[name])
+    load = APPLETS.get(name)
+    return None if load is None else load()[name]

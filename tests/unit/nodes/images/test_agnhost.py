@@ -10,6 +10,8 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.net.streaming.kubelet_api import PortForwardError
+from fakekube.nodes.images import agnhost
+from fakekube.nodes.runtime.commands import APPLETS, command
 
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 
@@ -297,3 +299,9 @@ def test_the_user_of_an_image_is_that_of_its_processes(cluster: Cluster) -> None
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "someone"}, "spec": spec})
     cluster.settle()
     assert cluster.pods.get("someone").logs() == "1234\n"
+
+
+def test_every_subcommand_and_every_applet_has_a_program() -> None:
+    subcommands = {name: load() for name, load in agnhost._HOMES.items()}
+    assert [name for name, commands in subcommands.items() if name not in commands] == []
+    assert [name for name in APPLETS if command(name) is None] == []

@@ -193,3 +193,16 @@ def test_kubelets_take_the_pace_of_the_cluster() -> None:
         assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
         cluster.settle()
         assert not cluster.list("pods")
+
+
+def test_the_arguments_of_the_image_curl_are_those_of_curl_or_a_program(cluster: Cluster) -> None:
+    labels = {"metadata": {"name": "web", "labels": {"app": "web"}}}
+    cluster.create(pod("web", "nginx") | labels)
+    service = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": service})
+    cluster.settle()
+    cluster.create(pod("client", "curlimages/curl:8.16.0", "sleep", "3600"))
+    assert status(cluster, "client")["phase"] == "Running"
+    client = cluster.pods.get("client")
+    assert "Welcome to nginx!" in client.exec("/entrypoint.sh -s http://web").stdout
+    assert client.exec("/entrypoint.sh sh -c 'id -u'").stdout == "100\n"
