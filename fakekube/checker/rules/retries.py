@@ -253,7 +253,6 @@ class ServerErrors(Rule):
     id = "R2"
     name = "spell"
     provocation = "a spell of 500 and 503 without Retry-After"
-    watches = True
     steps = ("W5",)
     fast = True
     obligation = "server errors without Retry-After: retry without limit, with exponential backoff and jitter"
@@ -267,11 +266,13 @@ class ServerErrors(Rule):
     """Whether the failures last until the client has made several attempts."""
 
     def provoke(self, trial: Trial) -> None:
-        require_resumption(trial)
+        watching = bool(trial.baseline.streams)
+        if watching:
+            require_resumption(trial)
         with self.failing(trial):
             trial.faults.on("watch").end(label="ended").remove()
-            trial.wait(self.TIMES * trial.session.seconds)
-            if self.counts and trial.session.depth == "full":  # some clients give up after five attempts
+            trial.wait(max(self.TIMES * trial.session.seconds, _POLLS * trial.baseline.poll_seconds()))
+            if watching and self.counts and trial.session.depth == "full":  # some clients give up after five attempts
                 trial.await_until(lambda: self._fewest_attempts(trial) >= _ATTEMPTS, self.TIMES * trial.session.seconds)
 
     @staticmethod
@@ -287,12 +288,15 @@ class ServerErrors(Rule):
             yield
 
     def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(map(is_failure, trial.trace.since(trial.provoked_at))):
+            return Verdict.not_exercised("the client sent no request that failed")
         streams = trial.attempts_since()
         return judge_backoff(streams) or judge_jitter(streams) or super().judge_trace(trial)
 
 
-#: How many attempts the client makes while everything fails, if there is time.
-_ATTEMPTS = 6
+#: How many attempts the client makes while everything fails, if there is time. For a client that only lists everything fails for so
+#: many of its pauses between two lists.
+_ATTEMPTS, _POLLS = 6, 2.5
 
 
 class ProxyErrors(ServerErrors):
