@@ -294,7 +294,7 @@ class ServerErrors(Rule):
         return judge_backoff(streams) or judge_jitter(streams) or super().judge_trace(trial)
 
 
-#: How many attempts the client makes while everything fails, if there is time. For a client that only lists everything fails for so
+#: How many attempts the client makes while everything fails, if there is time. If it only lists, everything fails for so
 #: many of its pauses between two lists.
 _ATTEMPTS, _POLLS = 6, 2.5
 
