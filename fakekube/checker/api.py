@@ -20,7 +20,6 @@ from fakekube.checker.rules import all_rules, choose_rules, find_provocation, kn
 from fakekube.checker.runner import Progress, run
 from fakekube.checker.sample import Sample
 from fakekube.checker.session import Session, parse_names
-from fakekube.checker.verdict import Outcome
 
 if TYPE_CHECKING:
     from fakekube.checker.report import Report
@@ -129,7 +128,7 @@ def check(
     cut_short = [
         rule.id
         for rule in report.rules
-        if rule.verdict == Outcome.NOT_EXERCISED and any(session.TIME_IS_UP in line for line in rule.evidence)
+        if any(session.TIME_IS_UP in line for one in rule.provocations for line in one.evidence[:1])
     ]
     return policy.apply(report, cut_short=cut_short)
 

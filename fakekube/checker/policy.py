@@ -78,7 +78,9 @@ class Policy:
         if self.min_exercised is not None and len(exercised) < self.min_exercised:
             found.append(f"--min-exercised: {len(exercised)} rules were exercised, fewer than {self.min_exercised}")
         if cut_short and not self.allow_timeout:
-            found.append(f"--timeout: the time was up before {', '.join(cut_short)} had a verdict; --allow-timeout accepts this")
+            found.append(
+                f"--timeout: the time was up before all of {', '.join(cut_short)} had a verdict; --allow-timeout accepts this"
+            )
         return found
 
 

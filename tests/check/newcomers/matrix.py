@@ -44,6 +44,10 @@ PROGRAMS = {
     "registrar": ("volumes.yaml", [sys.executable, "registrar.py"]),
     "tainter": ("nodes.yaml", ["node", "tainter.mjs"]),
     "raw": ("budgets.yaml", ["{go}/raw"]),
+    "orders": ("orders.yaml", [sys.executable, "orders.py"]),
+    "sweep": ("inline.yaml", ["bash", "sweep.sh"]),
+    "guards": ("widget.yaml", ["java", "-XX:TieredStopAtLevel=1", "java/Guards.java"]),
+    "duo": ("orders.yaml", ["{go}/duo"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -210,11 +214,57 @@ DEFECTS = (
     ("raw", "takes", "C5"),
     ("raw", "revision-only", "W12,S3,W1"),
     ("raw", "no-jitter", "R2,R4"),
+    ("orders", "old-revision", "W1,W2"),
+    ("orders", "hurries", "W6"),
+    ("orders", "keeps-ghosts", "W12,S3"),
+    ("orders", "any-bookmark", "W14"),
+    ("orders", "lets-go", "R2,S3"),
+    ("orders", "even-pauses", "R2"),
+    ("orders", "swallows-500", "R2"),
+    ("orders", "sole-finalizer", "C4"),
+    ("orders", "trusts-cache", "C8,S1"),
+    ("orders", "creates-again", "R3"),
+    ("orders", "deletes-by-name", "C5"),
+    ("orders", "clears-finalizers", "C4"),
+    ("orders", "does-not-force", "C7"),
+    ("orders", "impatient", "R1"),
+    ("orders", "relists-at-once", "R4"),
+    ("orders", "endless", "W7"),
+    ("sweep", "half-is-enough", "P2"),
+    ("sweep", "first-page", "P2"),
+    ("sweep", "list-is-fatal", "R2"),
+    ("sweep", "there-is-fatal", "C6"),
+    ("sweep", "by-name", "C5"),
+    ("sweep", "no-finalizers", "C4"),
+    ("sweep", "unguarded", "C2,C4"),
+    ("sweep", "keeps-trying", "R2"),
+    ("sweep", "ignores-after", "R1"),
+    ("guards", "keeps-revision", "W1,W2"),
+    ("guards", "500-ends", "W4,R2"),
+    ("guards", "always-a-second", "W6,R2"),
+    ("guards", "forgets-gone", "W12,S3"),
+    ("guards", "no-guard", "W7"),
+    ("guards", "drops-rest", "W8"),
+    ("guards", "revision-of-list", "W5"),
+    ("guards", "no-retry-after", "R1"),
+    ("guards", "at-once", "R2"),
+    ("guards", "drops-failed", "R2,S3"),
+    ("guards", "any-owner", "C5"),
+    ("guards", "stale-status", "C1"),
+    ("guards", "writes-always", "N3,W13"),
+    ("duo", "not-forced", "C7"),
+    ("duo", "pid-manager", "C7"),
+    ("duo", "exits-gone", "C6"),
+    ("duo", "takes-over", "C5"),
+    ("duo", "index-by-name", "C5"),
+    ("duo", "forgets-failed", "R2,S3"),
+    ("duo", "update-no-version", "C2,C3"),
+    ("duo", "always-status", "N3,W13"),
 )
 
 
 #: Defects that cost others something and lose nothing: a warning is right.
-SUSPECTED = frozenset({("services", "relist-always"), ("services", "polls"), ("inline", "rebuilds")})
+SUSPECTED = frozenset({("services", "relist-always"), ("inline", "rebuilds"), ("orders", "relists-at-once")})
 
 
 def check(program: str, defect: str, options: list[str], go: str) -> dict[str, tuple[str, str]]:

@@ -303,7 +303,7 @@ class Packer:
                 await self._change(place, {"metadata": {"uid": package["metadata"]["uid"]}, "spec": {"note": note}})
         packed = sum((own[item].get("status") or {}).get("phase") == "Packed" for item in wanted)
         shown = f"{packed}/{len(wanted)}"
-        if (order.get("status") or {}).get("packed") != shown or DEFECT == "never-content":
+        if (order.get("status") or {}).get("packed") != shown:
             await self._change(f"{path}/status", {"metadata": {"uid": metadata["uid"]}, "status": {"packed": shown}})
 
     def _own_packages(self, order: Object) -> dict[str, Object]:
@@ -415,7 +415,7 @@ class suppressed:  # noqa: N801
         pass
 
     def __exit__(self, kind: Any, problem: Any, trace: Any) -> bool:
-        return isinstance(problem, Refused) and problem.code in self._codes and DEFECT != "gone-is-fatal"
+        return isinstance(problem, Refused) and problem.code in self._codes
 
 
 asyncio.run(Packer(Api()).run())

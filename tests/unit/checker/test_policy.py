@@ -49,7 +49,7 @@ def test_a_timeout_that_leaves_rules_unexercised_is_not_green_unless_this_is_all
     accepted = {"W7": "known"}
     found = Policy(accepted=accepted).apply(REPORT, cut_short=["C8"])
     assert found.exit_code == 4
-    assert "the time was up before C8 had a verdict" in found.table()
+    assert "the time was up before all of C8 had a verdict" in found.table()
     assert Policy(accepted=accepted, allow_timeout=True).apply(REPORT, cut_short=["C8"]).exit_code == 0
 
 
@@ -97,3 +97,12 @@ def test_the_reason_is_never_cut() -> None:
     table = Report("client", [rule("W1", "fail", reason)]).table()
     assert " ".join(table.split()).count("because") == 60
     assert max(map(len, table.splitlines())) <= 118
+
+
+def test_the_table_says_once_why_several_rules_were_left_out() -> None:
+    left = "the profile fast leaves it out"
+    rules = [rule("W7", "not exercised", left), rule("C8", "not exercised", left), rule("D2", "not exercised", "no discovery")]
+    table = Report("client", rules).table()
+    assert f"not exercised, {left}: W7, C8" in table
+    assert "no discovery" in next(line for line in table.splitlines() if line.startswith("D2"))
+    assert f"* W7, C8: {left}" in markdown(Report("client", rules))
