@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from fakekube.checker.judges import (
@@ -234,8 +235,10 @@ class IdleRequests(RequestEconomy):
         asked = Counter((call.verb, call.stream) for call in idle if not call.is_watch)
         for (verb, key), found in asked.most_common(1):
             equal = [call for call in idle if (call.verb, call.stream) == (verb, key)]
-            for_each = verb == "list" and not _are_regular(equal)  # it may list for each object
-            count = found // objects if for_each else found
+            count: float = found
+            if verb == "list":  # it may list for each object
+                interval = _regular_interval(equal)
+                count = length / interval if interval else found // objects
             shown = f"{verb} {key} {found} times within {length:.0f} idle seconds"
             same = trial.excerpt(equal)
             if count > max(self.TIMES, length / self.POLLS, renewed):
@@ -302,14 +305,16 @@ class IdleRequests(RequestEconomy):
         return Verdict.warning(f"{idle} idle connections are open after {done} requests")
 
 
-def _are_regular(calls: Sequence[Call]) -> bool:
-    """Reports whether there is about the same time between calls: then they are no bursts with a call for each object."""
+def _regular_interval(calls: Sequence[Call]) -> float:
+    """Returns the average seconds between calls that come regularly; 0 for a few, and for bursts such as a call for each object."""
     pauses = [after.at - before.at for before, after in pairwise(calls)]
-    return bool(pauses) and max(pauses) <= _REGULAR * min(pauses)
+    regular = len(pauses) >= _LEAST_PAUSES and max(pauses) <= _REGULAR * min(pauses)
+    return mean(pauses) if regular else 0.0
 
 
-#: How many times longer than the shortest the longest pause between two requests of a client that polls may be.
-_REGULAR = 2.0
+#: The pauses between the requests of a client that polls: how many there are at least, and how many times longer than the
+#: shortest the longest one is.
+_LEAST_PAUSES, _REGULAR = 3, 2.0
 
 
 #: User-Agent products of HTTP libraries and languages, which do not identify the client.

@@ -45,6 +45,8 @@ def lists(each: float, pause: float) -> list[Any]:
         (requests("get", 10.0), "pass"),
         (requests("get", 1.0), "fail"),
         (requests("list", 10.0), "pass"),
+        (requests("list", 8.2), "pass"),
+        (requests("list", 6.0), "warn"),
         (requests("list", 3.0), "fail"),
         (lists(10.0, 0.5), "pass"),
         (lists(3.0, 0.5), "fail"),
