@@ -306,7 +306,7 @@ class IdleRequests(RequestEconomy):
 
 
 def _regular_interval(calls: Sequence[Call]) -> float:
-    """Returns the average seconds between calls that come regularly; 0 for a few, and for bursts such as a call for each object."""
+    """Returns the average seconds between calls that come regularly; 0 for a few, and for bursts: a call for each object."""
     pauses = [after.at - before.at for before, after in pairwise(calls)]
     regular = len(pauses) >= _LEAST_PAUSES and max(pauses) <= _REGULAR * min(pauses)
     return mean(pauses) if regular else 0.0
