@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import data
+from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.judges import judge_process
 from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
@@ -53,9 +54,25 @@ class LateDefinitions(Definitions):
     def prepare(self, trial: Trial) -> None:
         remove_definitions(trial)
 
+    ended_without: str = ""
+    """How the client ended before the definitions were installed; "" if it did not."""
+
     def provoke(self, trial: Trial) -> None:
-        trial.wait(_WITHOUT)
+        """Installs the definitions; starts a client again that has ended without them, as whatever runs it would do."""
+        try:
+            trial.wait(_WITHOUT)
+        except ClientEnded:
+            if not trial.session.starter.restartable:
+                raise
+            self.ended_without, trial.ended = trial.ended, ""
+            trial.kill_client()
         install_definitions(trial)
+        if self.ended_without:
+            trial.start_client()
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        text = f"{self.ended_without}; it works when it is started again" if self.ended_without else ""
+        return Verdict.success(*filter(None, [text]))
 
 
 class ReinstalledDefinitions(Definitions):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fakekube.base.objects import Object
+    from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
 
 
@@ -274,6 +275,7 @@ class RecreatedObject(Rule):
         reacted = trial.await_until(lambda: trial.has_reacted(new), trial.reaction_timeout)
         if not reacted:
             self.missing = [str(effect) for effect in trial.missing_of(new)] or ["receives it"]
+        trial.await_until(lambda: not self._find_made_for_dead(trial, new), trial.reaction_timeout)
 
     def judge(self, trial: Trial) -> Verdict:
         if self.new is None or trial.ended or trial.loop:
@@ -290,17 +292,8 @@ class RecreatedObject(Rule):
         return Verdict.success()
 
     def _judge_dead_owner(self, trial: Trial, new: Copy) -> Verdict | None:
-        """Judges whether children that were created after the new object refer to the uid of the old one.
-
-        A client on a busy machine may not have read yet that the old one is deleted.
-        """
-        assert self.old is not None
-        dead = {obj["metadata"]["uid"] for obj in self.old.objects} - {obj["metadata"]["uid"] for obj in new.objects}
-        created = [
-            call
-            for call in writes_of(trial.trace.since(new.mark))  # an Event may tell what happened to the old object
-            if call.status == 201 and any(call.mentions(uid) for uid in dead)
-        ]
+        """Judges whether children that were created after the new object refer to the uid of the old one, and stay."""
+        created = self._find_made_for_dead(trial, new)
         if not created:
             return None
         return Verdict.failure(
@@ -308,6 +301,23 @@ class RecreatedObject(Rule):
             *trial.excerpt(created),
             by_chance=True,
         )
+
+    def _find_made_for_dead(self, trial: Trial, new: Copy) -> list[Call]:
+        """Returns the creates for the old object that began after the new one was there, if the client has not created such an
+        object for the new one since.
+
+        A client on a busy machine finishes what it had begun: it has not read yet that the old object is deleted.
+        """
+        assert self.old is not None
+        alive = {obj["metadata"]["uid"] for obj in new.objects}
+        dead = {obj["metadata"]["uid"] for obj in self.old.objects} - alive
+        writes = writes_of(trial.trace.since(new.mark))  # an Event may tell what happened to the old object
+        mended = {call.collection: call.number for call in writes if call.succeeded and any(map(call.mentions, alive))}
+        return [
+            call
+            for call in writes
+            if call.status == 201 and any(map(call.mentions, dead)) and mended.get(call.collection, -1) < call.number
+        ]
 
 
 class ForeignChild(Rule):

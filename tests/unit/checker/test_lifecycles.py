@@ -10,10 +10,25 @@ import pytest
 from fakekube.checker.rules.lifecycles import RecreatedObject
 
 
-@pytest.mark.parametrize(("collection", "broken"), [("configmaps", True), ("events.events.k8s.io", False), ("events", False)])
-def test_what_is_created_for_a_deleted_object_is_no_event(collection: str, broken: bool) -> None:
-    call = SimpleNamespace(collection=collection, is_write=True, status=201, mentions=lambda text: text == "old")
-    trial: Any = SimpleNamespace(ended="", loop="", excerpt=list, trace=SimpleNamespace(since=lambda mark: [call]))
+def write(number: int, uid: str, *, collection: str = "configmaps", status: int = 201) -> Any:
+    kind = {"collection": collection, "is_write": True, "succeeded": True}
+    return SimpleNamespace(**kind, number=number, status=status, mentions=lambda text: text == uid)
+
+
+@pytest.mark.parametrize(
+    ("calls", "broken"),
+    [
+        ([write(8, "old")], True),
+        ([write(8, "new"), write(9, "old")], True),
+        ([write(8, "old"), write(9, "new")], False),
+        ([write(8, "old"), write(9, "new", status=200)], False),
+        ([write(8, "old"), write(9, "new", collection="secrets")], True),
+        ([write(8, "old", collection="events.events.k8s.io")], False),
+        ([write(8, "old", collection="events")], False),
+    ],
+)
+def test_what_is_created_for_a_deleted_object_is_made_again_or_is_an_event(calls: list[Any], broken: bool) -> None:
+    trial: Any = SimpleNamespace(ended="", loop="", excerpt=list, trace=SimpleNamespace(since=lambda mark: calls))
     rule = RecreatedObject()
     old, new = ({"metadata": {"uid": uid, "name": "wheel"}} for uid in ("old", "new"))
     rule.old = SimpleNamespace(objects=[old])  # type: ignore[assignment]

@@ -89,7 +89,7 @@ func (r *orders) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
-		if err == nil && !metav1.IsControlledBy(existing, order) && defect != "takes-over" {
+		if err == nil && !metav1.IsControlledBy(existing, order) {
 			continue
 		}
 		if phase, _, _ := unstructured.NestedString(existing.Object, "status", "phase"); phase == "Packed" {
