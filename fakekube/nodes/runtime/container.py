@@ -33,6 +33,7 @@ from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
 from fakekube.nodes.runtime.filesystem import File, FileSystem
 from fakekube.nodes.runtime.images import APPLET, PROGRAM, START_LINES, base_name, hostname_of
+from fakekube.nodes.runtime.kernel import ProcessNamespace
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
 from fakekube.nodes.runtime.scheduling import (
@@ -89,6 +90,8 @@ class ContainerContext:
     """Returns the image of the container; None if it is not known."""
     call_api: Callable[[str, str, bytes | None], tuple[int, bytes]]
     """Sends a request with a token, and the body of a POST, to the API server."""
+    find_shared_processes: Callable[[], ProcessNamespace | None]
+    """Returns the PID namespace that the container shares with others; None if it has its own."""
     on_exit: Callable[[Container, int | None], None]
     """Called with the exit code when the main program has ended; with None if the shell does not have it."""
 
@@ -109,14 +112,13 @@ class Container:
         self.behaviour = context.behaviour
         self.network = context.network
         self.log = ContainerLog()
-        self.tasks: dict[int, Task] = {}
-        """The processes by id; ended ones are removed when there are many."""
+        self._own_processes = ProcessNamespace()
+        self._seen_processes: ProcessNamespace | None = None
         self._files: FileSystem | None = None
         self._environment: dict[str, str] | None = None
         self._making = threading.RLock()
         self.consumed: list[tuple[float, str, float]] = []
         """What programs use in addition: until when, the resource and the amount."""
-        self._last_pid = 1
         self._main: MainProgram | None = None
 
     # ------------------------------------------------------------ properties
@@ -250,16 +252,26 @@ class Container:
 
     # ------------------------------------------------------------ processes
 
+    @property
+    def processes(self) -> ProcessNamespace:
+        """See `program.Host`."""
+        with self._making:
+            if self._seen_processes is None:
+                self._seen_processes = self._context.find_shared_processes() or self._own_processes
+            return self._seen_processes
+
     def next_pid(self) -> int:
         """See `program.Host`."""
-        self._last_pid += 1
-        return self._last_pid
+        return self.processes.next_pid()
 
     def register(self, task: Task) -> None:
         """See `program.Host`."""
-        if len(self.tasks) > 256:
-            self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
-        self.tasks[task.pid] = task
+        for one in {self.processes, self._own_processes}:
+            one.register(task)
+
+    def main_pid(self) -> int:
+        """Returns the process id of the main program, which is started once."""
+        return 1 if self._own_processes is self.processes else self.next_pid()
 
     def write_log(self, text: str, stream: str = "stdout") -> None:
         """See `program.Host`."""
@@ -388,7 +400,7 @@ class Container:
         if self._main is not None and run.finished is not None:
             self._main.catch_up_to_end(run)
         self.run = run
-        for task in list(self.tasks.values()):
+        for task in list(self._own_processes.tasks.values()):
             task.kill(SIGKILL)
         self.log.close(run.finished or self.clock.now())
 
@@ -519,7 +531,8 @@ class MainProgram:
             if self._started:
                 return
             self._started = True
-        self._task = self.scheduler.start(self._body(), " ".join(self._argv()) or self.container.name, 1)
+        name = " ".join(self._argv()) or self.container.name
+        self._task = self.scheduler.start(self._body(), name, self.container.main_pid())
         self.container.register(self._task)
         if not self.container.is_running:
             self._run_to_end()

@@ -1,6 +1,6 @@
-"""What the kernel of a node tells a container about itself: /proc/self/status, and the names of kernel parameters.
+"""What the kernel of a node knows of a container: its processes, /proc/self/status, and the names of kernel parameters.
 
-Specified by: proc_pid_status(5), capabilities(7), sysctl(8); containerd's defaults (oci/spec.go);
+Specified by: pid_namespaces(7), proc_pid_status(5), capabilities(7), sysctl(8); containerd's defaults (oci/spec.go);
 pkg/kubelet/kuberuntime/security_context.go; k8s.io/component-helpers/node/util/sysctl (NormalizeName).
 """
 
@@ -13,6 +13,7 @@ from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.filesystem import FileSystem
+    from fakekube.nodes.runtime.scheduling import Task
 
 #: All capabilities, in the order of their bits.
 _CAPABILITIES: Final = [
@@ -77,6 +78,35 @@ _DEFAULT: Final = frozenset(
         "SETFCAP",
     ]
 )
+
+
+#: The number of processes beyond which ended ones are forgotten.
+_MAX_PROCESSES: Final = 256
+
+
+class ProcessNamespace:
+    """The processes that see each other: those of a container, or of several that share a PID namespace.
+
+    Args:
+        has_pause: whether process 1 is that of the pod's sandbox, as with `shareProcessNamespace`.
+    """
+
+    def __init__(self, *, has_pause: bool = False) -> None:
+        self.has_pause = has_pause
+        self.tasks: dict[int, Task] = {}
+        """The processes by id; ended ones are removed when there are many."""
+        self._last_pid = 1
+
+    def next_pid(self) -> int:
+        """Returns the id of a new process; 1 is left for the main program."""
+        self._last_pid += 1
+        return self._last_pid
+
+    def register(self, task: Task) -> None:
+        """Adds a process."""
+        if len(self.tasks) > _MAX_PROCESSES:
+            self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
+        self.tasks[task.pid] = task
 
 
 def sysctl_name(name: str) -> str:

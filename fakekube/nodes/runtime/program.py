@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from fakekube.base.clock import Clock
+    from fakekube.nodes.runtime.kernel import ProcessNamespace
     from fakekube.nodes.runtime.network import Network
 
 
@@ -42,8 +43,8 @@ class Host(Protocol):
         """The files of the container."""
 
     @property
-    def tasks(self) -> Mapping[int, Task]:
-        """The processes of the container by id."""
+    def processes(self) -> ProcessNamespace:
+        """The processes that the container sees."""
 
     @property
     def uid(self) -> int:

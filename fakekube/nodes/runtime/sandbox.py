@@ -15,13 +15,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fakekube.base.objects import StoredObject
-from fakekube.net.streaming.kubelet_api import Connection, Destination
+from fakekube.net.streaming.kubelet_api import Connection, Destination, KubeletError
 from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, default_application, install, root_of
-from fakekube.nodes.runtime.kernel import mount_proc
+from fakekube.nodes.runtime.kernel import ProcessNamespace, mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks
 from fakekube.nodes.runtime.resources import mount_cgroup
@@ -80,6 +80,8 @@ class Sandbox:
         """The status that the kubelet is about to write."""
         self._runtime = runtime
         self._lock = threading.RLock()
+        self._processes: ProcessNamespace | None = None
+        """The processes of all containers, if they share a PID namespace."""
         self._runs: dict[str, dict[int, Container]] = {}
         """Name of the container → attempt → run; the last two runs are kept."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
@@ -171,9 +173,25 @@ class Sandbox:
             self.network,
             lambda: runtime.images.find(spec.get("image") or ""),
             runtime.call_api_server,
+            lambda: self._find_shared_processes(spec),
             lambda container, code: runtime.on_program_exit(self.pod, container, code),
         )
         return Container(spec, run, context)
+
+    def _find_shared_processes(self, spec: StoredObject) -> ProcessNamespace | None:
+        """Returns the PID namespace that a container shares with others; None if it has its own."""
+        if self.pod["spec"].get("shareProcessNamespace"):
+            if self._processes is None:
+                self._processes = ProcessNamespace(has_pause=True)
+            return self._processes
+        if not spec.get("targetContainerName"):
+            return None
+        try:
+            target = self._runtime.container(self.pod, spec["targetContainerName"])
+        except KubeletError:
+            return None
+        target.main.catch_up()
+        return target.processes
 
     def _environment_of(self, spec: StoredObject) -> dict[str, str]:
         """Returns the variables of a container: those of its image, unless the pod sets them, and all others."""

@@ -55,6 +55,42 @@ def test_an_ephemeral_container_runs_until_its_program_ends(cluster: Cluster, to
     assert status_of(cluster, "p")["phase"] == "Running"
 
 
+def processes(cluster: Cluster, container: str) -> list[str]:
+    """The ids and names of the processes that a command in a container sees, without those of the command."""
+    lines = cluster.pods.get("p").exec("ps", container=container).stdout.splitlines()[1:]
+    return [f"{words[0]} {' '.join(words[3:])}" for line in lines if (words := line.split())[-1] != "ps"]
+
+
+def test_an_ephemeral_container_sees_the_processes_of_its_target(cluster: Cluster) -> None:
+    term = "trap 'exit 7' TERM; while true; do sleep 1; done"
+    cluster.create(pod("p", {"command": ["sh", "-c", term]}, restartPolicy="Never"))
+    cluster.settle()
+    other = {"name": "other", "image": "busybox", "command": ["sleep", "60"]}
+    debuggers = [{**other, "name": "debugger", "targetContainerName": "main"}, other]
+    cluster.patch("pods", "p", {"spec": {"ephemeralContainers": debuggers}}, subresource="ephemeralcontainers")
+    cluster.settle()
+    assert processes(cluster, "debugger") == [f"1 sh -c {term}", "2 sleep 60"]
+    assert processes(cluster, "main") == [f"1 sh -c {term}", "2 sleep 60"]
+    assert processes(cluster, "other") == ["1 sleep 60"]
+    cluster.pods.get("p").exec("kill 1", container="debugger")
+    cluster.wait_for("pods", "p", until=lambda found: "terminated" in found["status"]["containerStatuses"][0]["state"])
+    (status,) = status_of(cluster, "p")["containerStatuses"]
+    assert status["state"]["terminated"]["exitCode"] == 7
+
+
+def test_containers_share_a_process_namespace_if_the_pod_says_so(cluster: Cluster) -> None:
+    two = {"name": "second", "image": "busybox", "command": ["sh", "-c", "sleep 5; exit 1"]}
+    made = pod("p", {"command": ["sleep", "60"]}, shareProcessNamespace=True, restartPolicy="Never")
+    made["spec"]["containers"].append(two)
+    cluster.create(made)
+    cluster.settle()
+    shared = ["1 /pause", "2 sleep 60", "3 sh -c sleep 5; exit 1"]
+    assert processes(cluster, "main") == processes(cluster, "second") == shared
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    assert processes(cluster, "main") == shared[:2]
+
+
 @pytest.mark.parametrize("told", [False, True])
 def test_a_resize_that_fits_is_actuated(cluster: Cluster, told: bool) -> None:
     if told:

@@ -210,7 +210,7 @@ async def _kill(program: Program) -> int:
         signal = _signal(args.pop(0) if flag == "-s" and args else flag[1:])
     code = 0
     for arg in args:
-        task = program.host.tasks.get(int(arg)) if arg.isdigit() else None
+        task = program.host.processes.tasks.get(int(arg)) if arg.isdigit() else None
         if task is None or task.exit_code is not None:
             code = await program.complain(f"can't kill pid {arg}: No such process")
         elif signal:
@@ -219,10 +219,16 @@ async def _kill(program: Program) -> int:
     return code
 
 
+#: The user of the process of a sandbox.
+_PAUSE_USER: Final = "65535"
+
+
 async def _ps(program: Program) -> int:
     rows = ["PID   USER     TIME  COMMAND\n"]
     user = "root" if not program.host.uid else str(program.host.uid)
-    for pid, task in sorted(program.host.tasks.items()):
+    if program.host.processes.has_pause:
+        rows.append(f"    1 {_PAUSE_USER:8}  0:00 /pause\n")
+    for pid, task in sorted(program.host.processes.tasks.items()):
         if task.exit_code is None:
             rows.append(f"{pid:5} {user:8}  0:00 {task.name}\n")
     await program.write("".join(rows))
