@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fakekube.cluster_options import ClusterOptions, Object, PluginOptions, ServerFlags, Source
     from fakekube.controllers.client import ApiError, Client, UnknownResource
     from fakekube.nodes.fleet import Nodes
+    from fakekube.nodes.images.image import Image
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.stages import StageError
     from fakekube.powers.exchange import Exchange
@@ -51,6 +52,7 @@ __all__ = [
     "Fault",
     "FaultSelector",
     "Faults",
+    "Image",
     "IsolatedAsyncioTestCase",
     "ManifestError",
     "Nodes",
@@ -92,6 +94,7 @@ _HOMES = {
     "Fault": "fakekube.powers.fault",
     "FaultSelector": "fakekube.powers.faults",
     "Faults": "fakekube.powers.faults",
+    "Image": "fakekube.nodes.images.image",
     "IsolatedAsyncioTestCase": "fakekube.cluster.test_case",
     "ManifestError": "fakekube.cluster.testing.manifests",
     "Nodes": "fakekube.nodes.fleet",

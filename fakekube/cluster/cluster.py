@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -357,13 +356,6 @@ class Cluster(SeenCluster):
                 Available.
         """
         return AggregatedAPI(self._client, self._machinery.aggregator, group_version, application, timeout)
-
-    @contextmanager
-    def _pause_controllers(self) -> Iterator[None]:
-        with suppress(TimeoutError):
-            self.settle()  # pods need the accounts of their namespaces
-        with self._manager.pause():
-            yield
 
     # ---------------------------------------------------------------- powers
 

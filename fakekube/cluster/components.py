@@ -138,8 +138,11 @@ class Components:
             self.machinery.backend.services.others_work = lambda: self.manager.runs_in_another_thread
 
     def stop(self) -> None:
-        """Stops the controllers and closes connections to webhooks and extension API servers. May be called twice."""
+        """Stops the controllers and the programs of pods, closes connections to webhooks and extension API servers. May be called
+        twice."""
         self.manager.stop()
+        if "runtime" in self._shared:
+            self._shared["runtime"].stop()
         self.machinery.backend.services.others_work = lambda: False
         self.machinery.close()
 

@@ -1,6 +1,10 @@
 """Connects the container runtime with the kubelets: passes on behaviour that tests define, and exits of main programs.
 
+The termination message of an exit is the end of the file at terminationMessagePath, or of the log.
+
 Invariant: an exit is kept until the kubelet has written it to the pod's status, or the pod is deleted.
+
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage).
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.controllers.reconciler import Key
+from fakekube.nodes.plans import Run
 from fakekube.nodes.pod_status import TERMINATIONS, is_of_job
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 
@@ -30,11 +35,10 @@ class Exit(NamedTuple):
 
     container: str
     attempt: int
-    code: int
+    run: Run
+    """The exit code, the reason, and the termination message."""
     time: float
     """The time of the exit, in seconds of the clock's `monotonic`."""
-    message: str = ""
-    """The termination message."""
 
 
 def container_runtime(backend: Backend, client: Client, shared: MutableMapping[str, Any], manager: Manager) -> Runtime:
@@ -46,7 +50,6 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         shared: `Context.shared`: `pods` has the rules of tests; exits are added to `exits`.
         manager: the controllers of the cluster.
     """
-    from fakekube.nodes.runtime.container import termination_message
     from fakekube.nodes.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
 
     def behaviour(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Behaviour:
@@ -58,10 +61,9 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
             return
         metadata = pod["metadata"]
         exits: dict[str, list[Exit]] = shared.setdefault(EXITS, {})
-        message = "" if code is None else termination_message(container, code)
-        exits.setdefault(metadata["uid"], []).append(
-            Exit(container.name, container.run.attempt, code or 0, container.main.scheduler.time, message)
-        )
+        run = Run(0.0) if code is None else Run(0.0, code, container.main.reason, _termination_message(container, code))
+        exit_ = Exit(container.name, container.run.attempt, run, container.main.scheduler.time)
+        exits.setdefault(metadata["uid"], []).append(exit_)
         manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 
     def enforces_policies() -> bool:
@@ -89,3 +91,30 @@ def _completes(pod: Mapping[str, Any], name: str) -> bool:
     if name in inits:
         return bool(inits[name].get("restartPolicy") != "Always")
     return is_of_job(pod)
+
+
+#: The maximum length of a message, and of all messages of a pod.
+_MAX_LENGTH: Final = 4096
+_MAX_POD_LENGTH: Final = 12 * 1024
+#: The part of the log that is a message.
+_LOG_LINES: Final = 80
+_LOG_LENGTH: Final = 2048
+_FALLBACK: Final = "FallbackToLogsOnError"
+
+
+def _termination_message(container: Container, code: int) -> str:
+    """Returns the message of a container whose main program has exited with this code."""
+    message = _file_content(container)[-_MAX_LENGTH:]
+    if not message and code and container.spec.get("terminationMessagePolicy") == _FALLBACK:
+        message = container.log.tail(_LOG_LINES)[-_LOG_LENGTH:]
+    spec = container.pod["spec"]
+    count = sum(len(spec.get(field) or ()) for field in ("containers", "initContainers", "ephemeralContainers"))
+    return message[: _MAX_POD_LENGTH // count].decode("utf-8", "replace")
+
+
+def _file_content(container: Container) -> bytes:
+    path = container.spec.get("terminationMessagePath") or ""
+    try:
+        return bytes(container.files.read(path)) if path else b""
+    except OSError:
+        return b""

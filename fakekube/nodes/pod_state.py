@@ -462,11 +462,11 @@ class PodState:
                 ended = state["terminated"]
                 self._terminate_container(one, now, Run(0.0, ended.get("exitCode", 0), ended.get("reason", "")))
 
-    def exit(self, name: str, attempt: int, code: int, now: float, message: str = "") -> bool:
+    def exit(self, name: str, attempt: int, run: Run, now: float) -> bool:
         """Ends a run whose main program has exited. Returns False if that run is over already."""
         for one in self.containers:
             if one.name == name and one.attempt == attempt and one.state is State.RUNNING:
-                self._exit(one, now, Run(0.0, code, message=message))
+                self._exit(one, now, run)
                 self._progress(now)
                 return True
         return False

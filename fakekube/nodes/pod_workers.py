@@ -116,7 +116,7 @@ class PodWorkers:
             state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
             self._record_events(pod, state)
         for one in exits:
-            if state.exit(one.container, one.attempt, one.code, min(one.time, now), one.message):
+            if state.exit(one.container, one.attempt, one.run, min(one.time, now)):
                 pod = self._write_state(pod, worker, addresses, now)
         if worker.looks_at is not None and (worker.looks_at <= now or state.terminating):
             pod = self._write_state(pod, worker, addresses, now)
@@ -204,7 +204,7 @@ class PodWorkers:
         for one in started:
             one.is_new = False
         for ended in self._start({**pod, "status": status}, started):
-            state.exit(ended.container, ended.attempt, ended.code, now, ended.message)
+            state.exit(ended.container, ended.attempt, ended.run, now)
         return any(one.state is State.RUNNING for one in started)
 
     def _write_state(self, pod: Object, worker: _Worker, addresses: Addresses, now: float) -> Object:

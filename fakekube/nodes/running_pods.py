@@ -25,6 +25,7 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_events import record_container_events, starting_events
 from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.plans import Run
 from fakekube.nodes.pod_status import container_id, image_id, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 
@@ -50,7 +51,7 @@ def ephemeral_statuses(pod: StoredObject, exits: Iterable[Exit], now: str) -> Ep
         now: the time, as a timestamp.
     """
     known = {one["name"]: one for one in (pod.get("status") or {}).get("ephemeralContainerStatuses") or ()}
-    codes = {one.container: one.code for one in exits}
+    codes = {one.container: one.run.exit_code for one in exits}
     statuses, started = [], []
     for container in pod["spec"].get("ephemeralContainers") or ():
         name = container["name"]
@@ -282,5 +283,5 @@ class RunningPods:
                 if former.get(side, {}).get(resource) != resources.get(side, {}).get(resource)
             }
             if status is not None and any(policies.get(one) == "RestartContainer" for one in changed):
-                found.append(Exit(container["name"], status.get("restartCount", 0), 0, now))
+                found.append(Exit(container["name"], status.get("restartCount", 0), Run(0.0), now))
         return found

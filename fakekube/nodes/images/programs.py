@@ -258,7 +258,7 @@ async def serve_until_end(program: Program, end: Exit, delay: float, begin_to_st
         delay: the seconds.
         begin_to_stop: called before them.
     """
-    program.task.catches_term = delay > 0
+    program.task.caught = frozenset({SIGTERM}) if delay > 0 else frozenset()
     try:
         return await end.wait()
     except Killed as killed:

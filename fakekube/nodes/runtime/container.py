@@ -1,15 +1,13 @@
-"""One run of a container: its files, environment, processes, main program, log, and termination message.
+"""One run of a container: its files, environment, processes, main program and log.
 
 Everything is created on first use: the files for the first exec, the main program when a client first reads the log or
 connects. It then runs everything since the start of the container, and continues while a client follows (see `scheduling`). The
 main program writes the log, and attach connects to it. It is the first of: the log lines of a test's rule, the container's
 command, the start lines of well-known images. A command that the shell does not know does nothing.
 
-The termination message is the end of the file at terminationMessagePath, or of the log.
-
 Invariant: processes and log end with the run; the next run has a `Container` of its own.
 
-Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer, getTerminationMessage,
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (startContainer,
 convertToKubeContainerStatus), pkg/kubelet/container/runtime.go, pkg/kubelet/status/status_manager.go (normalizeStatus).
 """
 
@@ -28,6 +26,7 @@ from fakekube.base.objects import StoredObject
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import ExitStatus, Streams
 from fakekube.net.streams import Notifier
+from fakekube.nodes.plans import OOM_KILLED
 from fakekube.nodes.runtime.behaviour import Behaviour, LogPlan
 from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
@@ -40,6 +39,8 @@ from fakekube.nodes.runtime.scheduling import (
     DEFAULT_MEMORY,
     SIGKILL,
     SIGTERM,
+    Killed,
+    OutOfMemory,
     Scheduler,
     Task,
     code_of_failure,
@@ -393,6 +394,11 @@ class Container:
         except ProgramNotFound as missing:
             return missing.code
 
+    def stop(self) -> None:
+        """Ends the programs, without a trace in the log or the API; called when the cluster stops."""
+        for task in list(self._own_processes.tasks.values()):
+            task.scheduler.stopped = True
+
     def end(self, run: Run) -> None:
         """Ends the run: kills its programs and closes its log."""
         if not self.is_running:
@@ -429,33 +435,6 @@ def _script(path: str, interpreter: list[str] | None) -> Command:
         return await program.run_other([*words, path, *program.args], program)
 
     return run
-
-
-#: The maximum length of a message, and of all messages of a pod.
-_MAX_LENGTH: Final = 4096
-_MAX_POD_LENGTH: Final = 12 * 1024
-#: The part of the log that is a message.
-_LOG_LINES: Final = 80
-_LOG_LENGTH: Final = 2048
-_FALLBACK: Final = "FallbackToLogsOnError"
-
-
-def termination_message(container: Container, code: int) -> str:
-    """Returns the message of a container whose main program has exited with this code."""
-    message = _file_content(container)[-_MAX_LENGTH:]
-    if not message and code and container.spec.get("terminationMessagePolicy") == _FALLBACK:
-        message = container.log.tail(_LOG_LINES)[-_LOG_LENGTH:]
-    spec = container.pod["spec"]
-    count = sum(len(spec.get(field) or ()) for field in ("containers", "initContainers", "ephemeralContainers"))
-    return message[: _MAX_POD_LENGTH // count].decode("utf-8", "replace")
-
-
-def _file_content(container: Container) -> bytes:
-    path = container.spec.get("terminationMessagePath") or ""
-    try:
-        return bytes(container.files.read(path)) if path else b""
-    except OSError:
-        return b""
 
 
 #: Seconds after the start of the container at which the program starts, so that no line is older than the status' startedAt.
@@ -513,6 +492,8 @@ class MainProgram:
         self.sizes = TerminalSizeQueue()
         self.ended = Notifier()
         self.exit: ExitStatus | None = None
+        self.reason = ""
+        """The reason of the end, if it is neither Completed nor Error."""
         self.scheduler = Scheduler(container.clock, started=container.monotonic(container.run.started) + _START, eager=False)
         self._followers = 0
         self._lock = threading.Lock()
@@ -581,7 +562,7 @@ class MainProgram:
     @property
     def catches_term(self) -> bool:
         """Reports whether the program handles SIGTERM."""
-        return self._task is not None and self._task.exit_code is None and self._task.catches_term
+        return self._task is not None and self._task.exit_code is None and SIGTERM in self._task.caught
 
     def terminate(self) -> None:
         """Sends SIGTERM to the program, and to no other process of the container.
@@ -618,6 +599,8 @@ class MainProgram:
         code = 0
         try:
             code = await self._run()
+        except Killed as killed:
+            code, self.reason = 128 + killed.signal, OOM_KILLED if isinstance(killed, OutOfMemory) else ""
         except Exception as failure:
             code = code_of_failure(failure, self.container.name)
         finally:
@@ -625,7 +608,7 @@ class MainProgram:
             for one in self.attachments:
                 _close(one.streams)
             self.ended.notify()
-        if self.container.is_running:
+        if self.container.is_running and not self.scheduler.stopped:
             self.container.on_program_exit(code)
         return code
 

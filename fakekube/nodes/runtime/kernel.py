@@ -80,8 +80,8 @@ _DEFAULT: Final = frozenset(
 )
 
 
-#: The number of processes beyond which ended ones are forgotten.
-_MAX_PROCESSES: Final = 256
+#: The maximum number of processes in a namespace; a kubelet sets such a limit with podPidsLimit.
+MAX_PROCESSES: Final = 1024
 
 
 class ProcessNamespace:
@@ -94,7 +94,7 @@ class ProcessNamespace:
     def __init__(self, *, has_pause: bool = False) -> None:
         self.has_pause = has_pause
         self.tasks: dict[int, Task] = {}
-        """The processes by id; ended ones are removed when there are many."""
+        """The processes by id; ended ones are removed when there are `MAX_PROCESSES`."""
         self._last_pid = 1
 
     def next_pid(self) -> int:
@@ -104,9 +104,18 @@ class ProcessNamespace:
 
     def register(self, task: Task) -> None:
         """Adds a process."""
-        if len(self.tasks) > _MAX_PROCESSES:
-            self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
+        self._forget_ended(1)
         self.tasks[task.pid] = task
+
+    def can_fork(self, count: int) -> bool:
+        """Reports whether there may be so many more processes."""
+        self._forget_ended(count)
+        return len(self.tasks) + count <= MAX_PROCESSES
+
+    def _forget_ended(self, count: int) -> None:
+        """Removes the ended processes if so many more would be too many."""
+        if len(self.tasks) + count > MAX_PROCESSES:
+            self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
 
 
 def sysctl_name(name: str) -> str:

@@ -23,6 +23,8 @@ from fakekube.net.streams import Notifier, frames_of
 MAX_SIZE: Final = 10 * 1024 * 1024
 #: The maximum length of a line; longer ones are split.
 _MAX_LINE: Final = 16 * 1024
+#: The bytes that a line has in the file beside its text: time, stream and tag.
+_LINE_PREFIX: Final = 40
 
 
 class Line(NamedTuple):
@@ -87,11 +89,12 @@ class ContainerLog:
     def _add(self, time: datetime, stream: str, text: bytes) -> None:
         if self._lines and self._lines[-1].time > time:
             time = self._lines[-1].time
-        if self._size + len(text) > MAX_SIZE:
+        size = _LINE_PREFIX + len(text)
+        if self._size + size > MAX_SIZE:
             self.dropped += len(self._lines)
             self._lines, self._size = [], 0
         self._lines.append(Line(time, stream, text))
-        self._size += len(text)
+        self._size += size
 
     def lines(self, first: int = 0) -> list[Line]:
         """Returns the lines from a number on that are not dropped."""

@@ -106,6 +106,12 @@ class Runtime:
                     self._bucket.subscribe(self._pods_changed)
         return found
 
+    def stop(self) -> None:
+        """Ends the programs of all pods when the cluster stops."""
+        with self._lock:
+            for sandbox in self._sandboxes.values():
+                sandbox.stop()
+
     def _forget_others(self) -> None:
         for uid, one in list(self._sandboxes.items()):
             if one.is_gone:

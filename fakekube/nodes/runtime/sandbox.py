@@ -326,6 +326,13 @@ class Sandbox:
                 self._bridges[port] = Bridge(lambda: self.connect(port, Peer(is_front_proxy=True)))
             return self._bridges[port].address
 
+    def stop(self) -> None:
+        """Ends the programs of all containers when the cluster stops."""
+        with self._lock:
+            for runs in self._runs.values():
+                for container in runs.values():
+                    container.stop()
+
     def close(self) -> None:
         """Ends the bridges to the ports of the pod, and the connections that no program serves."""
         with self._lock:

@@ -20,7 +20,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from datetime import datetime, timedelta
-from time import monotonic
+from time import monotonic, thread_time
 from time import sleep as sleep_seconds
 from typing import Any, Final, TypeVar
 
@@ -48,7 +48,7 @@ _MAX_REPLAYED: Final = 5_000
 DEFAULT_MEMORY: Final = 64 * 1024 * 1024
 #: The real seconds that a task runs before another one does.
 _SLICE: Final = 0.005
-#: The maximum real time in the thread of the caller, in seconds; the pool of busy schedulers continues.
+#: The maximum computing time in the thread of the caller, in seconds; the pool of busy schedulers continues.
 _INLINE_SECONDS: Final = 0.5
 
 _CHECKPOINT: Final = object()
@@ -61,6 +61,13 @@ class Killed(BaseException):
     def __init__(self, signal: int) -> None:
         super().__init__(signal)
         self.signal = signal
+
+
+class OutOfMemory(Killed):
+    """The kernel kills the program, because its container has no more memory."""
+
+    def __init__(self) -> None:
+        super().__init__(SIGKILL)
 
 
 _local = threading.local()
@@ -94,10 +101,10 @@ async def breathe() -> None:
 
 
 def check_memory(size: int) -> None:
-    """Kills the running program, as the kernel does, if it needs more bytes than its container may have. Raises Killed."""
+    """Kills the running program, as the kernel does, if it needs more bytes than its container may have. Raises OutOfMemory."""
     task: Task | None = getattr(_local, "task", None)
     if size > (DEFAULT_MEMORY if task is None else task.scheduler.memory):
-        raise Killed(SIGKILL)
+        raise OutOfMemory
 
 
 async def wait_until(condition: Callable[[], T | None], *sources: Source) -> T:
@@ -129,7 +136,7 @@ class Task:
 
     __slots__ = (
         "_notifier",
-        "catches_term",
+        "caught",
         "children",
         "coroutine",
         "exit_code",
@@ -155,8 +162,8 @@ class Task:
         """Whether the task waits to be woken."""
         self.woken = False
         """Whether the task was woken since the beginning of its last step."""
-        self.catches_term = False
-        """Whether the program handles SIGTERM, so that its end is waited for."""
+        self.caught: frozenset[int] = frozenset()
+        """The signals that the program handles. The end of one that handles SIGTERM is waited for."""
         self._notifier = Notifier()
 
     def wake(self) -> None:
@@ -193,6 +200,8 @@ class Task:
         before, _local.task = getattr(_local, "task", None), self
         _local.slice_end = monotonic() + _SLICE
         try:
+            if self.scheduler.stopped:
+                return self.coroutine.throw(Killed(SIGKILL))
             if self.signal is not None:
                 signal, self.signal = self.signal, None
                 return self.coroutine.throw(Killed(signal))
@@ -238,6 +247,8 @@ class Scheduler:
         """The time of the scheduler, in seconds of the clock's `monotonic`."""
         self.memory = DEFAULT_MEMORY
         """The maximum number of bytes of a value in a program."""
+        self.stopped = False
+        """Whether tasks are killed instead of run; set when the cluster stops."""
         self._eager = eager
         self._lock = threading.Lock()
         self._ready: deque[Task] = deque()
@@ -251,6 +262,8 @@ class Scheduler:
         self._runner: int | None = None
         self._timer: Timer | None = None
         self._setting_timer = threading.Lock()
+        self._busy = False
+        """Whether the last run left tasks that can run."""
         self._limit: float | None = None
         """The time up to which it runs; None for the present."""
         self._idle = threading.Condition(self._lock)
@@ -325,7 +338,10 @@ class Scheduler:
             self._run_here(_INLINE_STEPS)
 
     def catch_up(self, limit: float | None = None) -> None:
-        """Runs all tasks that are due now, or at the time `limit` of the clock's `monotonic`, and returns."""
+        """Runs all tasks that are due now, or at the time `limit` of the clock's `monotonic`, and returns.
+
+        Programs that did not come to an end the last time get one slice, so that nobody waits for those that never wait.
+        """
         while not self._claim():
             with self._idle:
                 if self._runner == threading.get_ident():
@@ -335,7 +351,7 @@ class Scheduler:
         self._run_here(_INLINE_STEPS * 50)
 
     def _run_here(self, steps: int) -> None:
-        if not self._run(steps, _INLINE_SECONDS):
+        if not self._run(steps, _SLICE if self._busy else _INLINE_SECONDS):
             self._release()
             _BUSY.add(self)
 
@@ -372,15 +388,16 @@ class Scheduler:
             WORKERS.run(self._work)
 
     def _run(self, steps: int, seconds: float) -> bool:
-        """Runs tasks until none can run, for at most `steps` steps and some real seconds; returns False if there are more.
+        """Runs tasks until none can run, for at most `steps` steps and seconds of computing; returns False if there are more.
 
         The caller must have claimed the scheduler; it is released, unless this returns False.
         """
         self._runner = threading.get_ident()
-        replayed, end = 0, monotonic() + seconds
-        while steps and monotonic() < end:
+        replayed, end = 0, thread_time() + seconds
+        while steps and thread_time() < end:
             task = self._next(replayed < _MAX_REPLAYED)
             if task is None:
+                self._busy = False
                 self._set_timer()
                 return True
             replayed += 1
@@ -392,6 +409,7 @@ class Scheduler:
                         self._ready.append(task)
                     else:
                         task.parked = True
+        self._busy = True
         return False
 
     def _next(self, one_by_one: bool) -> Task | None:

@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.base.clock import Clock
 from fakekube.nodes.container_runtime import Exit
-from fakekube.nodes.plans import PodPlan
+from fakekube.nodes.plans import PodPlan, Run
 from fakekube.nodes.pod_state import Container
 from fakekube.nodes.pod_workers import PodWorkers
 
@@ -58,7 +58,7 @@ class Node:
         return ()
 
     def sync(self, *ended: str) -> float | None:
-        exits = [Exit(name, 0, 0, self.clock.monotonic()) for name in ended]
+        exits = [Exit(name, 0, Run(0.0), self.clock.monotonic()) for name in ended]
         return self.workers.sync(self.pod, PodPlan(), ADDRESSES, exits)
 
 

@@ -303,9 +303,9 @@ class _Parser:
 
         async def execute(run: Run) -> None:
             if key is None:
-                run.array(name).clear()
+                run.delete_elements(name)
             else:
-                run.array(name).pop(text_of(await key(run)), None)
+                run.delete_element(name, text_of(await key(run)))
 
         return execute
 
@@ -326,12 +326,10 @@ class _Parser:
         async def execute(run: Run) -> None:
             made = [await one(run) for one in values]
             if formatted:
-                run.output.append(format_values(made))
+                await run.print(format_values(made))
             else:
                 shown = [text_of(one) for one in made] or [run.fields[0]]
-                run.output.append(text_of(run.get("OFS")).join(shown) + text_of(run.get("ORS")))
-            if len(run.output) > 256:
-                await run.flush()
+                await run.print(text_of(run.get("OFS")).join(shown) + text_of(run.get("ORS")))
 
         return execute
 
@@ -510,7 +508,9 @@ class _Parser:
         async def evaluate(run: Run) -> Value:
             by = text_of(run.get("FS") if separator is None else await separator(run))
             parts = await run.split(text_of(await text(run)), by)
-            run.variables[name] = {str(number): Field(one) for number, one in enumerate(parts, 1)}
+            run.delete_elements(name)
+            for number, one in enumerate(parts, 1):
+                run.set_element(name, str(number), Field(one))
             return float(len(parts))
 
         return evaluate
@@ -608,7 +608,7 @@ async def _run(run: Run, rules: Sequence[tuple[str, Evaluate | None, Execute | N
                 for kind, pattern, action in rules:
                     if not kind and (pattern is None or is_true(await pattern(run))):
                         if action is None:
-                            run.output.append(run.fields[0] + text_of(run.get("ORS")))
+                            await run.print(run.fields[0] + text_of(run.get("ORS")))
                         else:
                             await action(run)
             except Leave as leave:

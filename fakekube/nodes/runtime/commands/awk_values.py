@@ -52,6 +52,13 @@ def text_of(value: Value) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e16 else f"{value:.6g}"
 
 
+#: The texts and the characters of output that are kept until they are written.
+_MAX_BUFFERED: Final = 256
+_MAX_OUTPUT: Final = 64 * 1024
+#: The bytes of an element of an array beside its key and value.
+_ELEMENT: Final = 100
+
+
 class Field(str):
     """A text from the input, which compares as a number if it looks like one."""
 
@@ -60,6 +67,10 @@ class Field(str):
 
 def _looks_numeric(value: Value) -> bool:
     return isinstance(value, float) or (isinstance(value, Field) and re.fullmatch(rf"{_NUMBER.pattern}\s*", value) is not None)
+
+
+def _size_of(key: str, value: Value) -> int:
+    return _ELEMENT + len(key) + (len(value) if isinstance(value, str) else 0)
 
 
 def is_true(value: Value) -> bool:
@@ -75,6 +86,9 @@ class Run:
     fields: list[str] = field(default_factory=lambda: [""])
     code: int = 0
     output: list[str] = field(default_factory=list)
+    elements_size: int = 0
+    """The bytes of the elements of all arrays."""
+    output_size: int = 0
 
     def get(self, name: str) -> Value:
         if name == "NF":
@@ -87,6 +101,22 @@ class Run:
         if not isinstance(found, dict):
             raise Usage(f"cmd. line:1: {name} is not an array")
         return found
+
+    def set_element(self, name: str, key: str, value: Value) -> None:
+        array = self.array(name)
+        self.elements_size += _size_of(key, value) - (_size_of(key, array[key]) if key in array else 0)
+        check_memory(self.elements_size)
+        array[key] = value
+
+    def delete_element(self, name: str, key: str) -> None:
+        array = self.array(name)
+        if key in array:
+            self.elements_size -= _size_of(key, array.pop(key))
+
+    def delete_elements(self, name: str) -> None:
+        array = self.array(name)
+        self.elements_size -= sum(_size_of(key, value) for key, value in array.items())
+        array.clear()
 
     async def set_line(self, line: str) -> None:
         self.fields = [Field(line), *[Field(one) for one in await self.split(line, text_of(self.get("FS")))]]
@@ -111,8 +141,15 @@ class Run:
         self.fields[number] = value
         self.fields[0] = text_of(self.get("OFS")).join(self.fields[1:])
 
+    async def print(self, text: str) -> None:
+        """Writes a text; short ones are buffered."""
+        self.output.append(text)
+        self.output_size += len(text)
+        if len(self.output) > _MAX_BUFFERED or self.output_size > _MAX_OUTPUT:
+            await self.flush()
+
     async def flush(self) -> None:
-        text, self.output = "".join(self.output), []
+        text, self.output, self.output_size = "".join(self.output), [], 0
         await self.program.write(text)
 
 
@@ -160,12 +197,13 @@ def variable_target(name: str) -> Target:
 
 def element_target(name: str, key: Evaluate) -> Target:
     async def read(run: Run) -> Value:
-        return run.array(name).setdefault(text_of(await key(run)), Field(""))
+        array, found = run.array(name), text_of(await key(run))
+        if found not in array:
+            run.set_element(name, found, Field(""))
+        return array[found]
 
     async def write(run: Run, value: Value) -> None:
-        found = run.array(name)
-        found[text_of(await key(run))] = value
-        check_memory(len(found) * 100)
+        run.set_element(name, text_of(await key(run)), value)
 
     return Target(read, write)
 

@@ -16,6 +16,8 @@ from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, 
 
 _KERNEL: Final = "6.8.0"
 _SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "PIPE": 13, "TERM": 15, "0": 0}
+#: The process that a container starts with; the kernel only delivers the signals to it that it handles.
+_INIT: Final = 1
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -213,7 +215,7 @@ async def _kill(program: Program) -> int:
         task = program.host.processes.tasks.get(int(arg)) if arg.isdigit() else None
         if task is None or task.exit_code is not None:
             code = await program.complain(f"can't kill pid {arg}: No such process")
-        elif signal:
+        elif signal and (task.pid != _INIT or signal in task.caught):
             task.kill(signal)
     await checkpoint()  # the command may have killed itself
     return code

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from fakekube.nodes.runtime.program import Program
-from fakekube.nodes.runtime.scheduling import SIGTERM, Task
+from fakekube.nodes.runtime.scheduling import Task
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
 from fakekube.nodes.runtime.shell.state import ShellState
 
@@ -292,7 +292,7 @@ async def _trap(program: Program, shell: ShellState) -> int:
             shell.traps.pop(name, None)
         else:
             shell.traps[name] = action
-    program.task.catches_term = str(SIGTERM) in shell.traps
+    program.task.caught = frozenset(int(name) for name in shell.traps if name.isdigit())
     return 0
 
 

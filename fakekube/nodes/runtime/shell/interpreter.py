@@ -18,7 +18,7 @@ from typing import Any, Final
 from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
 from fakekube.nodes.runtime.regular_expressions import glob
-from fakekube.nodes.runtime.scheduling import Killed, Task, checkpoint, current
+from fakekube.nodes.runtime.scheduling import Killed, Task, breathe, checkpoint, current
 from fakekube.nodes.runtime.shell.builtins import BUILTINS, Break, Exit, Return
 from fakekube.nodes.runtime.shell.expansion import ExpansionError, ExpressionError, fields, pattern, text
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
@@ -102,13 +102,21 @@ class Shell(ShellState):
             raise Exit(2)
         for item in script.items:
             if item.background:
-                self._start_background(item)
+                await self._start_background(item)
                 self.status = 0
             else:
                 self.status = await self._and_or(item)
         return self.status
 
-    def _start_background(self, item: AndOr) -> None:
+    async def _check_processes(self, count: int) -> None:
+        """Lets other tasks run, and ends the shell if the container cannot have so many more processes."""
+        await breathe()
+        if not self.program.host.processes.can_fork(count):
+            await self.complain("can't fork: Resource temporarily unavailable")
+            raise Exit(2)
+
+    async def _start_background(self, item: AndOr) -> None:
+        await self._check_processes(1)
         shell = self.fork({number: one.hold() for number, one in self.descriptors.items()})
 
         async def body() -> int:
@@ -158,6 +166,7 @@ class Shell(ShellState):
 
     async def _run_connected(self, commands: Sequence[Command]) -> int:
         """Runs the commands of a pipeline concurrently, connected by pipes; returns the status."""
+        await self._check_processes(len(commands))
         tasks = []
         reader: Descriptor | None = None
         for number, command in enumerate(commands):
@@ -189,7 +198,7 @@ class Shell(ShellState):
         if isinstance(command, Simple):
             return await self._run_guarded(self._simple(command))
         if isinstance(command, Function):
-            self.functions[command.name] = command.body
+            self.set_function(command)
             return 0
         return await self._run_guarded(self._compound(command))
 

@@ -19,7 +19,7 @@ from fakekube.nodes.runtime.filesystem import File, FileSystem, Node
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import Task, check_memory
 from fakekube.nodes.runtime.shell.expansion import ExpansionError
-from fakekube.nodes.runtime.shell.syntax import Command, Script
+from fakekube.nodes.runtime.shell.syntax import Command, Function, Script
 
 
 class ProgramNotFound(Exception):
@@ -53,7 +53,7 @@ def shebang(content: bytes) -> list[str] | None:
     return [part.decode("utf-8", "surrogateescape") for part in (found[1], found[2].strip()) if part]
 
 
-#: The length of a value from which the memory of all variables is computed.
+#: The length of a value from which the memory of all variables is computed; shorter ones, and functions, count as much.
 _LONG: Final = 1024
 
 
@@ -152,10 +152,15 @@ class ShellState(ABC):
         """Assigns a value to a variable. Raises ExpansionError if it is read-only."""
         if name in self.read_only:
             raise ExpansionError(f"{name}: is read only")
-        check_memory(len(value))
+        check_memory(len(value) + _LONG * len(self.variables))
         if len(value) > _LONG:
             check_memory(len(value) + sum(map(len, self.variables.values())))
         self.variables[name] = value
+
+    def set_function(self, function: Function) -> None:
+        """Defines a function."""
+        check_memory(_LONG * len(self.functions))
+        self.functions[function.name] = function.body
 
     def find(self, name: str) -> str | None:
         """Returns the path of a program; None if there is none."""

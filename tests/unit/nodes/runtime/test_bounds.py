@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from fakekube import Cluster
+from fakekube import Cluster, Image
 from fakekube.nodes.rules import PodInside, Result
+from fakekube.nodes.runtime.program import Program
+from fakekube.nodes.runtime.scheduling import checkpoint
 
 
 @pytest.fixture
@@ -79,6 +82,11 @@ def test_programs_that_never_wait_can_be_killed(pod: PodInside, script: str) -> 
     assert run(pod, f"({script}) & sleep 0; kill $!; wait $!; echo $?").stdout == "143\n"
 
 
+@pytest.mark.parametrize("script", ["while :; do sleep 1000 & done", "while :; do sleep 1000 | cat & done"])
+def test_the_processes_of_a_container_are_bounded(pod: PodInside, script: str) -> None:
+    assert "sh: can't fork: Resource temporarily unavailable\n" in run(pod, script).stderr
+
+
 def test_busy_programs_leave_time_to_others(pod: PodInside) -> None:
     for _ in range(20):
         run(pod, "(while :; do :; done) & :")
@@ -86,7 +94,15 @@ def test_busy_programs_leave_time_to_others(pod: PodInside) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["x=xxxxxxxx; while :; do x=$x$x; done", "printf %999999999s", "x=$(cat /dev/zero)", "cat /dev/zero | tac"]
+    "script",
+    [
+        "x=xxxxxxxx; while :; do x=$x$x; done",
+        "printf %999999999s",
+        "x=$(cat /dev/zero)",
+        "cat /dev/zero | tac",
+        'awk "BEGIN { while (1) a[i++] = sprintf(\\"%100000d\\", i) }"',
+        'awk "BEGIN { while (1) x = a[sprintf(\\"%100000d\\", i++)] }"',
+    ],
 )
 def test_a_program_that_needs_too_much_memory_is_killed(pod: PodInside, script: str) -> None:
     assert run(pod, f"sh -c '{script}' & wait $!; echo $?").stdout.endswith("137\n")
@@ -96,6 +112,11 @@ def test_files_have_a_bounded_space(pod: PodInside) -> None:
     assert "No space left on device" in run(pod, "dd if=/dev/zero of=/tmp/a bs=1M").stderr
     assert run(pod, "echo x > /tmp/b; rm /tmp/a; echo y > /tmp/b; cat /tmp/b").stdout == "y\n"
     assert "No space left on device" in run(pod, "truncate -s 100G /tmp/c").stderr
+
+
+def test_elements_that_are_deleted_need_no_memory(pod: PodInside) -> None:
+    script = 'BEGIN { while (n++ < 1500) { a[n] = sprintf("%100000d", n); if (n % 2) delete a[n]; else delete a } print n }'
+    assert run(pod, f"awk '{script}'").stdout == "1501\n"
 
 
 def ended(script: str, env: list[dict[str, str]]) -> tuple[int, str]:
@@ -126,3 +147,46 @@ def test_arguments_are_bounded() -> None:
 def test_a_program_that_recurses_without_end_is_killed(script: str) -> None:
     """As busybox, whose stack is full: SIGSEGV."""
     assert ended(script, [])[0] == 139
+
+
+def state_after(cluster: Cluster, *command: str) -> dict[str, object]:
+    """Returns the last state of a container that runs a command and is not started again."""
+    spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox", "command": command}]}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    pod = cluster.wait_for("pods", "p", until=lambda pod: (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"))
+    assert pod is not None
+    terminated = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    return {key: terminated[key] for key in ("exitCode", "reason")}
+
+
+def test_a_container_whose_program_needs_too_much_memory_is_oom_killed() -> None:
+    with Cluster() as cluster:
+        assert state_after(cluster, "sh", "-c", "x=x; while :; do x=$x$x; done") == {"exitCode": 137, "reason": "OOMKilled"}
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "written"),
+    [("kill -9 1; kill 1; echo alive", 0, "alive\n"), ("trap 'echo got; exit 5' TERM; kill 1; echo late", 5, "got\n")],
+)
+def test_the_first_process_only_gets_signals_that_it_handles(script: str, code: int, written: str) -> None:
+    assert ended(script, []) == (code, written)
+
+
+def test_programs_end_with_their_cluster() -> None:
+    started, stopped = threading.Event(), threading.Event()
+
+    async def never_waits(program: Program) -> int:
+        started.set()
+        try:
+            while True:
+                await checkpoint()
+        finally:
+            stopped.set()
+
+    with Cluster() as cluster:
+        cluster.images["example.com/busy"] = Image(programs={"busy": never_waits})
+        spec = {"containers": [{"name": "main", "image": "example.com/busy", "command": ["busy"]}]}
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+        assert started.wait(60)
+        assert not stopped.is_set()
+    assert stopped.wait(60)
