@@ -327,20 +327,31 @@ class MissedChange(Rule):
     def learn(self, trial: Trial) -> Reaction:
         """Returns the writes of the client after it sees changes of copies; tries several until it writes something. Raises
         NotExercised if it never does."""
-        copies = (trial.copies[0], trial.stimulate())
-        tokens = [copy.token for copy in copies]
-        trial.await_all()
-        await_quiet(trial, copies[0].mark, tokens)
+        copies = self._await_copies(trial, (trial.copies[0], trial.stimulate()))
+        undone = False
         for _ in range(self.CHANGES):
             writes = self._observe(trial, copies) and self._observe(trial, copies)  # does it react each time?
-            if any(trial.missing_of(copy) for copy in copies):
-                for copy in copies:
-                    copy.judged = False
-                raise NotExercised("the client undoes its reaction after a change of a string in a copy")
-            if writes:
+            undone = any(trial.missing_of(copy) for copy in copies)
+            if writes and not undone:
                 return Reaction(writes)
             self.change += 1
+            if undone:
+                for copy in copies:
+                    copy.judged = False
+                copies = self._await_copies(trial, (trial.stimulate(), trial.stimulate()))
+        if undone:
+            raise NotExercised("the client undoes its reaction after a change of a string in a copy")
         raise NotExercised("the client writes nothing when a copy is changed")
+
+    @staticmethod
+    def _await_copies(trial: Trial, copies: tuple[Copy, Copy]) -> tuple[Copy, Copy]:
+        """Waits until the client has reacted to copies, and returns them; the first one becomes the first copy of the run, which
+        the rules change later."""
+        trial.copies.remove(copies[0])
+        trial.copies.insert(0, copies[0])
+        trial.await_all()
+        await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
+        return copies
 
     def _observe(self, trial: Trial, copies: Sequence[Copy]) -> dict[Effect, int]:
         """Changes copies, and returns the writes of the client after it has seen that."""

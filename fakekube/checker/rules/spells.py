@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
-from fakekube.checker.provocations import BreakUnanswered, Budget, answer_with, arm
+from fakekube.checker.provocations import BreakUnanswered, Budget, EachWrite, answer_with, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
@@ -119,6 +119,36 @@ class UnansweredWrites(FailingWrites):
 
     def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
         return arm(trial.faults.on(verb, resource), BreakUnanswered(), label="not answered")
+
+
+class EachWriteRefused(FailingWrites):
+    """Each kind of write is refused once: those that follow others, too, which a spell of failures does not meet."""
+
+    name = "writes-once"
+    provocation = "each kind of write is answered with 500 once"
+    fast = False
+    ATTEMPTS = 0
+
+    #: How many writes are refused at most: a client may write for ever.
+    MOST: ClassVar[int] = 30
+
+    def __init__(self) -> None:
+        self._budget = EachWrite(1, most=self.MOST)
+        self._refusal = answer_with(status.StatusError(500, "InternalError", "etcdserver: leader changed"))
+
+    def provoke(self, trial: Trial) -> None:
+        with ExitStack() as refusals:
+            for verb, resource in learned_writes(trial.baseline, *self.verbs()):
+                if resource != LEASES:
+                    refusals.enter_context(self.fault(trial, verb, resource))
+            trial.converge()
+        self.refused = self._budget.taken
+
+    def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
+        def refuse(exchange: Exchange) -> tuple[int, Any] | None:
+            return self._refusal if self._budget.take_write(exchange) else None
+
+        return trial.faults.on(verb, resource).intercept(refuse, label="write refused")
 
 
 class ConflictSpell(WriteSpell):
@@ -386,6 +416,7 @@ class StartsInOutage(Rule):
 RULES = (
     FailingWrites,
     UnansweredWrites,
+    EachWriteRefused,
     ConflictSpell,
     RefusedAgainAndAgain,
     ChangedUnderFault,

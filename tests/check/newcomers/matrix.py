@@ -255,7 +255,6 @@ DEFECTS = (
     ("duo", "not-forced", "C7"),
     ("duo", "pid-manager", "C7"),
     ("duo", "exits-gone", "C6"),
-    ("duo", "index-by-name", "C5"),
     ("duo", "forgets-failed", "R2,S3"),
     ("duo", "update-no-version", "C2,C3"),
     ("duo", "always-status", "N3,W13"),
