@@ -206,7 +206,8 @@ class Sender:
         if self._late and not self.output:
             self.output += self._late
             self._late.clear()
-        self.fill()
+        if self._with_outbox:
+            self.fill()
 
     def fill(self) -> None:
         """Sends from the outboxes, in turn."""

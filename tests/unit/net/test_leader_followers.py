@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -106,7 +107,7 @@ def test_many_callbacks_wait_at_the_same_time(pair: Callable[..., Pair]) -> None
 
 
 def test_the_lead_is_yielded(pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader_followers, "_TURN_SECONDS", TIMEOUT)  # no follower takes it
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes it
     ended = threading.Event()
 
     def wait(data: bytes) -> None:
@@ -235,7 +236,7 @@ def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor
 def test_a_callback_that_ends_while_the_lead_is_taken_is_watched_again(threads: LeaderFollowers) -> None:
     """The follower takes the lead between the end of the callback and the look of the leader at who leads."""
     client, server = socket.socketpair()
-    served = threading.Semaphore(0)
+    served, ended = threading.Semaphore(0), threading.Event()
 
     class Verdict:
         """The result of the callback; while the leader looks at it, the follower takes the lead, if it can."""
@@ -249,18 +250,21 @@ def test_a_callback_that_ends_while_the_lead_is_taken_is_watched_again(threads: 
                     pass
             return True
 
-    def receive() -> Verdict:
-        server.recv(1)
-        served.release()
-        return Verdict()
+    def receive() -> Verdict | bool:
+        if server.recv(1):
+            served.release()
+            return Verdict()
+        threads.forget(server.fileno())  # here, because no callback of the descriptor is running in another thread
+        server.close()
+        ended.set()
+        return False
 
     threads.watch(server.fileno(), receive)  # type: ignore[arg-type]
     for _ in range(3):
         client.send(b"x")
         assert served.acquire(timeout=TIMEOUT)
-    threads.forget(server.fileno())
     client.close()
-    server.close()
+    assert ended.wait(TIMEOUT)
 
 
 def test_a_taken_lead_leaves_a_new_connection_with_the_same_descriptor_watched(threads: LeaderFollowers) -> None:
@@ -344,7 +348,7 @@ def test_a_new_leader_may_begin_before_the_thread_that_started_it_goes_on(
 def test_a_lead_that_cannot_be_yielded_leaves_its_connection_watched(
     pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leader_followers, "_TURN_SECONDS", TIMEOUT)  # no follower takes it
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes it
     refused: list[bytes] = []
 
     def refuse() -> None:
@@ -360,3 +364,69 @@ def test_a_lead_that_cannot_be_yielded_leaves_its_connection_watched(
     assert one.ask(b"x") == b"x"
     assert one.ask(b"y") == b"y"
     assert len(refused) == 2
+
+
+def test_a_shared_descriptor_is_watched_while_its_callback_runs(threads: LeaderFollowers) -> None:
+    client, server = socket.socketpair()
+    received: list[bytes] = []
+    second, both = threading.Event(), threading.Semaphore(0)
+
+    def receive() -> bool:
+        received.append(server.recv(1))
+        if received == [b"a"]:
+            client.send(b"b")
+            assert second.wait(TIMEOUT)
+        second.set()
+        both.release()
+        return True
+
+    threads.watch(server.fileno(), receive, is_shared=True)
+    client.send(b"a")
+    for _ in range(2):
+        assert both.acquire(timeout=TIMEOUT)
+    client.send(b"c")
+    assert both.acquire(timeout=TIMEOUT)  # it is watched after both have ended
+    assert received == [b"a", b"b", b"c"]
+    threads.forget(server.fileno())
+    client.close()
+    server.close()
+
+
+def test_tasks_of_the_leader_follow_its_turn(
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes the lead
+    done: list[tuple[str, int]] = []
+
+    def note(text: str) -> None:
+        done.append((text, threading.get_ident()))
+
+    def add_tasks(data: bytes) -> None:
+        for text in ("first", "second"):
+            threads.run_next(functools.partial(note, text))
+        note("turn")
+
+    one = pair(add_tasks)
+    one.ask()
+    one.respond = lambda data: None
+    one.ask()
+    assert done == [(text, one.by[0]) for text in ("turn", "first", "second")]
+
+
+def test_tasks_behind_one_that_waits_are_left_to_the_next_leader(pair: Callable[..., Pair], threads: LeaderFollowers) -> None:
+    together = threading.Barrier(3)
+
+    def add_tasks(data: bytes) -> None:
+        for _ in range(3):
+            threads.run_next(lambda: together.wait(TIMEOUT) and None)
+
+    one = pair(add_tasks)
+    assert one.ask() == b"x"
+    one.respond = lambda data: None
+    assert one.ask() == b"x"
+
+
+def test_a_task_of_another_thread_has_a_thread_of_its_own(threads: LeaderFollowers) -> None:
+    done = threading.Event()
+    threads.run_next(done.set)
+    assert done.wait(TIMEOUT)
