@@ -86,10 +86,11 @@ def test_large_integers_are_shown_exactly(cluster: Cluster, open_page: Open, tra
     made = cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec})
     made["spec"]["activeDeadlineSeconds"] = 2**63 - 1
     cluster.update(made)
+    page = None
     for address in (cluster.page_url, trace()):
-        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=history")
+        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=history", instead=page)
         wait(page, f"document.body.textContent.includes('{2**53 + 1}')")
-        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=fields")
+        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=fields", instead=page)
         wait(page, f"document.body.textContent.includes('activeDeadlineSeconds: {2**63 - 1}')")
 
 
@@ -184,8 +185,9 @@ def test_the_events_of_an_object_have_any_name(cluster: Cluster, open_page: Open
     for name in ("a.1", "of-a-controller"):
         cluster.create(event(name, made))
     cluster.create(event("a.2", other))
+    page = None
     for address in (cluster.page_url, trace()):
-        page = open_page(f"{address}#/objects/configmaps/default/a?tab=events")
+        page = open_page(f"{address}#/objects/configmaps/default/a?tab=events", instead=page)
         page.wait_for_selector(".panel tbody tr")
         assert sorted(page.locator(".panel tbody th").all_inner_texts()) == ["a.1", "of-a-controller"]
 

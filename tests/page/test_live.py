@@ -15,7 +15,7 @@ Open = Callable[..., Any]
 
 def set_lifecycle(page: Any, state: str) -> None:
     """Freezes a tab, as a browser does with one in the background, or lets it go on."""
-    session = page.context.new_cdp_session(page)
+    session = page.open_session()
     session.send("Page.setWebLifecycleState", {"state": state})
     session.detach()
 

@@ -31,8 +31,9 @@ def written(cluster: Cluster) -> Cluster:
 def test_a_filter_is_chosen_saved_used_and_deleted_by_keyboard(
     written: Cluster, open_page: Open, trace: Callable[[], str]
 ) -> None:
+    page = None
     for address in (written.page_url, trace()):
-        page = open_page(address)
+        page = open_page(address, instead=page)
         person = Person(page)
         assert page.evaluate(LABEL) == "saved: defaults"
         person.press("s")
@@ -154,8 +155,9 @@ def test_what_the_browser_has_stored_is_not_trusted(written: Cluster, open_page:
 def test_a_filter_is_not_saved_where_nothing_can_be_stored(
     written: Cluster, open_page: Open, trace: Callable[[], str], error: str, reason: str
 ) -> None:
+    page = None
     for address in (written.page_url, trace()):
-        page = open_page(address)
+        page = open_page(address, instead=page)
         page.evaluate(f"() => {{ Storage.prototype.setItem = () => {{ throw {error}; }}; }}")
         person = Person(page)
         person.command("filter errors")

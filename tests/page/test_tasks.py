@@ -162,8 +162,9 @@ def test_t8_the_cluster_of_a_trace_file_lives_again(cluster: Cluster, open_page:
     path = cluster.trace(tmp_path / "trace.html")
     expected = [version.revision for version in cluster.history("deployments", "web")]
     other = stack.enter_context(Cluster(profile="apiserver", load=path))
+    page = None
     for address in (path.as_uri(), other.page_url):  # the file of the failed job, then the cluster that lives again
-        page = open_page(address)
+        page = open_page(address, instead=page)
         person = Person(page)
         person.press("g o")
         wait(page, "document.querySelectorAll('.grid-body .grid-row').length > 0")
