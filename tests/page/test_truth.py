@@ -187,7 +187,13 @@ def test_histories_are_shown_as_python_computes_them(open_page: Open, tmp_path: 
     page = open_page("about:blank", waits=False)
     numbers = itertools.count()
 
-    @settings(max_examples=12, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(
+        max_examples=settings.default.max_examples // 8,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @given(STEPS)
     def run(steps: list[Step]) -> None:
         number = next(numbers)
