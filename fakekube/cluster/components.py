@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from fakekube.store import Retention, Store
 
 
+#: The maximum number of initial nodes: that for which Kubernetes is made.
+MAX_NODES: Final = 5000
 USER_AGENT = "fakekube"
 """The user agent of requests that test authors make through a `Cluster`."""
 
@@ -56,8 +58,8 @@ class Components:
         chance: that of a cluster with a seed.
         idle: when the controllers of the origin of a fork had nothing to do; None if that is not known.
 
-    Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version and
-    OptionError for invalid flags.
+    Raises KeyError for an unknown profile, ValueError for an unknown controller or number of nodes, LookupError for an unknown
+    version and OptionError for invalid flags.
     """
 
     def __init__(
@@ -82,6 +84,8 @@ class Components:
         self.controller_names = tuple([row.name for row in self._controllers])
         self._profile, self._settings, self._authority = profile, settings, authority
         runs_kubelets = self._runs("kubelet")
+        if nodes is not None and not 0 <= nodes <= MAX_NODES:
+            raise ValueError(f"nodes is {nodes}, not from 0 to {MAX_NODES}")
         self.initial_nodes = int(runs_kubelets) if nodes is None else nodes
         """The number of nodes with which a fresh cluster starts."""
         me: Any = weakref.proxy(self)
@@ -314,7 +318,7 @@ class Components:
             _client_for(machinery, USER_AGENT).create(metrics_api.API_SERVICE)
             machinery.aggregator.wait(60.0)
         manager = self._manager_for(machinery, None)
-        manager.settle(timeout=60.0)
+        manager.settle(timeout=60.0 + self.initial_nodes)
         manager.stop()
 
     def _serve_metrics(self, machinery: Machinery) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.threads import WORKERS
+from fakekube.cluster.control.flags import read_flags
 from fakekube.cluster.control.members import PREFIX, BadMembers
 from fakekube.cluster_options import ServerFlags, unknown_options
 from fakekube.powers.columns import revision_value
@@ -37,10 +38,10 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 MAX_CLUSTERS: Final = 256
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-#: Endings of the names of flags that name files or addresses of the server's machine, which no client may choose.
-_LOCAL_FLAGS: Final = ("_file", "_path", "_config")
 #: The arguments of `Cluster` beside flags that a client may choose.
 _OPTIONS: Final = ("version", "profile", "seed", "nodes", "controllers", "feature_gates", "keep_requests", "strict")
+#: The maximum number of nodes of a cluster, each of which takes milliseconds while other requests for clusters wait.
+_MAX_NODES: Final = 500
 #: Real seconds between two looks for idle clusters, at most.
 _LONGEST_ROUND: Final = 5.0
 
@@ -197,12 +198,11 @@ class ClusterPool:
         if origin is not None and options:
             raise InvalidClusterError(f"{next(iter(options))} is that of the origin; only a fresh cluster takes it")
         options = {name.replace("-", "_"): value for name, value in options.items()}
-        local = [name for name in options if name.endswith(_LOCAL_FLAGS)]
-        if local:
-            raise InvalidClusterError(f"flag {local[0]} names a file of the server's machine")
         problem = unknown_options(options, (*ServerFlags.__annotations__, *_OPTIONS))
         if problem:
             raise InvalidClusterError(problem)
+        if not 0 <= (options.get("nodes") or 0) <= _MAX_NODES:
+            raise InvalidClusterError(f"nodes is {options['nodes']}, not from 0 to {_MAX_NODES}")
         defaults = self._own.options
         if "profile" in options:  # which says what controllers run, and whether there is a node
             defaults |= {"controllers": None, "nodes": None}
@@ -360,7 +360,7 @@ def _check_member(members: Members, name: str, kind: type) -> Any:
 def _options(members: Members) -> dict[str, Any]:
     """Returns the arguments of the new cluster. Raises BadMembers."""
     found = {name: value for name, kind in _MEMBERS.items() if (value := _check_member(members, name, kind)) is not None}
-    return {**(_check_member(members, "flags", dict) or {}), **found}
+    return {**read_flags(_check_member(members, "flags", dict) or {}), **found}
 
 
 def _origin(value: Any) -> Mapping[str, str] | None:

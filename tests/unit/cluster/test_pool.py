@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from fakekube import Cluster
-from fakekube.cluster.pool import ClusterPool
+from fakekube.cluster.pool import ClusterPool, create_cluster
 
 
 @pytest.fixture
@@ -137,8 +137,17 @@ def test_tokens_of_a_cluster_with_tls_are_its_own() -> None:
         ({"from": "fork", "version": "1.35"}, 422, "version is that of the origin"),
         ({"version": "1.2"}, 422, "Kubernetes 1.2 is not known"),
         ({"profile": "nothing"}, 422, "unknown profile 'nothing'"),
-        ({"flags": {"audit_log_path": "/tmp/x"}}, 422, "names a file of the server's machine"),
-        ({"flags": {"host": "0.0.0.0"}}, 422, "unknown option: 'host'"),
+        ({"flags": {"audit_log_path": "/tmp/x"}}, 400, "names a file of the server's machine"),
+        ({"flags": {"service-account-key-file": ["/tmp/x"]}}, 400, "names a file of the server's machine"),
+        ({"flags": {"host": "0.0.0.0"}}, 400, "unknown option: 'host'"),
+        ({"flags": {"feature-gates": "A=yes"}}, 400, "flag feature_gates must be an object of booleans"),
+        ({"flags": {"anonymous-auth": "maybe"}}, 400, "flag anonymous_auth must be true or false"),
+        ({"flags": {"enable-admission-plugins": [5]}}, 400, "flag enable_admission_plugins must be a string or"),
+        ({"flags": {"service-cluster-ip-range": 5}}, 400, "flag service_cluster_ip_range must be a string"),
+        ({"flags": {"event-ttl": "soon"}}, 400, "flag event_ttl must be a number of seconds"),
+        ({"flags": {"keep-requests": "many"}}, 400, "flag keep_requests must be an integer"),
+        ({"nodes": -1}, 422, "nodes is -1, not from 0 to 500"),
+        ({"nodes": 10**6}, 422, "nodes is 1000000, not from 0 to 500"),
         ({"nodes": "two"}, 400, "member 'nodes' must be an integer"),
         ({"load": "{"}, 422, "load: "),
         ({"load": "apiVersion: v1\nkind: Unknown\nmetadata: {name: a}"}, 422, "load: "),
@@ -255,3 +264,25 @@ def test_timers_of_the_origin_run_in_a_fork() -> None:
                 assert not again.list("jobs")
             assert fork.list("jobs")
         assert "succeeded" not in cluster.get("jobs", "late")["status"]
+
+
+def test_flags_are_json_or_texts_of_a_command_line() -> None:
+    flags = {
+        "anonymous-auth": "false",
+        "authorization-mode": "RBAC",
+        "event-ttl": "1m30s",
+        "feature-gates": "ListFromCacheSnapshot=false",
+        "runtime-config": "api/all=true",
+        "enable-admission-plugins": ["AlwaysPullImages"],
+        "keep-requests": "10",
+    }
+    with Cluster(profile="apiserver") as cluster:
+        pool = ClusterPool(cluster)
+        _, made = create_cluster(cluster, {"name": "a", "flags": flags})
+        assert made.get("name") == "a", made
+        found = pool.find("a")
+        assert found is not None
+        options = found.cluster.options
+        assert (options["anonymous_auth"], options["event_ttl"], options["keep_requests"]) == (False, 90.0, 10)
+        assert options["feature_gates"] == {"ListFromCacheSnapshot": False}
+        assert found.cluster.list("ipaddresses.v1beta1.networking.k8s.io") is not None
