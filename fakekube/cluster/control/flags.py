@@ -23,16 +23,13 @@ _OTHERS: Final = {
 
 def read_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the flags, named with underscores. Raises BadMembers for an unknown or a local one, and for wrong values."""
-    types: Mapping[str, Any] = {**ServerFlags.__annotations__, **_OTHERS}
+    annotations = {name: str(getattr(one, "__forward_arg__", one)) for name, one in ServerFlags.__annotations__.items()}
+    types: Mapping[str, str] = {**annotations, **_OTHERS}
     named = {name.replace("-", "_"): value for name, value in given.items()}
     problem = unknown_options(named, types)
     if problem:
         raise BadMembers(f"flags: {problem}")
-    return {name: _read_flag(name, _type_name(types[name]), value) for name, value in named.items()}
-
-
-def _type_name(annotation: Any) -> str:
-    return str(getattr(annotation, "__forward_arg__", annotation))
+    return {name: _read_flag(name, types[name], value) for name, value in named.items()}
 
 
 def _read_flag(name: str, kind: str, value: Any) -> Any:
@@ -56,12 +53,9 @@ def _read_integer(value: Any) -> int:
 
 
 def _read_seconds(value: Any) -> float:
-    found = parse_duration(value) / 1e9 if isinstance(value, str) and not _is_decimal(value) else float(value)
+    is_duration = isinstance(value, str) and not value.replace(".", "", 1).isdecimal()
+    found = parse_duration(value) / 1e9 if is_duration else float(value)
     return found if found > 0 and not isinstance(value, bool) else _refuse()
-
-
-def _is_decimal(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal()
 
 
 def _read_text(value: Any) -> str:
