@@ -7,8 +7,8 @@ have more frames. It encodes the frames and sends as many bytes as the socket ac
 * A turn calls `take` once for every stream that is due, so that no stream delays the others. It is divided into rounds of at most
   `_ROUND_SECONDS` (and one `take`), between which the loop accepts connections and receives.
 * Frames that many streams return in one turn are encoded once.
-* If sources change during a turn, the next one begins after a pause as long as the turn, at most `_MAX_PAUSE_SECONDS`: writers
-  get the interpreter meanwhile, and a stream sends several events at once. A single change is sent without a pause.
+* If sources change during a turn, the next one begins after a pause twice as long as the turn, at most `_MAX_PAUSE_SECONDS`:
+  writers get the interpreter meanwhile, and a stream sends several events at once. A single change is sent without a pause.
 * The pump subscribes to a source once, while there is at least one stream with this source.
 * Every stream is closed exactly once.
 
@@ -165,6 +165,8 @@ _log = logging.getLogger(__name__)
 _MAX_REPLY_BYTES = 65536
 _ROUND_SECONDS = 0.002
 """The time after which a round ends, so that new connections and requests do not wait for the streams."""
+_PAUSE = 2
+"""The length of a pause after a turn, in turns: with one, 500 watchers cost a fifth more CPU an event."""
 _MAX_PAUSE_SECONDS = 0.02
 """The longest time that a turn waits because sources changed during the one before."""
 _CACHE_BYTES = 8 << 20
@@ -419,7 +421,7 @@ class Pump:
         if not self._left:
             self._cache.clear()
             now = time.monotonic()
-            self._pause_until = now + min(now - self._turn_began, _MAX_PAUSE_SECONDS) if self.changed else 0.0
+            self._pause_until = now + min(_PAUSE * (now - self._turn_began), _MAX_PAUSE_SECONDS) if self.changed else 0.0
 
     def close_unused(self) -> bool:
         """Refuses all deliveries from now on; returns False if there was one before: then `close` must be called. Thread-safe."""

@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import hpack
 
+from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from fakekube.apiserver.webhooks.connections import HTTP_ANSWER
 from fakekube.base.objects import StoredObject
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
@@ -113,16 +114,8 @@ def check_health(
 
 def _request(service: str) -> bytes:
     name = service.encode()
-    message = b"\x0a" + _varint(len(name)) + name if name else b""
+    message = b"\x0a" + encode_varint(len(name)) + name if name else b""
     return b"\0" + len(message).to_bytes(4, "big") + message
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
 
 
 def _frames(receive: Callable[[], bytes]) -> Iterator[tuple[int, int, bytes]]:

@@ -30,7 +30,6 @@ from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.apimachinery.schema.model import Type
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.objects import Object
 
@@ -180,35 +179,24 @@ class Comparison(NamedTuple):
 def _may_be_same(a: Any, b: Any) -> bool:
     """Compares like `is_same`, but much faster: Python's 1 and True are equal, and what nests too deeply to compare may be so.
 
-    Values with texts are never equal in Python.
+    Values with texts (RawObject) are never equal in Python.
     """
     try:
-        return bool(a == b) or _holds_text(a)
+        return bool(a == b)
     except RecursionError:
         return True
-
-
-def _holds_text(value: Any) -> bool:
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if item.__class__ is RawObject:
-            return True
-        if item.__class__ is dict:
-            todo += item.values()
-        elif item.__class__ is list:
-            todo += item
-    return False
 
 
 class Updater:
     """Computes the owners of fields after updates and applies."""
 
-    def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
+    def __init__(self, convert: Convert, filters: Mapping[str, Filter], *, holds_texts: bool = True) -> None:
         """Args:
         filters: the filters of the reset fields by version.
+        holds_texts: whether objects may contain values with texts (RawObject).
         """
         self._convert = convert
+        self._holds_texts = holds_texts
         self._filters = filters
         self._reconciled_trees: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAXIMUM_RECONCILED)
         """Trees that need no reconciliation by version and identity; the cache keeps them alive, so identities stay unique."""
@@ -248,7 +236,8 @@ class Updater:
             new = self._prune(merged, owners, manager, last)
         except TypingError as error:
             raise TypingError(f"failed to prune fields: {error}") from None
-        if new is not live and _may_be_same(live.value, new.value) and is_same(live.value, new.value):
+        may_be_same = new is not live and (self._holds_texts or _may_be_same(live.value, new.value))
+        if may_be_same and is_same(live.value, new.value):
             new = live  # though its texts may differ (RawObject)
         if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}

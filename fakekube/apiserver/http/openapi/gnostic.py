@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json, yaml
+from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from fakekube.base.caches import cached_bytes
 
 Encoder = Callable[[Any], bytes]
@@ -25,25 +26,12 @@ _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
 """The encodings of small numbers: of all tags, and of most lengths."""
 
 
-def _varint(number: int) -> bytes:
-    if 0 <= number <= 0x7F:
-        return _ONE_BYTE[number]
-    if number < 0:
-        number += 1 << 64
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
-
-
 def _field(number: int, content: bytes, wire: int = _BYTES) -> bytes:
-    tag = _ONE_BYTE[number << 3 | wire] if number < 16 else _varint(number << 3 | wire)
+    tag = _ONE_BYTE[number << 3 | wire] if number < 16 else encode_varint(number << 3 | wire)
     if wire != _BYTES:
         return tag + content
     length = len(content)
-    return tag + (_ONE_BYTE[length] if length <= 0x7F else _varint(length)) + content
+    return tag + (_ONE_BYTE[length] if length <= 0x7F else encode_varint(length)) + content
 
 
 def _text(value: Any) -> bytes:
@@ -66,8 +54,8 @@ class _Scalar:
 
 
 _STRING: Final = _Scalar(_BYTES, _text)
-_BOOLEAN: Final = _Scalar(_VARINT, lambda value: _varint(int(value)))
-_INTEGER: Final = _Scalar(_VARINT, lambda value: _varint(int(value)))
+_BOOLEAN: Final = _Scalar(_VARINT, lambda value: encode_varint(int(value)))
+_INTEGER: Final = _Scalar(_VARINT, lambda value: encode_varint(int(value)))
 _NUMBER: Final = _Scalar(_FIXED64, lambda value: struct.pack("<d", value))
 
 Kind = _Scalar | Encoder
