@@ -101,9 +101,9 @@ class Commands:
         def of_volumes() -> str:
             found = current()
             names = [one.get("image") or "" for field in _FIELDS for one in found["spec"].get(field) or ()]
-            if any(images.find(one) is not None for one in names) and (problem := mount_error(found, cluster)):
-                return problem
-            return self._certificate_error(found)
+            is_known = any(images.find(one) is not None for one in names)
+            problem = (mount_error(found, cluster) or self._host_path_error(found)) if is_known else ""
+            return problem or self._certificate_error(found)
 
         return of_container, of_volumes
 
@@ -118,6 +118,19 @@ class Commands:
             return False
         of_container, of_volumes = self.obstacles(pod)
         return bool(of_volumes()) or any(of_container(one) for one in concerned)
+
+    def _host_path_error(self, pod: Object) -> str:
+        """Returns why a hostPath with a type cannot be mounted; "" if all can."""
+        typed = [one for one in pod["spec"].get("volumes") or () if (one.get("hostPath") or {}).get("type")]
+        if not typed:
+            return ""
+        from fakekube.nodes.admission import describe_failed_setup
+        from fakekube.nodes.runtime.volumes import host_path_error
+
+        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+        files = runtime.node_files(pod["spec"]["nodeName"])
+        problems = ((one["name"], host_path_error(files, one["hostPath"])) for one in typed)
+        return next((describe_failed_setup(name, problem) for name, problem in problems if problem), "")
 
     def _certificate_error(self, pod: Object) -> str:
         """Returns why a volume with certificates of the pod cannot be mounted; "" if all can."""

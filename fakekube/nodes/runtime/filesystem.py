@@ -16,7 +16,10 @@ import os
 import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fakekube.net.streaming.kubelet_api import Connection
 
 #: The maximum number of symbolic links in a path.
 _MAX_LINKS = 40
@@ -94,9 +97,23 @@ class File(Node):
 
 @dataclass(slots=True, eq=False)
 class Device(Node):
-    """A character device: null, zero, random, or one that names a descriptor of the process."""
+    """A character device: null, zero, random, one that names a descriptor of the process, or "" for one without a driver."""
 
     name: str = "null"
+
+
+@dataclass(slots=True, eq=False)
+class BlockDevice(Node):
+    """A block device, which has no driver."""
+
+
+@dataclass(slots=True, eq=False)
+class Socket(Node):
+    """A socket of the domain UNIX."""
+
+    mode: int = 0o755
+    accept: Callable[[], Connection] | None = None
+    """Connects to the program that listens; None if none does. Raises OSError."""
 
 
 @dataclass(slots=True, eq=False)

@@ -5,6 +5,7 @@ Commands are coroutines that take a `Program` and return an exit code; `commands
 
 from __future__ import annotations
 
+import errno
 import getopt
 import posixpath
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -227,6 +228,8 @@ class Program:
 
     def _own_descriptor(self, node: Device, path: str) -> Descriptor:
         """Returns the descriptor for /dev/stdin, /dev/fd/3 or /dev/tty. Raises OSError if it is closed."""
+        if not node.name:
+            raise oserror(errno.ENXIO, path)
         number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
         found = self.descriptors.get(number)
         if found is None:

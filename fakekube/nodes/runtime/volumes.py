@@ -28,7 +28,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.runtime.filesystem import SET_GROUP, Directory, File, FileSystem, Node, Symlink
+from fakekube.nodes.runtime.filesystem import SET_GROUP, BlockDevice, Device, Directory, File, FileSystem, Node, Socket, Symlink
 
 # --- The environment variables of a container ------------------------------------------------------------------------
 
@@ -233,6 +233,31 @@ class _Content(NamedTuple):
 
     data: bytes
     mode: int
+
+
+#: Type of a hostPath → the type of the file that it must be, and its name.
+_HOST_PATHS: Final[Mapping[str, tuple[type[Node], str]]] = {
+    "Directory": (Directory, "directory"),
+    "DirectoryOrCreate": (Directory, "directory"),
+    "File": (File, "file"),
+    "FileOrCreate": (File, "file"),
+    "Socket": (Socket, "socket file"),
+    "CharDevice": (Device, "character device"),
+    "BlockDevice": (BlockDevice, "block device"),
+}
+
+
+def host_path_error(files: FileSystem, source: StoredObject) -> str:
+    """Returns why a hostPath cannot be mounted: the files of the node have something else at its path; "" if it can."""
+    expected = _HOST_PATHS.get(source.get("type") or "")
+    if expected is None:
+        return ""
+    path, (type_, name) = source["path"], expected
+    if not files.exists(path):
+        is_there = source["type"].endswith("OrCreate")
+    else:
+        is_there = isinstance(files.node(path), type_)
+    return "" if is_there else f"hostPath type check failed: {path} is not a {name}"
 
 
 class Volumes:

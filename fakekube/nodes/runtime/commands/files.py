@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from fakekube.nodes.runtime.filesystem import Device, Directory, File, Node, Symlink
+from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
 from fakekube.nodes.runtime.regular_expressions import glob
 
@@ -66,6 +66,27 @@ async def _rmdir(program: Program) -> int:
         except OSError as error:
             code = await program.complain(f"'{path}': {error.strerror}")
     return code
+
+
+#: Major and minor number of a character device → its driver.
+_DRIVERS: Final = {("1", "3"): "null", ("1", "5"): "zero", ("1", "8"): "random", ("1", "9"): "random"}
+
+
+async def _mknod(program: Program) -> int:
+    flags, words = options(program, "m:")
+    if len(words) != 4 or words[1] not in ("b", "c", "u") or not (words[2].isdigit() and words[3].isdigit()):
+        raise Usage("usage: mknod [-m MODE] NAME TYPE MAJOR MINOR")
+    path, kind, *numbers = words
+    if program.host.uid:
+        return await program.complain(f"{path}: Operation not permitted")
+    mode, driver = int(flags.get("m", "644"), 8), _DRIVERS.get((numbers[0], numbers[1]), "")
+    made = BlockDevice(mode) if kind == "b" else Device(mode, name=driver)
+    made.mtime = program.files.now()
+    try:
+        program.files.add(path, made, program.cwd)
+    except OSError as error:
+        return await program.complain(f"{path}: {error.strerror}")
+    return 0
 
 
 async def _touch(program: Program) -> int:
@@ -412,9 +433,19 @@ def _base_name(path: str) -> str:
 _TERMINAL_WIDTH: Final = 80
 
 
+#: Type → its letter for ls, and its name for stat.
+_KINDS: Final[dict[type[Node], tuple[str, str]]] = {
+    Directory: ("d", "directory"),
+    Symlink: ("l", "symbolic link"),
+    Device: ("c", "character special file"),
+    BlockDevice: ("b", "block special file"),
+    Socket: ("s", "socket"),
+}
+
+
 def mode_text(node: Node) -> str:
     """Formats a mode as ls does."""
-    kind = {Directory: "d", Symlink: "l", Device: "c"}.get(type(node), "-")
+    kind = _KINDS.get(type(node), ("-", ""))[0]
     letters = [letter if node.mode >> (8 - place) & 1 else "-" for place, letter in enumerate("rwxrwxrwx")]
     for bit, place, letter in ((0o4000, 2, "s"), (0o2000, 5, "s"), (0o1000, 8, "t")):
         if node.mode & bit:
@@ -516,9 +547,7 @@ async def _stat(program: Program) -> int:
         except OSError as error:
             code = await program.complain(f"can't stat '{path}': {error.strerror}")
             continue
-        kind = {Directory: "directory", Symlink: "symbolic link", Device: "character special file"}.get(
-            type(node), "regular file"
-        )
+        kind = _KINDS.get(type(node), ("-", "regular file"))[1]
         values = {"%n": path, "%s": str(size_of(node)), "%a": f"{node.mode:o}", "%A": mode_text(node), "%F": kind,
                   "%u": str(node.uid), "%g": str(node.gid), "%U": _owner(node.uid), "%G": _owner(node.gid),
                   "%Y": str(int(node.mtime))}  # fmt: skip
@@ -576,6 +605,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "find": _find,
     "ln": _ln,
     "mkdir": _mkdir,
+    "mknod": _mknod,
     "mktemp": _mktemp,
     "mv": _mv,
     "readlink": _readlink,

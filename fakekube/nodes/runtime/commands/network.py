@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import posixpath
 import ssl
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.descriptors import Descriptor, PipeReader, PipeWriter
 from fakekube.nodes.runtime.dns import Record, resolver_of, reverse_name
+from fakekube.nodes.runtime.filesystem import Socket, oserror
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
@@ -255,7 +257,9 @@ async def _nc(program: Program) -> int:
         at = args.index("-e")
         command, args = args[at + 1 :], args[:at]
     program.args = args
-    flags, operands = options(program, "lp:w:zvkn46uti:s:q:")
+    flags, operands = options(program, "lp:w:zvkn46uti:s:q:U")
+    if "U" in flags:
+        return await _use_socket(program, operands[-1:], listens="l" in flags)
     if "l" in flags:
         port = flags.get("p") or (operands[-1] if operands else "")
         if not port.isdigit():
@@ -280,6 +284,50 @@ async def _nc(program: Program) -> int:
         connection.to_client.abandon()
         return 0
     return await _converse(program, connection.to_client, connection.from_client)
+
+
+async def _use_socket(program: Program, paths: list[str], *, listens: bool) -> int:
+    """Connects to a socket of the domain UNIX, or makes one and listens for one connection."""
+    if not paths:
+        raise Usage("usage: nc [-l] -U PATH")
+    path, files = posixpath.join(program.cwd, paths[0]), program.files
+    try:
+        if listens:
+            if files.exists(path):
+                raise oserror(errno.EADDRINUSE)
+            socket = Socket(mtime=files.now())
+            files.add(path, socket)
+            made = await _SocketListener(socket).accept()
+            return await _converse(program, made.from_client, made.to_client)
+        node = files.node(path)
+        if not isinstance(node, Socket) or node.accept is None:
+            raise oserror(errno.ECONNREFUSED)
+        connection = node.accept()
+    except OSError as error:
+        return await program.complain(f"{'bind' if listens else 'connect'}: {error.strerror}")
+    return await _converse(program, connection.to_client, connection.from_client)
+
+
+class _SocketListener:
+    """Listens at a socket for one connection."""
+
+    def __init__(self, socket: Socket) -> None:
+        self._socket = socket
+        self._notifier = Notifier()
+        self._found: Connection | None = None
+
+    def _accept_connection(self) -> Connection:
+        self._socket.accept = None
+        found = self._found = Connection(Pipe(), Pipe())
+        self._notifier.notify()
+        return found
+
+    async def accept(self) -> Connection:
+        self._socket.accept = self._accept_connection
+        try:
+            return await wait_until(lambda: self._found, self._notifier)
+        finally:
+            self._socket.accept = self._found = None
 
 
 async def _exchange(program: Program, host: str, port: int, *, verbose: bool) -> int:

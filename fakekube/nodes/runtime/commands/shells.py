@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from fakekube.nodes.runtime.filesystem import Device, Directory, File, Node, Symlink
+from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.regular_expressions import PatternError, compile_posix
 from fakekube.nodes.runtime.scheduling import SIGINT, Task
@@ -172,8 +172,8 @@ _OF_FILES: Final[dict[str, Callable[[Node | None], bool]]] = {
     "-x": lambda node: node is not None and bool(node.mode & 0o111),
     "-s": lambda node: isinstance(node, File) and len(node.content) > 0,
     "-p": lambda node: False,
-    "-S": lambda node: False,
-    "-b": lambda node: False,
+    "-S": lambda node: isinstance(node, Socket),
+    "-b": lambda node: isinstance(node, BlockDevice),
 }
 _OF_NUMBERS: Final[dict[str, Callable[[int, int], bool]]] = {
     "-eq": operator.eq,
