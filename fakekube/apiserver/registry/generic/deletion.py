@@ -112,7 +112,13 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], old: Object, pl
         record = scope.bucket.commit(key, record.revision, partial(stamp_revision, final))
     if plan.step is Step.MARK_AND_REMOVE:
         _pause(scope)
-        return _take_away(scope, key, record, record.value.object)
+        try:
+            return _take_away(scope, key, record, record.value.object)
+        except Conflict:
+            if scope.bucket.get(key) is not None:
+                raise
+            # another component, such as the kubelet, was faster
+            return Removed(record.value, deleted=True, returns_object=scope.resource.strategy.delete_returns_object)
     return Removed(record.value, deleted=False, returns_object=True)
 
 

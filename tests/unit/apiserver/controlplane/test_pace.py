@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.error
 import urllib.request
 
 import pytest
@@ -100,3 +101,28 @@ def test_deletion_without_a_grace_period_waits_neither_for_a_held_clock_nor_in_t
         cluster.create(POD)
         _delete_pod(cluster.url)
         assert not cluster.list("pods", namespace="default")
+
+
+def test_deletion_without_a_grace_period_succeeds_if_another_component_is_faster() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.create(POD)
+        cluster.pace = 300
+        codes: list[int] = []
+
+        def delete() -> None:
+            request = urllib.request.Request(f"{cluster.url}/api/v1/namespaces/default/pods/a", method="DELETE")
+            try:
+                codes.append(urllib.request.urlopen(request).status)
+            except urllib.error.HTTPError as error:
+                codes.append(error.code)
+
+        client = threading.Thread(target=delete, daemon=True)
+        with urllib.request.urlopen(f"{cluster.url}/api/v1/namespaces/default/pods?watch=true") as watch:
+            assert json.loads(watch.readline())["type"] == "ADDED"
+            client.start()
+            assert json.loads(watch.readline())["type"] == "MODIFIED"
+            cluster.delete("pods", "a")
+        while client.is_alive():
+            cluster.clock.advance(minutes=1)
+            client.join(0.01)
+        assert codes == [200]
