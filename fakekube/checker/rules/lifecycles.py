@@ -334,6 +334,8 @@ class ForeignChild(Rule):
     def __init__(self) -> None:
         self.foreign: list[tuple[str, Object]] = []
         """The objects of the other controller with their resources."""
+        self._content: dict[str, set[tuple[str, ...]]] = {}
+        """The labels and annotations that the client gives its children, by resource."""
 
     def require(self, baseline: Baseline) -> None:
         require_named_children(baseline)
@@ -384,11 +386,13 @@ class ForeignChild(Rule):
                 return call.body if isinstance(call.body, dict) else None
         return None
 
-    @staticmethod
-    def _create(trial: Trial, resource: str, child: Object, metadata: Object, tokens: tuple[str, str]) -> Object:
+    def _create(self, trial: Trial, resource: str, child: Object, metadata: Object, tokens: tuple[str, str]) -> Object:
         """Creates an object like a child under other metadata, with the token of another copy and other texts: a client
         may compare only some of them. Raises ApiError."""
-        sent = ForeignChild._find_body(trial, resource, child["metadata"]["name"]) or child
+        sent = self._find_body(trial, resource, child["metadata"]["name"]) or child
+        given = sent.get("metadata") or {}
+        paths = {("metadata", part, key) for part in ("labels", "annotations") for key in given.get(part) or ()}
+        self._content.setdefault(resource, set()).update(paths)
         kept = {"apiVersion": child.get("apiVersion"), "kind": child.get("kind"), **sent}
         bare = {key: value for key, value in kept.items() if key not in ("status", "metadata")}
         new: Object = json.loads(json.dumps(bare).replace(*tokens))
@@ -413,7 +417,9 @@ class ForeignChild(Rule):
                 if call.is_write and call.succeeded and (call.collection, call.name) == (resource, metadata["name"])
             ]
             for call in calls:
-                taken = call.verb == "delete" or any(map(is_taken_over, written_fields(trial.cluster, call, metadata["name"])))
+                written = written_fields(trial.cluster, call, metadata["name"])
+                content = self._content.get(resource, set())
+                taken = call.verb == "delete" or any(is_taken_over(path) or path in content for path in written)
                 if taken:
                     return Verdict.failure(
                         f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)

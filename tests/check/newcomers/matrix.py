@@ -230,7 +230,6 @@ DEFECTS = (
     ("orders", "impatient", "R1"),
     ("orders", "relists-at-once", "R4"),
     ("orders", "endless", "W7"),
-    ("sweep", "half-is-enough", "P2"),
     ("sweep", "first-page", "P2"),
     ("sweep", "list-is-fatal", "R2"),
     ("sweep", "there-is-fatal", "C6"),
@@ -251,13 +250,9 @@ DEFECTS = (
     ("guards", "drops-failed", "R2,S3"),
     ("guards", "any-owner", "C5"),
     ("guards", "stale-status", "C1"),
-    ("guards", "writes-always", "N3,W13"),
     ("duo", "not-forced", "C7"),
     ("duo", "pid-manager", "C7"),
-    ("duo", "exits-gone", "C6"),
     ("duo", "forgets-failed", "R2,S3"),
-    ("duo", "update-no-version", "C2,C3"),
-    ("duo", "always-status", "N3,W13"),
 )
 
 

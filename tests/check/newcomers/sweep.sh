@@ -40,8 +40,7 @@ list() {
   while :; do
     if ! call GET "/api/v1/configmaps?labelSelector=mirror%3Dyes&limit=50$next"; then
       [ "$code" = 410 ] && [ $((tries += 1)) -lt 3 ] && { next=""; : >"$work/found"; continue; }
-      if ! bad half-is-enough; then return 1; fi
-      break
+      return 1
     fi
     jq -c '.items[]' "$work/answer" >>"$work/found" || return 1
     next=$(jq -r '.metadata.continue // "" | @uri' "$work/answer")

@@ -571,7 +571,7 @@ public final class Guards {
         else conditions.add(one);
       }
       boolean same = status.equals(old.get("status")) && reason.equals(old.get("reason"));
-      if (same && !DEFECT.equals("writes-always")) return;
+      if (same) return;
       Object since = status.equals(old.get("status")) ? old.get("lastTransitionTime") : Instant.now().truncatedTo(ChronoUnit.SECONDS).toString();
       conditions.add(of("type", "Guarded", "status", status, "reason", reason, "message", "", "lastTransitionTime", since));
       Map<String, Object> changed = new LinkedHashMap<>(current);

@@ -61,9 +61,6 @@ type orders struct{ client.Client }
 func (r *orders) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	order := newObject("Order")
 	if err := r.Get(ctx, request.NamespacedName, order); err != nil {
-		if apierrors.IsNotFound(err) && defect == "exits-gone" {
-			os.Exit(1)
-		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if order.GetDeletionTimestamp() != nil {
@@ -73,9 +70,6 @@ func (r *orders) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	note, _, _ := unstructured.NestedString(order.Object, "spec", "note")
 	packages := newList("Package")
 	key := string(order.GetUID())
-	if defect == "index-by-name" {
-		key = order.GetName()
-	}
 	if err := r.List(ctx, packages, client.InNamespace(order.GetNamespace()), client.MatchingFields{owner: key}); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -119,16 +113,12 @@ func (r *orders) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		}
 	}
 	shown := fmt.Sprintf("%d/%d", packed, len(items))
-	if old, _, _ := unstructured.NestedString(order.Object, "status", "packed"); old == shown && defect != "always-status" {
+	if old, _, _ := unstructured.NestedString(order.Object, "status", "packed"); old == shown {
 		return ctrl.Result{}, nil
 	}
 	before := order.DeepCopy()
 	if err := unstructured.SetNestedField(order.Object, shown, "status", "packed"); err != nil {
 		return ctrl.Result{}, err
-	}
-	if defect == "update-no-version" {
-		order.SetResourceVersion("")
-		return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, order))
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Patch(ctx, order, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
@@ -202,9 +192,6 @@ func main() {
 		found := metav1.GetControllerOf(one)
 		if found == nil || found.Kind != "Order" {
 			return nil
-		}
-		if defect == "index-by-name" {
-			return []string{found.Name}
 		}
 		return []string{string(found.UID)}
 	}))
