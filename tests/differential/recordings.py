@@ -63,6 +63,8 @@ class Recording:
     """The minor of the reference, and of fakekube."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Other options of fakekube's Cluster: what `flags` say to kube-apiserver."""
+    everything: bool = False
+    """The stories are drawn from the schemas of a server with all gates and APIs."""
 
     @property
     def path(self) -> Path:
@@ -87,7 +89,7 @@ class Recording:
 
     def scenarios(self, word: str = "") -> dict[str, Scenario]:
         """The scenarios that belong to this recording and have the word in their names."""
-        found = scenarios_of(self.module or self.name, self.version, "AllAlpha" in self.feature_gates)
+        found = scenarios_of(self.module or self.name, self.version, self.everything or "AllAlpha" in self.feature_gates)
         return {n: s for n, s in found.items() if word in n and self.word in n and (not s.needs or s.needs in self.features)}
 
     def _clock(self) -> Clock:

@@ -1,0 +1,122 @@
+"""Feature gates drawn by chance, on and off: the reference, started with them, against fakekube with the same.
+
+    python -m tests.differential.gate_runs --oracle /tmp/oracle137 --minor 1.37 --seed 7 [--count 3] [NAMES…] [-v 30]
+
+Each seed draws a value of `--runtime-config`, and turns about a third of the gates that the minor has; dependent gates only
+where the others let them. NAMES are modules of `scenarios/` or `MODE:SEED:COUNT`; by default the tables of rules, and random
+stories of all kinds. `--gates A=true,B=false` and `--config api/all=true` replace what is drawn. The status is 1 if anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fakekube.apimachinery import data, features
+from tests.differential import recordings
+from tests.differential.recordings import Recording
+from tests.differential.transports import HttpTransport
+
+#: Gates that stay: programs that read etcd or watch need them as they are, or the server does not start without more flags.
+_KEPT = frozenset(
+    "AllAlpha AllBeta KMSv1 WatchListClient ClientsPreferCBOR ClientsAllowCBOR InformerResourceVersion AtomicFIFO InOrderInformers "
+    "UnlockWhileProcessingFIFO InOrderInformersBatchProcess StorageVersionAPI APIServerIdentity APIServingWithRoutine".split()
+)
+_CONFIGS = ("", "api/all=true", "api/beta=true", "api/all=true")
+_SHARE = 0.35
+_TABLES = ("minors", "newer", "alpha", "gates", "workloads", "podgroups", "pods", "core", "groups", "batch", "actions", "edits")
+_MODES = ("edits:{}:90", "fields:{}:60", "subresources:{}:60", "applies:{}:40", "merges:{}:40", "tables:{}:30", "pods:{}:20")
+
+
+def drawn(minor: str, seed: str) -> tuple[dict[str, bool], str]:
+    """The gates of a seed, and its `--runtime-config`."""
+    rng = random.Random(f"{minor}.{seed}")
+    config = rng.choice(_CONFIGS)
+    default = features.emulation(minor).gates
+    names = [name for name in data.minor(minor).features if name not in _KEPT and not default.spec(name).locked]
+    gates: dict[str, bool] = {}
+    for name in rng.sample(names, round(len(names) * _SHARE)):
+        trial = {**gates, name: not default.spec(name).default}
+        with contextlib.suppress(features.FeatureGateError):
+            features.FeatureGates(minor, minor, trial)
+            gates = trial
+    return gates, config
+
+
+@contextlib.contextmanager
+def reference(oracle: str, gates: Mapping[str, bool], config: str) -> Iterator[str]:
+    """Starts the reference with gates; its URL. Raises SystemExit if it does not become ready."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = [f"--feature-gates={','.join(f'{name}={json.dumps(on)}' for name, on in gates.items())}"] if gates else []
+    flags += [f"--runtime-config={config}"] if config else []
+    with tempfile.TemporaryDirectory(prefix="gates-", ignore_cleanup_errors=True) as folder:
+        log = (Path(folder) / "log").open("wb+")
+        command = ["nice", "-n", "10", oracle, "serve", "--dir", folder, "--port", str(port), "--", *flags]
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+        url = f"https://admin-token@127.0.0.1:{port}"
+        try:
+            for _ in range(600):
+                time.sleep(0.2)
+                if server.poll() is not None:
+                    log.seek(0)
+                    raise SystemExit(f"the reference does not start: {log.read()[-600:].decode(errors='replace')}")
+                with contextlib.suppress(OSError):
+                    if HttpTransport(url).send("GET", "/readyz", None, {}).status == 200:
+                        break
+            else:
+                raise SystemExit("the reference does not become ready")
+            yield url
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+
+
+def main() -> int:
+    """The command; see the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--minor", default=list(data.RELEASES)[-1])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1, help="so many seeds, one after the other")
+    parser.add_argument("--gates", default="")
+    parser.add_argument("--config", default=None)
+    parser.add_argument("-k", dest="word", default="")
+    parser.add_argument("-v", dest="verbose", type=int, default=100)
+    options = parser.parse_intermixed_args()
+    data.find_spec = lambda *_: None  # no descriptions of kubernetes-validate
+    wrong = 0
+    for seed in range(options.seed, options.seed + options.count):
+        gates, config = drawn(options.minor, str(seed))
+        if options.gates:
+            gates = {name: on == "true" for name, _, on in (one.partition("=") for one in options.gates.split(","))}
+        config = config if options.config is None else options.config
+        print(f"{options.minor} {seed}: {','.join(f'{n}={json.dumps(v)}' for n, v in gates.items())} {config}", flush=True)
+        names = options.names or [f"rules_{name}" for name in _TABLES] + [mode.format(f"g{seed}") for mode in _MODES]
+        with reference(options.oracle, gates, config) as url:
+            for name in names:
+                recording = Recording(
+                    name, name, version=options.minor, feature_gates=gates, everything=True, options={"runtime_config": config}
+                )
+                found = recording.scenarios(options.word)
+                wanted = recordings.play_to_server(recording, found, url)
+                result = recordings.score_in_process(recording, wanted)
+                print(f"{options.minor} {seed} {name}: {result.report(options.verbose)}", flush=True)
+                wrong += len(result.differences)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
