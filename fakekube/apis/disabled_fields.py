@@ -36,10 +36,14 @@ class GatedFields:
     """The first minor that drops them."""
     until: int = NEVER
     """The first minor that does so no more."""
+    also: str = ""
+    """A second gate that must be on."""
 
 
-def _fields_of(gate: str, *paths: str, used_by: tuple[str, ...] = (), since: int = 0, until: int = NEVER) -> GatedFields:
-    return GatedFields(gate, paths, used_by, since, until)
+def _fields_of(
+    gate: str, *paths: str, used_by: tuple[str, ...] = (), since: int = 0, until: int = NEVER, also: str = ""
+) -> GatedFields:
+    return GatedFields(gate, paths, used_by, since, until, also)
 
 
 _CONTAINERS: Final = "(containers|initContainers|ephemeralContainers)[]"
@@ -196,8 +200,14 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
     ("resource.k8s.io", "resourceclaims/status"): (
         _fields_of("DRAResourceClaimDeviceStatus", "status.devices"),
         _fields_of("DRAConsumableCapacity", f"{_RESULTS}.(shareID|consumedCapacity)", "status.devices[].shareID"),
-        _fields_of("DRADeviceBindingConditions", f"{_RESULTS}.(bindingConditions|bindingFailureConditions)"),
-        _fields_of("DRADeviceBindingConditions", "status.allocation.allocationTimestamp", until=35),
+        _fields_of(
+            "DRADeviceBindingConditions",
+            f"{_RESULTS}.(bindingConditions|bindingFailureConditions)",
+            "status.allocation.allocationTimestamp",
+            until=35,
+            also="DRAResourceClaimDeviceStatus",
+        ),
+        _fields_of("DRADeviceBindingConditions", f"{_RESULTS}.(bindingConditions|bindingFailureConditions)", since=35),
         _fields_of("DRAOptionalNodeOperations", f"{_RESULTS}.skipNodeOperations"),
     ),
     ("resource.k8s.io", "resourceslices"): (
@@ -207,7 +217,11 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
             "spec.(sharedCounters|perDeviceNodeSelection)",
             "spec.devices[].(consumesCounters|nodeName|nodeSelector|allNodes)",
         ),
-        _fields_of("DRADeviceBindingConditions", "spec.devices[].(bindingConditions|bindingFailureConditions|bindsToNode)"),
+        _fields_of(
+            "DRADeviceBindingConditions",
+            "spec.devices[].(bindingConditions|bindingFailureConditions|bindsToNode)",
+            also="DRAResourceClaimDeviceStatus",
+        ),
         _fields_of("DRAConsumableCapacity", "spec.devices[].allowMultipleAllocations", "spec.devices[].capacity{}.requestPolicy"),
         _fields_of("DRADeviceCompatibilityGroups", "spec.devices[].consumesCounters[].compatibilityGroups"),
         _fields_of("DRANodeAllocatableResources", "spec.devices[].(nodeAllocatableResources|nodeAllocatableResourceMappings)"),
@@ -390,8 +404,12 @@ def _drop(emulation: Emulation, key: object, rows: Iterable[GatedFields], obj: O
             _remove(obj, path)
 
 
+def _is_on(emulation: Emulation, row: GatedFields) -> bool:
+    return emulation.enabled(row.gate) and (not row.also or emulation.enabled(row.also))
+
+
 def _compile(rows: Iterable[GatedFields], emulation: Emulation) -> _Disabled:
-    off = [row for row in rows if row.since <= emulation.minor < row.until and not emulation.enabled(row.gate)]
+    off = [row for row in rows if row.since <= emulation.minor < row.until and not _is_on(emulation, row)]
     compiled = tuple(_Row(tuple(map(_steps, row.paths)), tuple(map(_steps, row.used_by or row.paths))) for row in off)
     fields: _Tree = {}
     for row in compiled:

@@ -367,7 +367,9 @@ OTHER_LEVEL = rules(
     DECLARED_LIMITED,
 )
 CONDITION = rules(
-    "FlowSchemaCondition, PriorityLevelConfigurationCondition", "ValidateFlowSchemaCondition", Rule("type", needed())
+    "FlowSchemaCondition, PriorityLevelConfigurationCondition",
+    "ValidateFlowSchemaCondition",
+    *by_minor("type", (needed("must not be empty"), 0, 34), (needed(), 34, NEVER)),
 )
 
 

@@ -263,9 +263,9 @@ def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:
     known = condition.get("status") == "False" and message
     current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
     no = f"The disruption budget {name} does not allow evicting pods currently"
-    if known and reason == "SyncFailed":
+    if known and reason == "SyncFailed" and from_minor(35):
         return f"{no} because it failed sync: {message}"
-    if current <= desired:
+    if current <= desired or not from_minor(35):
         return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
     return f"{no} ({reason}): {message}" if known else no
 

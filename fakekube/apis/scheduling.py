@@ -14,9 +14,9 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
-from fakekube.apis.rest.strategy import Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.rules import (
     Change,
     Check,
@@ -144,6 +144,27 @@ class AlphaPodGroupStrategy(PodGroupStrategy):
 
     def default(self, obj: Object) -> None:
         """Does nothing: the one default is a constant."""
+
+
+def _group_status(obj: Object, old: Object) -> list[FieldError]:
+    """Validates the status of a group (ValidatePodGroupStatusUpdate)."""
+    found: Part = obj.get("status") or {}
+    claims = {one.get("name", "") for one in obj["spec"].get("resourceClaims") or ()}
+    return conditions(found.get("conditions") or (), "status.conditions") + [
+        invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), _NO_CLAIM)
+        for index, one in enumerate(found.get("resourceClaimStatuses") or ())
+        if one.get("name", "") not in claims
+    ]
+
+
+_NO_CLAIM = "must match the name of an entry in `spec.resourceClaims`"
+
+
+class _GroupStatusStrategy(StatusStrategy):
+    unconditional_update = False
+
+
+POD_GROUP_STATUS = _GroupStatusStrategy(_group_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))
 
 
 class WorkloadStrategy(Strategy):

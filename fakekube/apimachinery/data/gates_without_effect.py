@@ -65,9 +65,8 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
         NativeHistograms NodeLifecycleConditions RuntimeClassInImageCriApi WindowsHostNetwork
     """,
     "Clients can see it in the real server; here it has no effect yet, and the behaviour is that of the default.": """
-        APIServerWebhookAuthenticationToken AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
-        AuthorizeNodeWithSelectors AuthorizeWithSelectors DRAFractionalCapacityRange DeclarativeValidationBeta
-        InPlacePodVerticalScalingMemoryBackedVolumes         ShardedListAndWatch
+        AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
+        AuthorizeNodeWithSelectors AuthorizeWithSelectors DeclarativeValidationBeta ShardedListAndWatch
         StructuredAuthenticationConfiguration UserNamespacesPodSecurityStandards WatchListCompression
     """,
 }

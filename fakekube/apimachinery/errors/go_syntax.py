@@ -10,6 +10,7 @@ Specified by: k8s.io/apimachinery/pkg/util/validation/field/errors.go of 1.33 (E
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -43,6 +44,7 @@ _OTHER_PATHS: Final = {("Ingress", "spec"): "spec.rules"}
 
 _PACKAGE: Final = re.compile(r"[\w.\-/]*/([\w.\-]+)/(v\d\w*)\.(\w+)$")
 _STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
+_BYTES: Final = ("bytes", "[]byte")
 _NUMBERS: Final = frozenset({"int", "int32", "int64", "float64"})
 
 #: The address of every pointer, which differs from run to run in the real server.
@@ -99,7 +101,7 @@ class _Printer:
         if go_type.lstrip("*") == _INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
             return Printed(self._print(value, _INT_OR_STRING))
         if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str) and value:
-            return Printed(_print_quantity(value, cached=self._kind != "ResourceQuota"))
+            return Printed(_print_quantity(value, fraction=self._kind == "ResourceQuota"))
         is_time = error.path in _TIMES_ELSEWHERE or go_type.lstrip("*") in (_TIME, _MICRO_TIME)
         if is_time and isinstance(value, str):
             return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))
@@ -107,6 +109,8 @@ class _Printer:
             return Printed(_print_raw(value))
         if go_type.endswith(".ResourceList") and not isinstance(value, str):
             return Printed(_print_resources(value))
+        if go_type in _BYTES and isinstance(value, str):
+            return Printed(f"[]byte{{{', '.join(f'{byte:#x}' for byte in b64decode(value))}}}")
         if isinstance(value, str):
             return Printed(go_quote(value))
         if error.path == "metadata.resourceVersion" and isinstance(value, int):
@@ -259,16 +263,17 @@ def _print_raw(value: Any) -> str:
 def _print_resources(value: Mapping[str, str] | None) -> str:
     if value is None:
         return "core.ResourceList(nil)"
-    amounts = (f"{go_quote(name)}:{_print_quantity(value[name], cached=True)}" for name in sorted(value))
+    amounts = (f"{go_quote(name)}:{_print_quantity(value[name])}" for name in sorted(value))
     return f"core.ResourceList{{{', '.join(amounts)}}}"
 
 
-def _print_quantity(text: str, *, cached: bool) -> str:
+def _print_quantity(text: str, *, fraction: bool = False) -> str:
+    """Prints a quantity; `fraction`: the text is taken for the canonical form of a decimal fraction, as in `0.5`."""
     from fakekube.apimachinery.schema.quantity import parse
 
     quantity = parse(text)
-    value, scale = quantity.unscaled, quantity.scale
-    while value and value % 10 == 0 and scale < 0:
-        value, scale = value // 10, scale + 1
+    value, scale, cached = quantity.unscaled, quantity.scale, quantity.text
+    while fraction and value and value % 10 == 0 and scale < 0:
+        value, scale, cached = value // 10, scale + 1, ""
     amount = f"i:resource.int64Amount{{value:{value}, scale:{scale}}}, d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}"
-    return f"resource.Quantity{{{amount}, s:{go_quote(text if cached else '')}, Format:{go_quote(quantity.format.value)}}}"
+    return f"resource.Quantity{{{amount}, s:{go_quote(cached)}, Format:{go_quote(quantity.format.value)}}}"

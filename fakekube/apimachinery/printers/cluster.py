@@ -13,6 +13,7 @@ from typing import Any, Final
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION, RBAC
 from fakekube.apimachinery.printers.texts import (  # fmt: skip
     NONE,
+    UNKNOWN,
     UNSET,
     Ages,
     Cells,
@@ -178,6 +179,96 @@ def _resource_slice(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), spec.get("nodeName", ""), spec.get("driver", ""), pool, age(obj, ages)]
 
 
+def _resource_pool_status(obj: StoredObject, ages: Ages) -> list[Any]:
+    status, state, completed = obj.get("status"), "Pending", NONE
+    counts = ["-"] * 5
+    pools = (status or {}).get("pools") or ()
+    total = (status or {}).get("poolCount", 0)
+    verdicts = [one for one in (status or {}).get("conditions") or () if one.get("status") == "True"]
+    verdict = next((one for one in verdicts if one.get("type") in ("Complete", "Failed")), None)
+    if verdict is not None:
+        state = verdict["type"]
+    if verdict is not None and state == "Complete":
+        completed = since(verdict.get("lastTransitionTime"), ages)
+        state += f" ({len(pools)}/{total} pools)" if total > len(pools) else ""
+    if status is not None and state != "Failed":
+        fields = ("totalDevices", "availableDevices", "allocatedDevices", "unavailableDevices")
+        counts = [str(sum(pool.get(field, 0) for pool in pools)) for field in fields]
+        counts.append(str(sum("validationError" in pool for pool in pools)))
+    return [name(obj), _spec(obj).get("driver", ""), *counts, total, state, completed]
+
+
+def _policy_and_workload(obj: StoredObject) -> list[Any]:
+    spec = _spec(obj)
+    reference = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload")
+    policy = "Gang" if "gang" in spec.get("schedulingPolicy", {}) else "Basic"
+    return [name(obj), policy, NONE if reference is None else reference.get("workloadName", "")]
+
+
+def _pod_group(obj: StoredObject, ages: Ages) -> list[Any]:
+    conditions = {one.get("type"): one for one in obj.get("status", {}).get("conditions") or ()}
+    scheduled = conditions.get("PodGroupInitiallyScheduled", conditions.get("PodGroupScheduled"))
+    state = "Pending"
+    if scheduled is not None:
+        state = "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+    if "DisruptionTarget" in conditions:
+        state = conditions["DisruptionTarget"].get("reason", "")
+    return [*_policy_and_workload(obj), state, age(obj, ages)]
+
+
+def _composite_pod_group(obj: StoredObject, ages: Ages) -> list[Any]:
+    return [*_policy_and_workload(obj), age(obj, ages)]
+
+
+def _target_and_state(obj: StoredObject) -> list[Any]:
+    """Returns the name, the target, its kind, and how far an eviction is."""
+    pod, status = _spec(obj).get("target", {}).get("pod"), obj.get("status", {})
+    state = "Progressing" if status.get("observedGeneration", 0) > 0 else "Pending"
+    for kind in ("Failed", "TargetEvicted"):
+        found = condition(status.get("conditions"), kind)
+        if found is not None and found.get("status") == "True":
+            state = f"{kind} ({found.get('reason', '')})"
+    target = [UNSET, UNSET] if pod is None else [pod.get("name", ""), "Pod"]
+    return [name(obj), *target, state]
+
+
+def _eviction_request(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec = _spec(obj)
+    return [*_target_and_state(obj), spec.get("requester", ""), spec.get("intent", ""), age(obj, ages)]
+
+
+def _eviction(obj: StoredObject, ages: Ages) -> list[Any]:
+    status = obj.get("status", {})
+    targeted = status.get("targetResponders") or ()
+    done = [one for one in targeted if one.get("state") in ("Canceled", "Interrupted", "Completed")]
+    active = [one for one in targeted if one.get("state") == "Active"]
+    last = (active or done or [None])[-1]
+    shown = f"{UNSET if last is None else last.get('name', '')} ({len(done) + len(active)}/{len(targeted)})"
+    responder = None
+    if last is not None:
+        responder = next((one for one in status.get("responders") or () if one.get("name") == last.get("name")), None)
+    progress = _progress(responder, last["state"], ages) if last is not None and responder is not None else (UNSET, UNKNOWN)
+    heartbeat, message = (responder or {}).get("heartbeatTime"), ((responder or {}).get("message") or "").strip()
+    wide = [f"{since(heartbeat, ages)} ago" if heartbeat else UNSET, message or UNSET]
+    return [*_target_and_state(obj), shown, *progress, _requesters(status.get("requesters") or ()), age(obj, ages), *wide]
+
+
+def _progress(responder: StoredObject, state: str, ages: Ages) -> tuple[str, str]:
+    """Returns what a responder does, and when it will end, which is not told: rows are made once, and know ages only."""
+    if state != "Active":
+        ended = responder.get("completionTime") if state == "Completed" else None
+        return f"{state} ({since(ended, ages)} ago)" if ended else state, "-"
+    started = responder.get("startTime")
+    return (f"Started ({since(started, ages)} ago)" if started else state), UNKNOWN
+
+
+def _requesters(requesters: Sequence[StoredObject]) -> str:
+    wanted = sorted(one.get("name", "") for one in requesters if one.get("intent") != "Withdrawn")
+    if not wanted:
+        return "<withdrawn>" if requesters else NONE
+    return f"{wanted[0]} + {len(wanted) - 1} more..." if len(wanted) > 1 else wanted[0]
+
+
 # ---------------------------------------------------------------- flow control, aggregation
 
 
@@ -259,7 +350,13 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("resource.k8s.io", "resourceclaims"): _resource_claim,
     ("resource.k8s.io", "resourceclaimtemplates"): _name_and_age,
     ("resource.k8s.io", "resourceslices"): _resource_slice,
+    ("resource.k8s.io", "resourcepoolstatusrequests"): _resource_pool_status,
     ("scheduling.k8s.io", "priorityclasses"): _priority_class,
+    ("scheduling.k8s.io", "compositepodgroups"): _composite_pod_group,
+    ("scheduling.k8s.io", "podgroups"): _pod_group,
+    ("scheduling.k8s.io", "workloads"): _name_and_age,
+    ("lifecycle.k8s.io", "evictionrequests"): _eviction_request,
+    ("lifecycle.k8s.io", "evictions"): _eviction,
 }
 
 

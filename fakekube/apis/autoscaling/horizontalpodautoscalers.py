@@ -131,7 +131,7 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     if least is not None and most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
-    group_required = from_minor(34) and target.get("kind") != "ReplicationController"
+    group_required = target.get("kind") != "ReplicationController"
     errors += _reference(target, "spec.scaleTargetRef", group_required, options.any_target_version)
     errors += _metrics(spec.get("metrics") or (), least, options)
     for direction in ("scaleUp", "scaleDown"):
@@ -146,7 +146,7 @@ def _reference(target: Object, path: str, group_required: bool, any_version: boo
     for field in ("kind", "name"):
         value, where = target.get(field, ""), f"{path}.{field}"
         errors += invalid_each(where, value, names.path_segment(value)) if value else [required(where)]
-    problem = "" if any_version else _api_version(target, group_required=group_required)
+    problem = "" if any_version or not from_minor(34) else _api_version(target, group_required=group_required)
     if problem:
         errors.append(invalid(f"{path}.apiVersion", target.get("apiVersion", ""), problem))
     return errors

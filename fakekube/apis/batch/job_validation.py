@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import OMITTED, duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.core import podtemplates
@@ -314,12 +315,16 @@ def validate_status_update(job: Object, old: Object) -> list[FieldError]:
     change = _Change(job, old)
     errors = all_non_negative(change.status, COUNTS, "status")
     errors += _validate_uncounted_pods(change.status.get("uncountedTerminatedPods"))
+    enabled = features.current().enabled
+    if not enabled("JobManagedBy"):  # only the Job controller writes this status, and it is trusted
+        wide = enabled("JobPodReplacementPolicy") or condition_is(change.old, "SuccessCriteriaMet")
+        return errors + _success(change, wide=wide) + _kept_success(change)
     errors += _conditions_and_times(change)
     errors += _validate_finished_job(change)
     errors += _indexes(change)
     errors += _counts(change)
     errors += _success(change)
-    return errors + _forbid_decrements(change)
+    return errors + _forbid_decrements(change) + _kept_success(change)
 
 
 def _validate_uncounted_pods(pods: Part | None) -> list[FieldError]:
@@ -431,13 +436,18 @@ def _counts(change: _Change) -> list[FieldError]:
     return errors
 
 
-def _success(change: _Change) -> list[FieldError]:
+def _success(change: _Change, *, wide: bool = True) -> list[FieldError]:
+    """Validates the condition SuccessCriteriaMet; `wide`: jobs that are not indexed, or have no success policy, can have it."""
     met = change.holds("SuccessCriteriaMet")
     texts = []
+    if met and not wide and change.spec.get("completionMode", "NonIndexed") != "Indexed":
+        texts.append("cannot set SuccessCriteriaMet to NonIndexed Job")
     if met and change.failed:
         texts.append("cannot set SuccessCriteriaMet=True and Failed=true conditions")
     if met and change.holds("FailureTarget"):
         texts.append("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
+    if met and not wide and "successPolicy" not in change.spec:
+        texts.append("cannot set SuccessCriteriaMet=True for Job without SuccessPolicy")
     if "successPolicy" in change.spec and not met and change.complete:
         texts.append("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
     return _of_conditions(*texts)
@@ -465,10 +475,16 @@ def _forbid_decrements(change: _Change) -> list[FieldError]:
     resuming = condition_is(old, "Suspended") and condition_is(status, "Suspended", "False")
     if change.field_changed("startTime") and not resuming and old.get("startTime") is not None and not spec.get("suspend"):
         errors.append(_immutable_start(start))
-    met, was_met = change.holds("SuccessCriteriaMet"), condition_is(old, "SuccessCriteriaMet")
-    if was_met and not met:
-        errors += _of_conditions("cannot disable the SuccessCriteriaMet=True condition")
     return errors
+
+
+def _kept_success(change: _Change) -> list[FieldError]:
+    met, was_met = change.holds("SuccessCriteriaMet"), condition_is(change.old, "SuccessCriteriaMet")
+    if was_met and not met:
+        return _of_conditions("cannot disable the SuccessCriteriaMet=True condition")
+    if condition_is(change.old, "Complete") and not was_met and met:
+        return _of_conditions("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
+    return []
 
 
 def _immutable_start(start: str | None) -> FieldError:

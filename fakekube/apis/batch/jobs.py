@@ -54,8 +54,11 @@ class JobStrategy(Strategy):
         if "backoffLimit" not in spec:
             spec["backoffLimit"] = MAX_INT32 if "backoffLimitPerIndex" in spec else 6
         _default_labels(obj)
-        policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-        spec.setdefault("podReplacementPolicy", policy)
+        if not from_minor(34):  # later it is a default of the pattern, and constant
+            _default_condition_statuses(spec)
+        if features.current().enabled("JobPodReplacementPolicy"):
+            policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+            spec.setdefault("podReplacementPolicy", policy)
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["spec"].get("manualSelector"):
@@ -115,6 +118,12 @@ def _generate_selector(obj: Object) -> None:
     selector = spec.get("selector") or {}
     matching = {UID_LABELS[1]: meta["uid"], **(selector.get("matchLabels") or {})}
     spec["selector"] = {**selector, "matchLabels": dict(sorted(matching.items()))}
+
+
+def _default_condition_statuses(spec: Object) -> None:
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def _default_labels(obj: Object) -> None:

@@ -162,7 +162,9 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     problem = problem_with_request(spec.get("request") or "")
     if problem:
         request = spec.get("request")
-        errors.append(invalid("spec.request", Printed("[]byte(nil)") if not request and not from_minor(34) else request, problem))
+        errors.append(
+            invalid("spec.request", Printed("[]byte(nil)") if request is None and not from_minor(34) else request, problem)
+        )
     errors += _usages(spec.get("usages") or (), old_spec.get("usages") or ())
     signer = spec.get("signerName", "")
     if signer == LEGACY_SIGNER != old_spec.get("signerName"):
@@ -208,7 +210,7 @@ def _conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[
             if from_minor(37):
                 both = [f'conditions[{{"type": "{decision}"}}]' for decision in DECISIONS]
                 text, shown = f"must specify at most one of: `{both[0]}`, `{both[1]}`", f"{{{', '.join(both)}}}"
-            errors.append(invalid("status.conditions", shown, text))
+            errors.append(invalid("status.conditions" if from_minor(34) else f"{path}.type", shown, text))
         if kind in seen and len(set(old_types)) == len(old_types):
             errors.append(duplicate(f"{path}.type", kind))
         seen.add(kind)

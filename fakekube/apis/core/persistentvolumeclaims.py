@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
+from fakekube.apimachinery.errors.field import Printed, forbidden, invalid, not_supported, required
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
@@ -27,6 +27,7 @@ from fakekube.apis.validation.resource_lists import (
     quantity,
     quantity_value,
 )
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
@@ -207,9 +208,12 @@ def _data_sources(spec: Object, path: str, options: ValidationOptions) -> list[F
     if reference.get("namespace"):
         errors.append(invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified"))
     elif any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
-        errors.append(invalid(path, {}, "must match dataSourceRef"))
+        errors.append(invalid(path, {} if from_minor(34) else _GO_PATH, "must match dataSourceRef"))
     return errors
 
+
+_GO_PATH = Printed('field.Path{name:"dataSource", index:"", parent:(*field.Path)(0xc000123450)}')
+"""What 1.33 shows in place of the value, which is the path itself."""
 
 #: Fields that the metadata of a template cannot have, with the names and in the order of Go's fields.
 _NOT_IN_TEMPLATES = {
@@ -336,11 +340,11 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
         errors.append(required("Spec.accessModes"))
     for name, amount in (status.get("capacity") or {}).items():
         errors += basic_resource(amount, f"status.capacity[{name}]")
-    path = "status.allocatedResourceStatuses"
+    path = f"status.{'allocatedResourceStatuses' if from_minor(34) else 'allocatedResourceStatus'}"
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         errors += _resource_key(name, path)
         if state not in RESIZE_STATUSES:
-            errors.append(not_supported(path, name, sorted(RESIZE_STATUSES)))
+            errors.append(not_supported(path, name if from_minor(34) else Printed(name), sorted(RESIZE_STATUSES)))
     path = "status.allocatedResources"
     for name, amount in (status.get("allocatedResources") or {}).items():
         wrong = _resource_key(name, path) or basic_resource(amount, f"{path}[{name}]")

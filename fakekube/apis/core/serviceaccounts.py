@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from fakekube.apimachinery.errors import status
-from fakekube.apimachinery.errors.field import invalid
+from fakekube.apimachinery.errors import FieldError, status
+from fakekube.apimachinery.errors.field import invalid, not_supported
 from fakekube.apis.rest.strategy import Strategy, WriteContext, check_key_name
+from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import token_seconds
 from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION
 from fakekube.base.chance import random_uuid
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 
@@ -61,6 +63,19 @@ EXTENSION = 365 * 24 * 60 * 60
 #: Kinds to which a token can be bound: the resource, and whether it is namespaced.
 BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secrets", True)}
 
+#: Kinds of webhook configurations, to which a token for a webhook can be bound.
+WEBHOOK_KINDS: Mapping[str, str] = {
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+}
+_WEBHOOK_GATE = "APIServerWebhookAuthenticationToken"
+REVIEWED_GROUPS = "admissionReviewAPIGroups"
+"""The attestation of the API groups whose reviews a token is for."""
+_KNOWS_ATTESTATIONS = 37
+"""The first minor that knows attestations."""
+_WEBHOOK_SECONDS = 10 * 60
+"""The longest life of a token for a webhook."""
+
 #: The audit annotation with the id of a token.
 ISSUED_CREDENTIAL = "authentication.kubernetes.io/issued-credential-id"
 
@@ -91,10 +106,11 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
     if not spec.get("audiences"):
         spec["audiences"] = [context.services.issuer]
     seconds = spec.get("expirationSeconds", 0)
-    _check_duration(seconds)
+    _check_spec(spec, context.emulation.minor)
     now = context.clock.now()
     context.check({**request, "metadata": {**meta, "creationTimestamp": print_time(now)}, "spec": spec})
-    bound = _bound_object(context, name, spec.get("boundObjectRef"))
+    bound = _bound_object(context, name, spec)
+    seconds = spec["expirationSeconds"]
     claims = _claims(context, account, bound, spec, now)
     token = context.services.sign(claims)
     context.annotations.setdefault(ISSUED_CREDENTIAL, ("Metadata", f"JTI={claims['jti']}"))
@@ -135,16 +151,52 @@ def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account
     return {**named, "uid": expected}
 
 
-def _check_duration(seconds: int) -> None:
-    errors = token_seconds(seconds, "spec.expirationSeconds")
+def _check_spec(spec: Mapping[str, Any], minor: int) -> None:
+    """Validates a request (ValidateTokenRequest). Raises StatusError 422."""
+    errors = token_seconds(spec.get("expirationSeconds", 0), "spec.expirationSeconds")
+    attestations = spec.get("attestations") or {}
+    if minor < _KNOWS_ATTESTATIONS:
+        pass
+    elif _is_webhook(spec.get("boundObjectRef")):
+        if len(spec["audiences"]) != 1:
+            errors.append(invalid("spec.audiences", spec["audiences"], "must be length 1 when bound to a webhook config"))
+        errors += _attestations(attestations, "spec.attestations")
+    elif attestations:
+        text = "attestations may only be specified with a webhook bound object reference"
+        errors = [invalid("spec.attestations", attestations, text)]
     if errors:
         raise status.invalid(GROUP, KIND, "", errors)
 
 
-def _bound_object(context: WriteContext, name: str, reference: Mapping[str, Any] | None) -> _Bound:
+def _is_webhook(reference: Mapping[str, Any] | None) -> bool:
+    known = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    return reference is not None and reference.get("kind") in WEBHOOK_KINDS and known.items() <= reference.items()
+
+
+def _attestations(attestations: Mapping[str, Any], path: str) -> list[FieldError]:
+    if len(attestations) != 1:
+        text = f"webhook bound requests require exactly one {REVIEWED_GROUPS} attestation"
+        return [invalid(path, attestations, text)]
+    ((key, values),) = attestations.items()
+    path = f"{path}[{key}]"
+    if key != REVIEWED_GROUPS:
+        return [not_supported(path, key, [REVIEWED_GROUPS])]
+    if len(values or ()) != 1:
+        return [invalid(path, values, "must specify a single value")]
+    group, path = values[0], f"{path}[0]"
+    if not group:
+        return [invalid(path, group, "may not be an empty string")]
+    texts = [] if group == "*" else names.dns_subdomain(group)
+    return [invalid(path, group, f"must specify a valid API Group: {text}") for text in texts]
+
+
+def _bound_object(context: WriteContext, name: str, spec: dict[str, Any]) -> _Bound:
+    reference = spec.get("boundObjectRef")
     if reference is None:
         return _Bound()
     api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    if context.emulation.minor >= _KNOWS_ATTESTATIONS and _is_webhook(reference):
+        return _bound_webhook(context, name, spec, reference)
     if "/" in api_version or kind not in BOUND_KINDS:
         raise status.bad_request(f"cannot bind token to object of type {_go_syntax(api_version, kind)}")
     plural, namespaced = BOUND_KINDS[kind]
@@ -156,10 +208,61 @@ def _bound_object(context: WriteContext, name: str, reference: Mapping[str, Any]
     if kind == "Pod" and name != obj["spec"].get("serviceAccountName", ""):
         text = f'cannot bind token for serviceaccount "{name}" to pod running with different serviceaccount name.'
         raise status.bad_request(text)
+    _check_uid(reference, obj, "")
+    return _Bound(kind, obj)
+
+
+def _check_uid(reference: Mapping[str, Any], obj: Mapping[str, Any], group: str) -> None:
     uid = reference.get("uid")
     if uid and uid != obj["metadata"].get("uid"):
-        raise status.conflict("", kind, expected, uid_mismatch(uid))
-    return _Bound(kind, obj)
+        raise status.conflict(group, reference["kind"], reference["name"], uid_mismatch(uid))
+
+
+def _bound_webhook(context: WriteContext, name: str, spec: dict[str, Any], reference: Mapping[str, Any]) -> _Bound:
+    """Returns the webhook configuration that a token is for; shortens the life of the token.
+
+    Raises StatusError: 400, 403 if the account may not attest the group, or no webhook has the audience and the group.
+    """
+    kind = reference["kind"]
+    if not context.emulation.enabled(_WEBHOOK_GATE):
+        shown = _go_syntax(reference["apiVersion"], kind)
+        raise status.bad_request(f"cannot bind token to object of type {shown} (feature gate {_WEBHOOK_GATE} is disabled)")
+    (audience,), (group,) = spec["audiences"], spec["attestations"][REVIEWED_GROUPS]
+    if audience == context.services.issuer:
+        raise status.bad_request("api server audiences are invalid for webhook token requests")
+    spec["expirationSeconds"] = min(spec["expirationSeconds"], _WEBHOOK_SECONDS)
+    _check_attests(context, name, group)
+    found = context.services.get("admissionregistration.k8s.io", WEBHOOK_KINDS[kind], "", reference.get("name", ""))
+    if found is None or (group != "*" and not any(_is_for(hook, audience, group) for hook in found.get("webhooks") or ())):
+        raise status.forbidden("", "serviceaccounts/token", name, "token request denied")
+    _check_uid(reference, found, "admissionregistration.k8s.io")
+    return _Bound(kind, found)
+
+
+def _check_attests(context: WriteContext, name: str, group: str) -> None:
+    account = f"system:serviceaccount:{context.namespace}:{name}"
+    question = {"group": "authentication.k8s.io", "version": "*", "resource": REVIEWED_GROUPS, "verb": "attest", "name": group}
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{context.namespace}", "system:authenticated")
+    allowed, reason = context.services.authorize(account, groups, question)
+    if not allowed:
+        who = f"User {go_quote(account)} cannot attest"
+        problem = f'{who} resource "{REVIEWED_GROUPS}" in API group "authentication.k8s.io" at the cluster scope'
+        problem = f"{problem}: {reason}" if reason else problem
+        raise status.forbidden("authentication.k8s.io", REVIEWED_GROUPS, group, problem)
+
+
+def _is_for(hook: Mapping[str, Any], audience: str, group: str) -> bool:
+    """Reports whether a webhook has the audience, which is its URL, and reviews objects of the group."""
+    groups = {one for rule in hook.get("rules") or () for one in rule.get("apiGroups") or ()}
+    client = hook.get("clientConfig") or {}
+    return not groups.isdisjoint((group, "*")) and audience in (client.get("url"), _url_of(client.get("service")))
+
+
+def _url_of(service: Mapping[str, Any] | None) -> str:
+    if service is None:
+        return ""
+    path = service.get("path") or "/"
+    return f"https://{service['name']}.{service['namespace']}.svc:{service.get('port', 443)}/{path.removeprefix('/')}"
 
 
 def _go_syntax(api_version: str, kind: str) -> str:
@@ -179,6 +282,8 @@ def _claims(context: WriteContext, account: Object, bound: _Bound, spec: Mapping
     meta, at = account["metadata"], int(now.timestamp())
     audiences, seconds = spec["audiences"], spec["expirationSeconds"]
     private: dict[str, Any] = {"namespace": meta["namespace"], "serviceaccount": _reference(meta)}
+    if spec.get("attestations"):
+        private["attestations"] = spec["attestations"]
     if bound.obj is not None:
         private[bound.kind.lower()] = _reference(bound.obj["metadata"])
     if bound.obj is not None and bound.kind == "Pod":

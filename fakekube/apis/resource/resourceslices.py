@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, required, too_long
 from fakekube.apimachinery.schema.quantity import Quantity
@@ -34,6 +35,7 @@ from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.objects import Object
 
 DEVICES, COMPLICATED_DEVICES = 128, 64
@@ -323,10 +325,23 @@ def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path
         text = f"option is larger than capacity value: {whole}"
         return [invalid(where, str(value), text)] if value > whole else []
 
-    errors += each_of_set(values, path, fits, lambda value: str(value.value()), most=OPTIONS, declared=False)
+    fractions = features.current().enabled("DRAFractionalCapacityRange")
+    errors += each_of_set(values, path, fits, _decimal_text if fractions else _whole_text, most=OPTIONS, declared=False)
     if len(values) > OPTIONS or default not in values:
         errors.append(invalid(path, str(default), "default value is not valid according to the requestPolicy"))
     return errors
+
+
+def _whole_text(value: Quantity) -> str:
+    return str(value.value())
+
+
+def _decimal_text(value: Quantity) -> str:
+    """Returns a number with the digits after the point with which it was written (inf.Dec)."""
+    if value.scale >= 0:
+        return _whole_text(value)
+    digits = f"{abs(value.unscaled):0{1 - value.scale}d}"
+    return f"{'-' if value.sign < 0 else ''}{digits[: value.scale]}.{digits[value.scale :]}"
 
 
 def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
@@ -347,15 +362,53 @@ def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[
             errors.append(invalid(where, str(most), f"max is larger than capacity value: {whole}"))
         if default > most:
             errors.append(invalid(where, str(default), f"default is more than max: {most}"))
-    if "step" in span:
-        errors += _step(quantity(span["step"]), least, [default, *([most] if most else [])], whole, f"{path}.step")
-    return errors
+    named = {"default": default, "min": least, **{name: quantity(span[name]) for name in ("max", "step") if name in span}}
+    if from_minor(37):
+        return errors + _counted(named, whole, path)
+    return errors + (_step(named, whole, path, Quantity.value) if "step" in named else [])
 
 
-def _step(step: Quantity, least: Quantity, values: Sequence[Quantity], whole: Quantity, path: str) -> list[FieldError]:
-    first = least + step
-    errors: list[FieldError] = []
-    if first > whole:
-        errors.append(invalid(path, str(step), f"one step {first} is larger than capacity value: {whole}"))
+def _counted(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
+    """Validates that the numbers of a range can be counted in steps, of thousandths where one is a fraction (from 1.37 on)."""
+    milli = features.current().enabled("DRAFractionalCapacityRange") and any(map(_is_fractional, named.values()))
+    if milli:
+        unsafe = [(name, one) for name, one in named.items() if Quantity(one.milli_value(), -3) != one]
+        if unsafe:
+            text = "value cannot be represented as a milli value"
+            return [invalid(f"{path}.{name}", str(one), text) for name, one in unsafe]
+    if "step" not in named:
+        return []
+    if named["step"].sign <= 0:
+        return [invalid(f"{path}.step", str(named["step"]), "must be greater than zero")]
+    unusable = [] if milli else [error for name, one in named.items() for error in _int64(one, f"{path}.{name}")]
+    if unusable:
+        return _first_step(named, whole, path) + unusable
+    return _step(named, whole, path, Quantity.milli_value if milli else Quantity.value)
+
+
+def _is_fractional(number: Quantity) -> bool:
+    return number.amount.denominator != 1
+
+
+def _int64(number: Quantity, path: str) -> list[FieldError]:
+    """Validates that a number can be counted (validateInt64Range)."""
+    if number.sign < 0:
+        return [invalid(path, str(number), NOT_BELOW_ZERO)]
+    if number.amount > MAX_INT64:
+        return [invalid(path, str(number), f"must not be larger than {MAX_INT64}")]
+    return []
+
+
+def _first_step(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
+    first = named["min"] + named["step"]
+    text = f"one step {first} is larger than capacity value: {whole}"
+    return [invalid(f"{path}.step", str(named["step"]), text)] if first > whole else []
+
+
+def _step(named: Mapping[str, Quantity], whole: Quantity, path: str, count: Callable[[Quantity], int]) -> list[FieldError]:
+    least, step = named["min"], named["step"]
     text = f"value is not a multiple of a given step ({step}) from ({least})"
-    return errors + [invalid(path, str(value), text) for value in values if (value.value() - least.value()) % (step.value() or 1)]
+    bounds = [named[name] for name in ("default", "max") if name in named]
+    return _first_step(named, whole, path) + [
+        invalid(f"{path}.step", str(value), text) for value in bounds if (count(value) - count(least)) % (count(step) or 1)
+    ]

@@ -365,9 +365,13 @@ def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
 
 
 class _AttachmentStatusStrategy(StatusStrategy):
+    validated_twice_until = 35
     unconditional_update = False
     checks_metadata_update = False
     checks_metadata_again = True
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _attachment(obj, old)
 
 
 def _validate_attachment_status(obj: Object, old: Object) -> list[FieldError]:

@@ -243,10 +243,11 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     generation, reason = item.get("observedGeneration", 0), item.get("reason", "")
     if generation < 0:
         errors.append(invalid(f"{path}.observedGeneration", generation, NOT_BELOW_ZERO))
+    text = "" if from_minor(34) else "must be set"
     if not item.get("lastTransitionTime"):
-        errors.append(required(f"{path}.lastTransitionTime"))
+        errors.append(required(f"{path}.lastTransitionTime", text))
     if not reason:
-        errors.append(required(f"{path}.reason"))
+        errors.append(required(f"{path}.reason", text))
     else:
         errors += invalid_each(f"{path}.reason", reason, condition_reason(reason))
         if not names.fits(reason, CONDITION_REASON_LENGTH):

@@ -336,16 +336,16 @@ def _priorityclasses() -> Storage:
 
 
 def _workloads() -> Storage:
-    from fakekube.apis.scheduling import PodGroupStrategy, WorkloadStrategy
+    from fakekube.apis.scheduling import POD_GROUP_STATUS, PodGroupStrategy, WorkloadStrategy
 
-    return {"podgroups": PodGroupStrategy, "workloads": WorkloadStrategy}
+    return {"podgroups": PodGroupStrategy, "podgroups/status": POD_GROUP_STATUS, "workloads": WorkloadStrategy}
 
 
 def _alpha_workloads() -> Storage:
     """Those of v1alpha2, which has other fields."""
-    from fakekube.apis.scheduling import AlphaPodGroupStrategy, AlphaWorkloadStrategy
+    from fakekube.apis.scheduling import POD_GROUP_STATUS, AlphaPodGroupStrategy, AlphaWorkloadStrategy
 
-    return {"podgroups": AlphaPodGroupStrategy, "workloads": AlphaWorkloadStrategy}
+    return {"podgroups": AlphaPodGroupStrategy, "podgroups/status": POD_GROUP_STATUS, "workloads": AlphaWorkloadStrategy}
 
 
 def _csi() -> Storage:

@@ -121,7 +121,7 @@ def _forbid_sidecar_fields(item: Container, path: str, options: ValidationOption
     text = "may not be set for init containers without restartPolicy=Always"
     fields = ("lifecycle", *(field for field, _ in PROBES))
     errors = [forbidden(f"{path}.{field}", text) for field in fields if field in item]
-    if options.restarting_init_containers:
+    if options.restarting_init_containers or not from_minor(36):
         return errors
     text = "must not be set to 'RestartContainer' for non-sidecar initContainers"
     return errors + [

@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resources import container_sums
@@ -36,7 +37,7 @@ def default_pod_spec(spec: Spec) -> None:
 
 def _default_volume(volume: dict[str, Any]) -> None:
     image = volume.get("image")
-    if image is not None and not image.get("pullPolicy"):
+    if image is not None and not image.get("pullPolicy") and features.current().enabled("ImageVolume"):
         image["pullPolicy"] = default_pull_policy(image.get("reference", ""))
     if "emptyDir" not in volume and SOURCES.keys().isdisjoint(volume):
         volume["emptyDir"] = {}

@@ -5,7 +5,7 @@ Specified by: pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery import features
@@ -24,7 +24,7 @@ from fakekube.apis.core.pods.security_context import NOT_FOR_WINDOWS
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import NOT_BLANK, NOT_NEGATIVE_INTEGER, invalid_each, label_name
-from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, quantity
+from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_native, quantity
 from fakekube.apis.validation.rules import (
     NEVER,
     Rule,
@@ -176,13 +176,31 @@ def _validate_node_allocatable_claims(status: Part, spec: Part) -> list[FieldErr
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         path, name = f"{where}[{index}]", item.get("resourceClaimName", "")
+        if not from_minor(37):
+            errors += _validate_older_node_allocatable_claim(item, known, path)
+            continue
         if not name:
             errors.append(required(f"{path}.resourceClaimName"))
             continue
         if name not in known:
             errors.append(invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference"))
         errors += NODE_ALLOCATABLE.validate(item, path)
-    return errors + _repeated_items(items, where, "resourceClaimName")
+    return errors + (_repeated_items(items, where, "resourceClaimName") if from_minor(37) else [])
+
+
+def _validate_older_node_allocatable_claim(item: Part, known: Container[str], path: str) -> list[FieldError]:
+    """Validates an item as 1.36 does, where it has resources in place of mappings."""
+    name, resources = item.get("resourceClaimName", ""), item.get("resources") or {}
+    errors = [] if name else [required(f"{path}.resourceClaimName", "must not be empty")]
+    if name not in known:
+        errors.append(invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference"))
+    errors += [required(f"{path}.{field}", "must not be empty") for field in ("containers", "resources") if not item.get(field)]
+    for key, amount in resources.items():
+        where = f"{path}.resources[{key}]"
+        if not is_native(key):
+            errors.append(invalid(where, key, "must be a node allocatable resource name"))
+        errors += validate_quantity(amount, where)
+    return errors
 
 
 def _repeated_items(items: Sequence[Part] | None, path: str, key: str) -> list[FieldError]:

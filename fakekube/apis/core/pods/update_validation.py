@@ -21,6 +21,7 @@ from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptio
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import diff, same, to_internal
@@ -205,6 +206,7 @@ Part = dict[str, Any]
 
 RESIZABLE = ("cpu", "memory")
 ONLY_COMPUTE = "only cpu and memory resources are mutable"
+_SIZES_GATE = "InPlacePodVerticalScalingMemoryBackedVolumes"
 
 
 def keep_all_but_resources(new: Part, old: Part) -> None:
@@ -217,7 +219,10 @@ def keep_all_but_resources(new: Part, old: Part) -> None:
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in fields):
         return
     kept = {**before}
-    _move(kept, spec, "resources")
+    if features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
+        _move(kept, spec, "resources")
+    if features.current().enabled(_SIZES_GATE):
+        _move(kept, spec, "volumes")
     for field in fields:
         if spec.get(field):
             kept[field] = _with_old_resources(spec[field], before[field])
@@ -249,12 +254,12 @@ NO_POD_LEVEL_RESIZE = (
 
 def refusal(old: Part) -> FieldError | None:
     """Returns the error of a pod that cannot be resized at all; None if the pod can be resized."""
+    if not from_minor(35) and _has_resources(old["spec"].get("resources")):
+        return forbidden(NIL_PATH, "pods with pod-level resources cannot be resized")
     if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
         return forbidden(NIL_PATH, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":
         return forbidden(NIL_PATH, "windows pods cannot be resized")
-    if not from_minor(35) and _has_resources(old["spec"].get("resources")):
-        return forbidden(NIL_PATH, "pods with pod-level resources cannot be resized")
     return None
 
 
@@ -288,9 +293,43 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
                 item.get("resources"), old_item.get("resources"), f"spec.{field}[{index}].resources", "resource "
             )
     errors += _only_compute(spec, before, left)
+    if features.current().enabled(_SIZES_GATE):
+        errors += _validate_volumes(spec.get("volumes") or (), before.get("volumes") or ())
+        _move(left, before, "volumes")
     if not errors and left != before:
         errors.append(forbidden("spec", ONLY_COMPUTE))
     return errors
+
+
+def _validate_volumes(volumes: Sequence[Part], before: Sequence[Part]) -> list[FieldError]:
+    """Validates that only the sizes of volumes in memory change."""
+    if len(volumes) != len(before):
+        return [forbidden("spec.volumes", "volumes may not be added or removed on resize")]
+    return [
+        error
+        for index, (new, old) in enumerate(zip(volumes, before, strict=True))
+        if new != old
+        for error in _validate_volume(new, old, f"spec.volumes[{index}]")
+    ]
+
+
+def _validate_volume(new: Part, old: Part, path: str) -> list[FieldError]:
+    if new.get("name") != old.get("name"):
+        return [forbidden(f"{path}.name", "volumes may not be renamed or reordered on resize")]
+    now, then = new.get("emptyDir"), old.get("emptyDir")
+    if now is None or then is None or _without_size(new) != _without_size(old):
+        return [forbidden(path, "only sizeLimit of memory-backed emptyDir volumes is mutable on resize")]
+    path += ".emptyDir.sizeLimit"
+    sizes = [quantity(part.get("sizeLimit", "0")) for part in (now, then)]
+    if bool(sizes[0].sign) != bool(sizes[1].sign):
+        return [forbidden(path, "adding or removing sizeLimit on an existing volume is not allowed")]
+    if sizes[0] != sizes[1] and now.get("medium") != "Memory":
+        return [forbidden(path, "sizeLimit is only mutable for memory-backed emptyDir volumes")]
+    return []
+
+
+def _without_size(volume: Part) -> Part:
+    return {**volume, "emptyDir": {key: value for key, value in volume["emptyDir"].items() if key != "sizeLimit"}}
 
 
 def _pairs(spec: Part, before: Part, field: str) -> list[tuple[Part, Part]]:
@@ -336,9 +375,9 @@ def _forbid_removal(new: Part | None, old: Part | None, path: str, what: str) ->
 
 
 def _restored_resources(new: Part | None, old: Part | None) -> Part:
-    """Returns the new resources with the old quantities of CPU and memory."""
+    """Returns the new resources with the old quantities of CPU and memory; until 1.34 nothing where there were none."""
     restored = {}
-    for side in ("limits", "requests"):
+    for side in ("limits", "requests") if from_minor(35) else tuple(old or ()):
         amounts, before = (new or {}).get(side) or {}, (old or {}).get(side) or {}
         kept = {name: amount for name, amount in amounts.items() if name not in RESIZABLE}
         kept.update((name, before[name]) for name in RESIZABLE if name in before)
@@ -396,6 +435,8 @@ def _comparable(container: Part) -> Part:
 def _immutable(field: str, index: int) -> FieldError:
     if field == "containers":
         return forbidden("spec", ONLY_COMPUTE)
+    if not from_minor(36):
+        return forbidden("spec", "only cpu and memory resources for sidecar containers are mutable")
     text = "only cpu and memory resources for init or sidecar containers are mutable"
     return forbidden(f"spec.initContainers[{index}]", text)
 

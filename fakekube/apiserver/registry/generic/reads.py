@@ -289,7 +289,7 @@ def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
 
 
 _FUTURE_REVISIONS_REFUSED_SINCE: Final = 34
-"""The first minor with an error of its own for an exact revision of the future; before, clients see etcd's."""
+"""The first minor with an error of its own for an exact revision that etcd does not have yet; before, clients see etcd's."""
 
 
 def list_objects(scope: Scope, options: ListOptions) -> Listing:
@@ -344,7 +344,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
         raise status.bad_request(f"invalid resource version: {problem}") from None
     exact = options.match == EXACT or (wanted > 0 and limit > 0 and options.match != NOT_OLDER_THAN)
     if exact:
-        if cached and not single and scope.resource.emulation.minor >= _FUTURE_REVISIONS_REFUSED_SINCE:
+        if cached and not single and scope.resource.emulation.enabled("ListFromCacheSnapshot"):
             wait_for_revision(scope, wanted, cached=True)
         return View(wanted, scope.prefix, limit)
     asks_storage = single and options.limit > 0 and options.match != NOT_OLDER_THAN
