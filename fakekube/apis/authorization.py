@@ -33,6 +33,7 @@ def _raise_invalid(errors: Sequence[FieldError]) -> None:
 
 def review_access(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a SubjectAccessReview. Raises StatusError 422."""
+    review = _with_known_selectors(review)
     spec = review.get("spec") or {}
     _raise_invalid(_subject_spec(spec) + _empty_metadata(review, "must be empty", ()))
     context.check(review)
@@ -41,6 +42,7 @@ def review_access(context: WriteContext, name: str, review: Object) -> Object:
 
 def review_access_in_namespace(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a LocalSubjectAccessReview, about access in one namespace. Raises StatusError 422."""
+    review = _with_known_selectors(review)
     spec = review.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     errors = _subject_spec(spec) + _empty_metadata(review, "must be empty except for namespace", ("namespace",))
@@ -56,6 +58,7 @@ def review_access_in_namespace(context: WriteContext, name: str, review: Object)
 
 def review_own_access(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a SelfSubjectAccessReview. Raises StatusError 422."""
+    review = _with_known_selectors(review)
     spec = review.get("spec") or {}
     _raise_invalid(_question(spec) + _selector_errors(spec) + _empty_metadata(review, "must be empty", ()))
     context.check(review)
@@ -79,6 +82,16 @@ def _current_user(context: WriteContext) -> Object:
         "groups": list(context.groups),
         "extra": {key: list(values) for key, values in context.extra.items()},
     }
+
+
+def _with_known_selectors(review: Object) -> Object:
+    """Returns a review without selectors, if the gate for them is off."""
+    spec = review.get("spec") or {}
+    resource = spec.get("resourceAttributes")
+    if not resource or features.current().enabled("AuthorizeWithSelectors"):
+        return review
+    known = {name: value for name, value in resource.items() if name not in ("fieldSelector", "labelSelector")}
+    return {**review, "spec": {**spec, "resourceAttributes": known}}
 
 
 def _decide(context: WriteContext, spec: Object) -> Object:

@@ -404,12 +404,9 @@ def _drop(emulation: Emulation, key: object, rows: Iterable[GatedFields], obj: O
             _remove(obj, path)
 
 
-def _is_on(emulation: Emulation, row: GatedFields) -> bool:
-    return emulation.enabled(row.gate) and (not row.also or emulation.enabled(row.also))
-
-
 def _compile(rows: Iterable[GatedFields], emulation: Emulation) -> _Disabled:
-    off = [row for row in rows if row.since <= emulation.minor < row.until and not _is_on(emulation, row)]
+    held = [row for row in rows if row.since <= emulation.minor < row.until]
+    off = [row for row in held if not (emulation.enabled(row.gate) and (not row.also or emulation.enabled(row.also)))]
     compiled = tuple(_Row(tuple(map(_steps, row.paths)), tuple(map(_steps, row.used_by or row.paths))) for row in off)
     fields: _Tree = {}
     for row in compiled:

@@ -16,7 +16,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import conditions, invalid_each
+from fakekube.apis.validation.checks import NOT_A_CLAIM, conditions, invalid_each
 from fakekube.apis.validation.rules import (
     Change,
     Check,
@@ -151,13 +151,10 @@ def _group_status(obj: Object, old: Object) -> list[FieldError]:
     found: Part = obj.get("status") or {}
     claims = {one.get("name", "") for one in obj["spec"].get("resourceClaims") or ()}
     return conditions(found.get("conditions") or (), "status.conditions") + [
-        invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), _NO_CLAIM)
+        invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), NOT_A_CLAIM)
         for index, one in enumerate(found.get("resourceClaimStatuses") or ())
         if one.get("name", "") not in claims
     ]
-
-
-_NO_CLAIM = "must match the name of an entry in `spec.resourceClaims`"
 
 
 class _GroupStatusStrategy(StatusStrategy):

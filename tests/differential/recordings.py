@@ -177,6 +177,25 @@ GATES = {
 }
 
 
+def _of_older_gates() -> Iterator[Recording]:
+    """The recordings of gates that are locked in later minors."""
+    off = {**dict.fromkeys(("JobManagedBy", "DRAResourceClaimDeviceStatus"), False), "UserNamespacesPodSecurityStandards": True}
+    selectors = dict.fromkeys(("AuthorizeWithSelectors", "AuthorizeNodeWithSelectors"), False)
+    for minor, gates in (
+        ("1.33", {**selectors, "JobPodReplacementPolicy": False, "ListFromCacheSnapshot": True, "ImageVolume": True}),
+        ("1.34", {"ListFromCacheSnapshot": False, "DRADeviceBindingConditions": True, "ImageVolume": True}),
+    ):
+        chosen = {**off, **gates}
+        yield Recording(
+            f"v{minor}/rules/older-gates",
+            "rules_older_gates",
+            version=minor,
+            flags=f"--feature-gates={','.join(f'{gate}={json.dumps(on)}' for gate, on in chosen.items())} --runtime-config=api/all=true",
+            feature_gates=chosen,
+            options={"runtime_config": "api/all=true"},
+        )
+
+
 def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
     """The recordings of workloads of a minor, which serves them in that version."""
     on = dict.fromkeys((*gates, "DRAWorkloadResourceClaims", "GenericWorkload", "TopologyAwareWorkloadScheduling"), True)
@@ -219,6 +238,7 @@ RECORDINGS = {
             "v1.37/rules/alpha", "rules_alpha", version="1.37", flags="--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true",
             feature_gates={"AllAlpha": True, "AllBeta": True}, options={"runtime_config": ("api/all=true",)},
         ),
+        *_of_older_gates(),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),
         *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas", "corridors")),

@@ -57,6 +57,10 @@ _MAXIMUM_TEXT: Final = 8 << 20
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
 
 
+ADDRESS: Final = "0xc000123450"
+"""The address of every pointer in Go's syntax, which differs from run to run in the real server."""
+
+
 class Printed(str):
     """A bad value that is printed already, as the message of the error contains it."""
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube.apimachinery.data import Facts
-from fakekube.apimachinery.errors.field import OMITTED, FieldError, Printed
+from fakekube.apimachinery.errors.field import ADDRESS, OMITTED, FieldError, Printed
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strconv import go_float, go_quote
 from fakekube.base.golang.strings import json_text
@@ -46,9 +46,6 @@ _PACKAGE: Final = re.compile(r"[\w.\-/]*/([\w.\-]+)/(v\d\w*)\.(\w+)$")
 _STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
 _BYTES: Final = ("bytes", "[]byte")
 _NUMBERS: Final = frozenset({"int", "int32", "int64", "float64"})
-
-#: The address of every pointer, which differs from run to run in the real server.
-_ADDRESS: Final = "0xc000123450"
 
 
 def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldError]) -> list[FieldError]:
@@ -170,7 +167,7 @@ class _Printer:
             return "<nil>" if value is None and go_type.startswith("*") else _print_time(value)
         if go_type.startswith("*"):
             name = _go_name(go_type)
-            return f"({name})(nil)" if value is None else f"({name})({_ADDRESS})"
+            return f"({name})(nil)" if value is None else f"({name})({ADDRESS})"
         if go_type == _INT_OR_STRING:
             number, text = (0, value) if isinstance(value, str) else (value or 0, "")
             return f"intstr.IntOrString{{Type:{int(bool(text))}, IntVal:{number}, StrVal:{go_quote(text)}}}"

@@ -306,7 +306,6 @@ _ROWS: Final[tuple[tuple[int, tuple[str, ...], str, str], ...]] = (
     (34, _OF_HOST, "when `hostUsers`", "when `pod.Spec.HostUsers` is false"),
     (34, ("type",), "must be 'Exempt'", "type must be 'Exempt' if and only if name is 'exempt'"),
     (36, ("resizePolicy",), "must be 'NotRequired'", "must be 'NotRequired' when `restartPolicy` is 'Never'"),
-    (36, ("spec",), "only cpu and memory resources for init", "only cpu and memory resources for sidecar containers are mutable"),
 )
 _BY_FIELD: Final[Mapping[str, list[tuple[int, str, str]]]] = {
     name.lower(): [(until, begin, then) for until, those, begin, then in _ROWS if name in those]

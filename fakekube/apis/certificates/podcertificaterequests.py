@@ -223,13 +223,14 @@ class PodCertificateRequestStatusStrategy(Strategy):
         return [("metadata",), ("spec",)]
 
 
+_SIGNERS = {"group": "certificates.k8s.io", "version": "*", "resource": "signers"}
+
+
 def _may_sign(context: WriteContext, signer: str) -> bool:
     domain = signer.partition("/")[0]
     return any(
         context.services.authorize(
-            context.user,
-            context.groups,
-            {"group": "certificates.k8s.io", "version": "*", "resource": "signers", "verb": "sign", "name": name},
+            context.user, context.groups, {"resourceAttributes": {**_SIGNERS, "verb": "sign", "name": name}}
         )[0]
         for name in (signer, f"{domain}/*")
     )

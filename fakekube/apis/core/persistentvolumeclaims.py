@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import Printed, forbidden, invalid, not_supported, required
+from fakekube.apimachinery.errors.field import ADDRESS, Printed, forbidden, invalid, not_supported, required
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
@@ -212,7 +212,7 @@ def _data_sources(spec: Object, path: str, options: ValidationOptions) -> list[F
     return errors
 
 
-_GO_PATH = Printed('field.Path{name:"dataSource", index:"", parent:(*field.Path)(0xc000123450)}')
+_GO_PATH = Printed(f'field.Path{{name:"dataSource", index:"", parent:(*field.Path)({ADDRESS})}}')
 """What 1.33 shows in place of the value, which is the path itself."""
 
 #: Fields that the metadata of a template cannot have, with the names and in the order of Go's fields.

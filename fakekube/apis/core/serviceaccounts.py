@@ -243,7 +243,7 @@ def _check_attests(context: WriteContext, name: str, group: str) -> None:
     account = f"system:serviceaccount:{context.namespace}:{name}"
     question = {"group": "authentication.k8s.io", "version": "*", "resource": REVIEWED_GROUPS, "verb": "attest", "name": group}
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{context.namespace}", "system:authenticated")
-    allowed, reason = context.services.authorize(account, groups, question)
+    allowed, reason = context.services.authorize(account, groups, {"resourceAttributes": question})
     if not allowed:
         who = f"User {go_quote(account)} cannot attest"
         problem = f'{who} resource "{REVIEWED_GROUPS}" in API group "authentication.k8s.io" at the cluster scope'

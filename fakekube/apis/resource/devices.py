@@ -8,11 +8,12 @@ pkg/apis/resource/v1/defaults.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.cel.compilation import devices
-from fakekube.apimachinery.cel.types import ANY, BOOL
+from fakekube.apimachinery.cel.types import ANY, BOOL, DYN, INT, STRING, Type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.core.pods.volumes import csi_driver_name
@@ -33,6 +34,7 @@ UNLIMITED = -1
 IDENTIFIER_LENGTH = 32
 EXPRESSION_LENGTH = PARAMETERS_LENGTH = 10 * 1024
 BINDING_CONDITIONS = 4
+DERIVED_ATTRIBUTES = 32
 EFFECTS = ("NoExecute", "NoSchedule", "None")
 
 _uid_matches = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
@@ -220,13 +222,59 @@ def selectors(items: Sequence[Object], path: str) -> list[FieldError]:
 def _selector(item: Object, path: str) -> list[FieldError]:
     if "cel" not in item:
         return [required(f"{path}.cel")]
-    source, where = item["cel"].get("expression", ""), f"{path}.cel.expression"
+    return _expression(item["cel"].get("expression", ""), f"{path}.cel.expression", _selects)
+
+
+def _expression(source: str, path: str, problem_with: Callable[[Type], str]) -> list[FieldError]:
+    """Validates an expression about a device; `problem_with` tells what is wrong with its type."""
     if not names.fits(source, EXPRESSION_LENGTH):
-        return [too_long(where, EXPRESSION_LENGTH)]
+        return [too_long(path, EXPRESSION_LENGTH)]
     found, problem = compiled_type(devices(), source)
-    if found is not None and found not in (BOOL, ANY):
-        return [invalid(where, source, f"must evaluate to bool or the unknown type, not {type_name(found)}")]
-    return [] if problem is None else [expression_error(where, source, problem)]
+    text = "" if found is None else problem_with(found)
+    if text:
+        return [invalid(path, source, text)]
+    return [] if problem is None else [expression_error(path, source, problem)]
+
+
+def _selects(found: Type) -> str:
+    return "" if found in (BOOL, ANY) else f"must evaluate to bool or the unknown type, not {type_name(found)}"
+
+
+def _derives(found: Type) -> str:
+    lists = features.current().enabled("DRAListTypeAttributes")
+    element = found.parameters[0] if lists and found.name == "list" else found
+    if element in (BOOL, INT, STRING, ANY, DYN) or element.name == "kubernetes.Semver":
+        return ""
+    kinds = "a primitive scalar (string, integer, boolean, semver)"
+    return f"must evaluate to {kinds}{' or a list of these scalars' if lists else ''}, not {type_name(found)}"
+
+
+def derived_attributes(request: Object, path: str, used: Container[str]) -> list[FieldError]:
+    """Validates the attributes that a request derives by expressions; `used` are those of its constraints."""
+    items, path = request.get("derivedAttributes") or (), f"{path}.derivedAttributes"
+
+    def check(item: Object, where: str) -> list[FieldError]:
+        name, source = item.get("name", ""), item.get("expression", "")
+        errors = [] if not name or name in used else [invalid(f"{where}.name", name, _UNUSED)]
+        return errors + (_expression(source, f"{where}.expression", _derives) if source else [])
+
+    errors = each_of_set(items, path, check, lambda item: item.get("name", ""), most=UNLIMITED, declared=False)
+    return errors + declared_derived_attributes(request, path.removesuffix(".derivedAttributes"))
+
+
+_UNUSED = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
+
+
+def declared_derived_attributes(request: Object, path: str) -> list[FieldError]:
+    """Validates what the types say of these attributes."""
+    items, path, errors = request.get("derivedAttributes") or (), f"{path}.derivedAttributes", list[FieldError]()
+    if len(items) > DERIVED_ATTRIBUTES:
+        return [too_many(path, len(items), DERIVED_ATTRIBUTES)]
+    for index, item in enumerate(items):
+        name, where = item.get("name", ""), f"{path}[{index}]"
+        errors += fully_qualified_name(name, f"{where}.name") if name else [required(f"{where}.name")]
+        errors += [] if item.get("expression") else [required(f"{where}.expression")]
+    return errors
 
 
 def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:

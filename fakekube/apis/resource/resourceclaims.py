@@ -13,6 +13,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
+from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
 from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.resource.devices import (
@@ -20,8 +21,10 @@ from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
     configuration,
+    declared_derived_attributes,
     declared_driver_name,
     declared_pool_name,
+    derived_attributes,
     device_name,
     each,
     each_of_set,
@@ -55,7 +58,6 @@ ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 NOT_A_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 KIND_OF_REQUEST = "exactly one of `exactly` or `firstAvailable` is required"
 KIND_OF_CONSTRAINT = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
-_ALLOCATION = "k8s.io/api/resource/v1.AllocationResult"
 
 _Requests = Mapping[str, frozenset[str]]
 """The name of a request → the names of its subrequests."""
@@ -130,9 +132,14 @@ def _default(spec: Object) -> None:
                     part["count"] = part.get("count") or 1
 
 
+def _type(struct: str) -> Type:
+    """Returns a type of the newest version of the minor."""
+    return features.current().types.type_of(f"k8s.io/api/resource/{'v1' if from_minor(34) else 'v1beta2'}.{struct}")
+
+
 def _validate_immutable_spec(obj: Object, old: Object, struct: str) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    type_ = features.current().types.type_of(f"k8s.io/api/resource/v1.{struct}")
+    type_ = _type(struct)
     if same_as(type_, spec, old.get("spec")):
         return []
     declared = struct == "ResourceClaimSpec" and from_minor(37)
@@ -195,7 +202,8 @@ def _spec(spec: Object, path: str) -> list[FieldError]:
     devices, path = spec.get("devices") or {}, f"{path}.devices"
     known = _request_names(spec)
     requests = [{name: value for name, value in item.items() if value != []} for item in devices.get("requests") or ()]
-    errors = each_of_set(requests, f"{path}.requests", _request, lambda item: item.get("name", ""), member="name")
+    check = partial(_request, _used_attributes(devices.get("constraints") or ()))
+    errors = each_of_set(requests, f"{path}.requests", check, lambda item: item.get("name", ""), member="name")
     errors += each(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
     return errors + each(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
 
@@ -207,8 +215,26 @@ def _request_names(spec: Object) -> _Requests:
     }
 
 
-def _request(request: Object, path: str) -> list[FieldError]:
-    errors = device_name(request.get("name", ""), f"{path}.name")
+#: The attributes that constraints name, by the request or `request/option` that they are about; "": all.
+_Used = Mapping[str, frozenset[str]]
+
+
+def _used_attributes(constraints: Sequence[Object]) -> _Used:
+    found: dict[str, frozenset[str]] = {}
+    for constraint in constraints:
+        name: str = constraint.get("matchAttribute") or constraint.get("distinctAttribute") or ""
+        for request in constraint.get("requests") or ("",):
+            found[request] = found.get(request, frozenset()) | {name}
+    return found
+
+
+def _attributes_for(used: _Used, *places: str) -> frozenset[str]:
+    return frozenset[str]().union(*(used.get(place, ()) for place in ("", *places)))
+
+
+def _request(used: _Used, request: Object, path: str) -> list[FieldError]:
+    name = request.get("name", "")
+    errors = device_name(name, f"{path}.name")
     exactly, options = request.get("exactly"), request.get("firstAvailable") or ()
     if exactly is None and not options:
         return [*errors, required(path, KIND_OF_REQUEST)]
@@ -218,9 +244,15 @@ def _request(request: Object, path: str) -> list[FieldError]:
         errors.append(invalid(path, None, many_set(KIND_OF_REQUEST)))
         return errors + _declared_request(exactly, options, path) if from_minor(37) else errors
     if exactly is not None:
+        errors += derived_attributes(exactly, f"{path}.exactly", _attributes_for(used, name))
         return errors + _exact_request(exactly, f"{path}.exactly")
+
+    def check(option: Object, where: str) -> list[FieldError]:
+        places = (name, f"{name}/{option.get('name', '')}")
+        return _option(option, where) + derived_attributes(option, where, _attributes_for(used, *places))
+
     where = f"{path}.firstAvailable"
-    return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
+    return errors + each_of_set(options, where, check, lambda item: item.get("name", ""), most=OPTIONS, member="name")
 
 
 def _whole_request(exactly: Object | None, options: Sequence[Object], path: str) -> list[FieldError]:
@@ -253,7 +285,7 @@ def _declared_part(request: Object, path: str) -> list[FieldError]:
         operator = toleration.get("operator", "")
         if operator not in OPERATORS:
             errors.append(not_supported(f"{path}.tolerations[{index}].operator", operator, OPERATORS))
-    return errors
+    return errors + declared_derived_attributes(request, path)
 
 
 def _option(option: Object, path: str) -> list[FieldError]:
@@ -387,7 +419,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
         if any(user not in known for user in reserved):
             text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
             errors.append(forbidden(path, text))
-    type_ = features.current().types.type_of(_ALLOCATION)
+    type_ = _type("AllocationResult")
     if allocation is not None and earlier is not None and not same_as(type_, allocation, earlier):
         if from_minor(37):
             errors.append(invalid("status.allocation", None, "field cannot be modified once set"))

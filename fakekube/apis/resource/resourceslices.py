@@ -30,7 +30,7 @@ from fakekube.apis.resource.devices import (
 )
 from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import NOT_BELOW_ZERO, POSITIVE, invalid_each, label_name
+from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITIVE, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import node_selector
@@ -362,13 +362,14 @@ def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[
             errors.append(invalid(where, str(most), f"max is larger than capacity value: {whole}"))
         if default > most:
             errors.append(invalid(where, str(default), f"default is more than max: {most}"))
-    named = {"default": default, "min": least, **{name: quantity(span[name]) for name in ("max", "step") if name in span}}
+    named = {"default": default, "min": least}
+    named |= {name: quantity(span[name]) for name in ("max", "step") if name in span}
     if from_minor(37):
-        return errors + _counted(named, whole, path)
+        return errors + _validate_counts(named, whole, path)
     return errors + (_step(named, whole, path, Quantity.value) if "step" in named else [])
 
 
-def _counted(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
+def _validate_counts(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
     """Validates that the numbers of a range can be counted in steps, of thousandths where one is a fraction (from 1.37 on)."""
     milli = features.current().enabled("DRAFractionalCapacityRange") and any(map(_is_fractional, named.values()))
     if milli:
@@ -379,7 +380,7 @@ def _counted(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[
     if "step" not in named:
         return []
     if named["step"].sign <= 0:
-        return [invalid(f"{path}.step", str(named["step"]), "must be greater than zero")]
+        return [invalid(f"{path}.step", str(named["step"]), POSITIVE)]
     unusable = [] if milli else [error for name, one in named.items() for error in _int64(one, f"{path}.{name}")]
     if unusable:
         return _first_step(named, whole, path) + unusable
@@ -393,7 +394,7 @@ def _is_fractional(number: Quantity) -> bool:
 def _int64(number: Quantity, path: str) -> list[FieldError]:
     """Validates that a number can be counted (validateInt64Range)."""
     if number.sign < 0:
-        return [invalid(path, str(number), NOT_BELOW_ZERO)]
+        return [invalid(path, str(number), NOT_NEGATIVE)]
     if number.amount > MAX_INT64:
         return [invalid(path, str(number), f"must not be larger than {MAX_INT64}")]
     return []

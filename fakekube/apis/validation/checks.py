@@ -28,6 +28,7 @@ IntOrString = int | str
 #: Details of numbers. The real server words them in several ways.
 NOT_NEGATIVE: Final = names.min_error(0)
 NOT_BELOW_ZERO: Final = "must be greater than or equal to zero"
+NOT_A_CLAIM: Final = "must match the name of an entry in `spec.resourceClaims`"
 NOT_NEGATIVE_INTEGER: Final = "must be a non-negative integer"
 POSITIVE: Final = "must be greater than zero"
 ABOVE_0: Final = "must be greater than 0"

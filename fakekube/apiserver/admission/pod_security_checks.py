@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from fakekube.apimachinery import features
 from fakekube.apis.well_known import (
     DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX,
     SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
@@ -45,7 +46,7 @@ class _Check:
 
 
 #: The newest minor version that changes a check; later ones (and "latest") are the same.
-NEWEST = 35
+NEWEST = 37
 
 SAFE_PROFILES = ("RuntimeDefault", "Localhost")
 DEFAULT_CAPABILITIES = frozenset(
@@ -72,15 +73,21 @@ SAFE_SYSCTLS_29 = SAFE_SYSCTLS_27 | {
     f"net.ipv4.{name}" for name in ("tcp_keepalive_time", "tcp_fin_timeout", "tcp_keepalive_intvl", "tcp_keepalive_probes")
 }
 SAFE_SYSCTLS_32 = SAFE_SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+SAFE_SYSCTLS_37 = SAFE_SYSCTLS_32 | {"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"}
+_RELAXED = ("procMount", "runAsNonRoot", "runAsUser")
+"""Checks that a gate of 1.33 and 1.34 relaxes for pods with a user namespace; later versions of the policy always do."""
 
 
 def violations(level: str, minor: int, meta: Object, spec: Object) -> list[Violation]:
-    """Returns the violations of a level at a minor version (`NEWEST` if it is later, or "latest")."""
-    return [found for decide in _deciding(level, min(minor, NEWEST)) if (found := decide(meta, spec)) is not None]
+    """Returns the violations of a level at a minor version; one that is later than the server, or "latest", is its own."""
+    emulation = features.current()
+    relaxed = emulation.enabled("UserNamespacesPodSecurityStandards")
+    checks = _deciding(level, min(minor, emulation.minor, NEWEST), relaxed)
+    return [found for decide in checks if (found := decide(meta, spec)) is not None]
 
 
 @cache
-def _deciding(level: str, minor: int) -> tuple[Decide, ...]:
+def _deciding(level: str, minor: int, relaxed: bool) -> tuple[Decide, ...]:
     chosen = {"baseline": _of_level("baseline", minor), "restricted": {}, "privileged": {}}
     if level == "privileged":
         return ()
@@ -88,7 +95,11 @@ def _deciding(level: str, minor: int) -> tuple[Decide, ...]:
         chosen["restricted"] = _of_level("restricted", minor)
         for name in chosen["restricted"]:
             chosen["baseline"].pop(CHECKS[name].instead_of, None)
-    return tuple(checks[name] for checks in chosen.values() for name in sorted(checks))
+    return tuple(
+        _unless_own_users(checks[name]) if relaxed and name in _RELAXED else checks[name]
+        for checks in chosen.values()
+        for name in sorted(checks)
+    )
 
 
 def _of_level(level: str, minor: int) -> dict[str, Decide]:
@@ -404,6 +415,7 @@ CHECKS: dict[str, _Check] = {
         {
             0: partial(_sysctls, SAFE_SYSCTLS), 27: partial(_sysctls, SAFE_SYSCTLS_27),
             29: partial(_sysctls, SAFE_SYSCTLS_29), 32: partial(_sysctls, SAFE_SYSCTLS_32),
+            37: partial(_sysctls, SAFE_SYSCTLS_37),
         },
     ),
     "windowsHostProcess": _Check("baseline", {0: _windows_host_process}),

@@ -98,6 +98,8 @@ def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Seque
     facts, types = emulation.facts, emulation.types
     own_bucket = f"{row.name}.{row.group}" if row.group else row.name
     bucket, group, version = STORED_AS.get((row.group, row.name), (own_bucket, row.group, row.version))
+    if (group, version) == ("resource.k8s.io", "v1beta1"):  # which has another shape than the versions after it
+        version = "v1beta2"
     kind = facts.kind(row.group, row.version, row.kind)
     conversions = CONVERSIONS.get((row.group, row.version, row.name))
     call = partial(_call_storage, row.group, row.version, row.name)

@@ -12,6 +12,7 @@ Specified by: k8s.io/kubernetes/pkg/registry/*/rest/storage_*.go (RESTStoragePro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from fakekube.apis.rest.strategy import Action, Projection, Strategy
@@ -329,6 +330,17 @@ def _resourceslices() -> Storage:
     return {"resourceslices": ResourceSliceStrategy}
 
 
+def _evictions() -> Storage:
+    from fakekube.apis import lifecycle
+
+    return {
+        "evictionrequests": lifecycle.EvictionRequestStrategy,
+        "evictionrequests/status": lifecycle.REQUEST_STATUS,
+        "evictions": lifecycle.EvictionStrategy,
+        "evictions/status": lifecycle.STATUS,
+    }
+
+
 def _priorityclasses() -> Storage:
     from fakekube.apis.scheduling import PriorityClassStrategy
 
@@ -385,6 +397,16 @@ def _horizontalpodautoscaler_conversions() -> Conversions:
     return to_storage, from_storage
 
 
+def _device_conversions(name: str) -> Conversions:
+    from fakekube.apis.resource import v1beta1_conversion
+
+    return {
+        "resourceslices": v1beta1_conversion.SLICES,
+        "resourceclaims": v1beta1_conversion.CLAIMS,
+        "resourceclaimtemplates": v1beta1_conversion.TEMPLATES,
+    }[name]
+
+
 #: Group, or group/version for what only a version has → providers, each with the names of its entries: resources, and
 #: subresources of resources that another module has.
 _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
@@ -433,6 +455,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
     "discovery.k8s.io": {_endpoints: "endpointslices"},
     "events.k8s.io": {_events: "events"},
     "flowcontrol.apiserver.k8s.io": {_flowcontrol: "flowschemas prioritylevelconfigurations"},
+    "lifecycle.k8s.io": {_evictions: "evictionrequests evictions"},
     "networking.k8s.io": {_networking: "ingressclasses ingresses ipaddresses networkpolicies servicecidrs"},
     "node.k8s.io": {_node: "runtimeclasses"},
     "policy": {_policy: "poddisruptionbudgets"},
@@ -465,6 +488,10 @@ PROVIDERS: Final[Mapping[tuple[str, str], Provider]] = {
 CONVERSIONS: Final[Mapping[tuple[str, str, str], Callable[[], Conversions]]] = {
     ("events.k8s.io", "v1", "events"): _event_conversions,
     ("autoscaling", "v1", "horizontalpodautoscalers"): _horizontalpodautoscaler_conversions,
+    **{
+        ("resource.k8s.io", "v1beta1", name): partial(_device_conversions, name)
+        for name in ("resourceslices", "resourceclaims", "resourceclaimtemplates")
+    },
 }
 
 

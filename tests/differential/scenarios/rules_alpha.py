@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from tests.differential.client import Client
+from tests.differential.pacing import until
+from tests.differential.registry import scenario
 from tests.differential.rule_tables import State, tell
 
 # fmt: off
@@ -80,3 +83,109 @@ STRATEGIES: list[dict[str, Any]] = [{"spec.updateStrategy": strategy} for strate
     {"type": "Recreate"}, {"type": "Recreate", "rollingUpdate": {"partition": 1}}, {"type": "Nope"}, {"type": "OnDelete"}, {}, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "101%"}},
 )]
 tell_of("stateful_sets", "apps/v1/statefulsets", SET, create=STRATEGIES, states=[State(update=STRATEGIES)])
+
+# ---------------------------------------------------------------- devices
+
+REQUEST_OF_CLAIM: dict[str, Any] = {"name": "r", "exactly": {"deviceClassName": "c"}}
+CLAIM = {"spec": {"devices": {"requests": [REQUEST_OF_CLAIM], "constraints": [{"matchAttribute": "a.b/c"}]}}}
+DERIVED = "spec.devices.requests[0].exactly.derivedAttributes"
+tell_of("derived_attributes", "resource.k8s.io/v1/resourceclaims", CLAIM, create=[
+    *({DERIVED: [{"name": name, "expression": "device.driver"}]} for name in ("a.b/c", "a.b/d", "c", "", ".")),
+    *({DERIVED: [{"name": "a.b/c", "expression": source}]} for source in ("device.driver", "1", "true", "1.5", "[1]", "[1.5]", "[device.driver]", "semver('1.2.3')", "device.attributes['a'].b", "device.capacity['a'].b", "x", "", "{'a': 1}", "dyn(1)")),
+    {DERIVED: [{"name": "a.b/c", "expression": "1"}] * 2},
+    {DERIVED: [{"name": "a.b/c", "expression": "1"}] * 33},
+    {DERIVED: [{}]},
+    *({DERIVED: [{"name": "a.b/c", "expression": "1"}], "spec.devices.constraints": constraints} for constraints in ([], [{"matchAttribute": "a.b/c", "requests": ["r"]}], [{"distinctAttribute": "a.b/c", "requests": ["r"]}], [{"matchAttribute": "a.b/d"}])),
+    *({"spec.devices.requests": [{"name": "r", "firstAvailable": [{"name": "o", "deviceClassName": "c", "derivedAttributes": [{"name": "a.b/c", "expression": "1"}]}]}], "spec.devices.constraints": [{"matchAttribute": "a.b/c", **of}]} for of in ({}, {"requests": ["r"]}, {"requests": ["r/o"]}, {"requests": ["x"]})),
+    {"spec.devices.requests[0].firstAvailable": [{"name": "o", "deviceClassName": "c"}], DERIVED: [{"name": "x", "expression": ""}]},
+])
+SLICE = {"spec": {"driver": "a.b", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}, "nodeName": "n", "devices": [{"name": "d", "allowMultipleAllocations": True, "capacity": {"c": {"value": "10"}}}]}}
+POLICY = "spec.devices[0].capacity[c].requestPolicy"
+tell_of("ranges_of_capacities", "resource.k8s.io/v1/*resourceslices", SLICE, create=[
+    *({POLICY: {"default": "1", "validRange": span}} for span in (
+        {"min": "1", "step": "0"}, {"min": "1", "step": "-1"}, {"min": "-1", "step": "1"}, {"min": "1", "max": "20E", "step": "1"}, {"min": "1", "step": "20E"}, {"min": "0.5", "step": "0.5"}, {"min": "0.5", "step": "0.3"},
+        {"min": "0.5", "max": "2.5", "step": "1"}, {"min": "1", "max": "1500000u", "step": "1"}, {"min": "1", "max": "3", "step": "2"}, {"min": "1n"}, {"min": "1", "step": "1n"},
+    )),
+    {POLICY: {"default": "1.5", "validRange": {"min": "1", "step": "1"}}},
+    {POLICY: {"default": "1.5", "validRange": {"min": "1", "step": "0.5"}}},
+    *({POLICY: {"default": "1", "validValues": values}} for values in (["1", "1"], ["1", "1.2"], ["1", "1e0"])),
+])
+
+# ---------------------------------------------------------------- groups of pods, evictions
+
+GROUP: dict[str, Any] = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}}
+DONE = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+tell_of("statuses_of_groups", "scheduling.k8s.io/v1beta1/podgroups", GROUP, states=[State(status_update=[
+    *({"status.conditions": items} for items in ([DONE], [{**DONE, "status": "x,y", "reason": ""}], [DONE, DONE], [{}])),
+    *({"status.resourceClaimStatuses": [{"name": name}]} for name in ("c", "d")),
+    {"metadata.annotations": {"a": "b"}, "metadata.finalizers": ["\u00e9"], "spec.schedulingPolicy": {"basic": {}}},
+])])
+UID = "11111111-2222-3333-4444-555555555555"
+EVICTION: dict[str, Any] = {"spec": {"target": {"pod": {"name": "p", "uid": UID}}}}
+ASKED = {"spec": {**EVICTION["spec"], "requester": "a.b/c", "intent": "Eviction"}}
+TARGETS: list[dict[str, Any]] = [{"spec.target": target} for target in ({}, {"pod": {}}, {"pod": {"name": "A_", "uid": "x"}}, {"pod": {"name": "p", "uid": UID.upper()}}, {"pod": {"name": "q", "uid": UID}})]
+REQUESTERS = [{"spec.requester": name} for name in ("", "a", "a/b", "a.b/c/d", "x.k8s.io/a", "k8s.io/a", "X.KUBERNETES.IO/a", "a.b/", "a b/c")]
+INTENTS = [{"spec.intent": intent} for intent in ("", "Withdrawn", "Nope")]
+EVICTED = {**DONE, "type": "TargetEvicted"}
+STATUSES: list[dict[str, Any]] = [{f"status.{field}": value} for field, value in (
+    ("observedGeneration", 0), ("observedGeneration", 1), ("observedGeneration", 3), ("observedGeneration", None), ("conditions", [EVICTED]), ("conditions", [{**EVICTED, "status": "False"}]), ("conditions", [{**EVICTED, "reason": "S"}]), ("conditions", [{}]), ("conditions", []),
+)]
+tell_of("eviction_requests", "lifecycle.k8s.io/v1alpha1/evictionrequests", ASKED, create=[{}, {"metadata.name": "A"}, *TARGETS, *REQUESTERS, *INTENTS], states=[
+    State(update=[{}, *TARGETS, *REQUESTERS, *INTENTS, {"metadata.resourceVersion": None}], status={"status.observedGeneration": 2, "status.conditions": [EVICTED]}, status_update=STATUSES),
+])
+tell_of("evictions", "lifecycle.k8s.io/v1alpha1/evictions", EVICTION, create=[{}, *TARGETS], states=[State(
+    update=[{}, *TARGETS], status={"status.observedGeneration": 2, "status.conditions": [EVICTED]}, status_update=[
+        *STATUSES, *({"status.requesters": items} for items in ([{"name": "a.b/c", "intent": "Eviction"}], [{"name": "a", "intent": "x"}], [{}], [{"name": "a.b/c", "intent": "Withdrawn"}] * 2)),
+    ],
+)])
+RESPONDERS: list[dict[str, Any]] = [{"spec.evictionResponders": items} for items in (
+    [{"name": "a.b/c", "priority": 1000}], [{"name": "a.b/c", "priority": 999}], [{"name": "a.b/c", "priority": -1}], [{"name": "a.b/c", "priority": 100001}], [{"name": "a.b/c"}], [{}], [{"name": "x.k8s.io/a", "priority": 1000}], [{"name": "a", "priority": 1000}],
+    [{"name": "a.b/c", "priority": 1000}] * 2, [{"name": f"a.b/c{number}", "priority": 1000} for number in range(11)],
+)]
+tell_of("responders", "v1/pods", POD, create=[*RESPONDERS, {**RESPONDERS[0], "spec.schedulingGroup": {"podGroupName": "g"}}])
+tell_of("responders_of_templates", "apps/v1/deployments", {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}}}, create=[
+    {path.replace("spec.", "spec.template.spec.", 1): value} for edit in RESPONDERS[1:6] for path, value in edit.items()
+])
+
+# ---------------------------------------------------------------- sizes of volumes, tokens for webhooks
+
+SIZED: dict[str, Any] = {"spec": {"containers": POD["spec"]["containers"], "volumes": [{"name": "m", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {"name": "d", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "u", "emptyDir": {"medium": "Memory"}}]}}
+tell_of("resizes_of_volumes", "v1/pods", SIZED, states=[State(calls=[("PUT", "resize", edit) for edit in (
+    {"spec.volumes[0].emptyDir.sizeLimit": "2Gi"}, {"spec.volumes[0].emptyDir.sizeLimit": None}, {"spec.volumes[0].emptyDir.sizeLimit": "0"}, {"spec.volumes[0].emptyDir.medium": ""}, {"spec.volumes[0].name": "x"}, {"spec.volumes[1].emptyDir.sizeLimit": "2Gi"},
+    {"spec.volumes[2].emptyDir.sizeLimit": "1Gi"}, {"spec.volumes[2].emptyDir": None, "spec.volumes[2].configMap": {"name": "a"}}, {"spec.volumes": []},
+)])])
+
+
+@scenario
+def tokens_for_webhooks(client: Client) -> None:
+    """A token that is bound to a webhook configuration, for reviews of one group."""
+    hook = {"name": "h.example.com", "clientConfig": {"url": "https://a.example.com/x"}, "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+            "rules": [{"apiGroups": ["a.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]}]}
+    configuration = client.name("w")
+    client.post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": configuration}, "webhooks": [hook]}, silent=True)
+    client.post(f"/api/v1/namespaces/{client.ns}/serviceaccounts", {"metadata": {"name": "s"}}, silent=True)
+    version = "admissionregistration.k8s.io/v1"
+    reference = {"apiVersion": version, "kind": "ValidatingWebhookConfiguration", "name": configuration}
+    wanted = {"audiences": ["https://a.example.com/x"], "boundObjectRef": reference, "attestations": {"admissionReviewAPIGroups": ["a.example.com"]}}
+    path = f"/api/v1/namespaces/{client.ns}/serviceaccounts/s/token"
+
+    def ask(**change: Any) -> None:
+        client.post(path, {"spec": {**wanted, **change}})
+
+    ask()
+    group = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": ["authentication.k8s.io"], "resources": ["admissionReviewAPIGroups"], "verbs": ["attest"]}
+    client.post(f"/apis/{group}/v1/clusterroles", {"metadata": {"name": configuration}, "rules": [rule]}, silent=True)
+    client.post(f"/apis/{group}/v1/clusterrolebindings", {"metadata": {"name": configuration}, "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": configuration}, "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": client.ns}]}, silent=True)
+    until(lambda: client.post(path, {"spec": wanted}, silent=True).status != 403)
+    for audiences in ([], ["a", "b"], ["https://kubernetes.default.svc.cluster.local"], ["https://b.example.com"]):
+        ask(audiences=audiences)
+    for attestations in ({}, {"x": ["a"]}, {"admissionReviewAPIGroups": []}, {"admissionReviewAPIGroups": ["a", "b"]}, {"admissionReviewAPIGroups": [""]}, {"admissionReviewAPIGroups": ["A_"]}, {"admissionReviewAPIGroups": ["b.example.com"]}):
+        ask(attestations=attestations)
+    for change in ({"name": "gone"}, {"kind": "MutatingWebhookConfiguration"}, {"kind": "X"}, {"apiVersion": "admissionregistration.k8s.io/v1beta1"}, {"uid": "x"}):
+        ask(boundObjectRef={**reference, **change})
+    ask(boundObjectRef=None)
+    ask(boundObjectRef=None, attestations=None)
+    client.delete(f"/apis/{version}/validatingwebhookconfigurations/{configuration}", silent=True)
+    for plural in ("clusterrolebindings", "clusterroles"):
+        client.delete(f"/apis/{group}/v1/{plural}/{configuration}", silent=True)

@@ -671,3 +671,102 @@ def resizes_of_init_containers(client: Client) -> None:
             {**item, **change} if number == index else item for number, item in enumerate(current["spec"]["initContainers"])
         ]
         client.put(f"{core(client, 'pods')}/p/resize", {**current, "spec": {**current["spec"], "initContainers": changed}}, DRY)
+
+
+@scenario
+def resizes_of_what_has_no_resources(client: Client) -> None:
+    """Resizes of containers without requests, of other resources, and of init containers that restart."""
+    body = container(resources={"requests": {"cpu": "1"}})
+    sidecar = {"name": "s", "image": "i", "restartPolicy": "Always"}
+    restarting = {"name": "i", "image": "i", "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+    body["spec"]["initContainers"] = [sidecar]
+    client.post(core(client, "pods"), body, silent=True)
+    for resources in (
+        {"requests": {"cpu": "1"}, "limits": {"ephemeral-storage": "1Gi"}},
+        {"requests": {"cpu": "1", "ephemeral-storage": "1Gi"}},
+        {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+    ):
+        for field, name in (("containers", "main"), ("initContainers", "s")):
+            change = {"spec": {field: [{"name": name, "resources": resources}]}}
+            client.patch(f"{core(client, 'pods')}/p/resize", change, STRATEGIC, DRY)
+    client.patch(f"{core(client, 'pods')}/p/resize", {"spec": {"resources": {"requests": {"cpu": "2"}}}}, STRATEGIC, DRY)
+    body["metadata"]["name"] = "q"
+    body["spec"]["initContainers"] = [restarting]
+    client.post(core(client, "pods"), body, DRY)
+
+
+@scenario
+def statuses(client: Client) -> None:
+    """Conditions without what they must have, statuses of claims, and attachments whose status is validated twice."""
+    budgets = f"/apis/policy/v1/namespaces/{client.ns}/poddisruptionbudgets"
+    client.post(budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1}}, silent=True)
+    client.patch(f"{budgets}/b/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}, MERGE, DRY)
+    schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+    name = client.name("f")
+    client.post(schemas, {"metadata": {"name": name}, "spec": {"priorityLevelConfiguration": {"name": "exempt"}}}, silent=True)
+    client.patch(f"{schemas}/{name}/status", {"status": {"conditions": [{"status": "True"}]}}, MERGE, DRY)
+    client.delete(f"{schemas}/{name}", silent=True)
+    claims = core(client, "persistentvolumeclaims")
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "c"}
+    sources = {name: {"kind": "PersistentVolumeClaim", "name": name} for name in ("dataSource", "dataSourceRef")}
+    client.post(claims, {"metadata": {"name": "d"}, "spec": {**spec, **sources}}, DRY)
+    client.post(claims, {"metadata": {"name": "c"}, "spec": spec}, silent=True)
+    for states in ({"storage": "Nope"}, {"a b": "NodeResizePending"}):
+        client.patch(f"{claims}/c/status", {"status": {"allocatedResourceStatuses": states}}, MERGE, DRY)
+    attachments, name = "/apis/storage.k8s.io/v1/volumeattachments", client.name("a")
+    volume = {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    client.post(attachments, {"metadata": {"name": name}, "spec": volume}, silent=True)
+    long = {"attachmentMetadata": {"a": "x" * 262_145}}
+    for status in (long, {"attachError": {"message": "x" * 1025}}):
+        client.patch(f"{attachments}/{name}/status", {"status": {"attached": True, **status}}, MERGE, DRY)
+    client.delete(f"{attachments}/{name}", silent=True)
+
+
+@scenario
+def values_of_other_types(client: Client) -> None:
+    """Quantities, bytes and versions in errors, and what older minors did not ask for."""
+    for limit in (
+        {"max": {"cpu": "2"}, "min": {"cpu": "1"}, "default": {"cpu": "500m"}},
+        {"maxLimitRequestRatio": {"cpu": "900m"}},
+    ):
+        client.post(
+            core(client, "limitranges"), {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", **limit}]}}, DRY
+        )
+    requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    for request in ("eA==", ""):
+        spec = {"request": request, "signerName": "a.b/c", "usages": ["client auth"]}
+        client.post(requests, {"metadata": {"name": client.name("r")}, "spec": spec}, DRY)
+    scalers = f"/apis/autoscaling/v2/namespaces/{client.ns}/horizontalpodautoscalers"
+    for version in ("a/b/c", "v1"):
+        target = {"kind": "X", "name": "x", "apiVersion": version}
+        client.post(scalers, {"metadata": {"name": "h"}, "spec": {"maxReplicas": 1, "scaleTargetRef": target}}, DRY)
+    jobs = f"/apis/batch/v1/namespaces/{client.ns}/jobs"
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "X"}]}
+    client.post(jobs, {"metadata": {"name": "j"}, "spec": {"template": template, "podFailurePolicy": {"rules": [rule]}}}, DRY)
+    body = container()
+    body["spec"]["volumes"] = [{"name": "v", "image": {"reference": "example.com/a"}}]
+    client.post(core(client, "pods"), body, DRY)
+
+
+@scenario
+def evictions_beside_a_budget(client: Client) -> None:
+    """The words about a budget that allows no disruption though enough pods are healthy."""
+    budgets = f"/apis/policy/v1/namespaces/{client.ns}/poddisruptionbudgets"
+    client.post(core(client, "pods"), {**container(), "metadata": {"name": "p", "labels": {"a": "b"}}}, silent=True)
+    client.patch(f"{core(client, 'pods')}/p/status", {"status": {"phase": "Running"}}, MERGE, silent=True)
+    client.post(
+        budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}}, silent=True
+    )
+    counts = {"observedGeneration": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2, "disruptionsAllowed": 0}
+    for reason in ("", "SyncFailed", "Other"):
+        told = {
+            "type": "DisruptionAllowed",
+            "status": "False",
+            "reason": reason,
+            "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        status = {**counts, "conditions": [told] if reason else []}
+        client.patch(f"{budgets}/b/status", {"status": status}, MERGE, silent=True)
+        client.post(f"{core(client, 'pods')}/p/eviction", {"metadata": {"name": "p"}}, DRY)

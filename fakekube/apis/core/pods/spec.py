@@ -170,6 +170,10 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
         errors += security_context.operating_system(spec, path)
     if "schedulingGroup" in spec or "workloadRef" in spec:
         errors += _scheduling_group(spec, path)
+    if spec.get("evictionResponders"):
+        from fakekube.apis.lifecycle import responders_of_pod
+
+        errors += responders_of_pod(spec["evictionResponders"], f"{path}.evictionResponders")
     return errors + file_key_volumes(list(containers_with_paths(spec, path)), spec.get("volumes") or ())
 
 

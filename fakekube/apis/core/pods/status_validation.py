@@ -23,7 +23,7 @@ from fakekube.apimachinery.errors.field import (
 from fakekube.apis.core.pods.security_context import NOT_FOR_WINDOWS
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.checks import NOT_BLANK, NOT_NEGATIVE_INTEGER, invalid_each, label_name
+from fakekube.apis.validation.checks import NOT_A_CLAIM, NOT_BLANK, NOT_NEGATIVE_INTEGER, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_native, quantity
 from fakekube.apis.validation.rules import (
     NEVER,
@@ -158,8 +158,7 @@ def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
     for index, item in enumerate(status.get("resourceClaimStatuses") or ()):
         where, name, claim = (f"status.resourceClaimStatuses[{index}]", item.get("name", ""), item.get("resourceClaimName"))
         if name not in known:
-            text = "must match the name of an entry in `spec.resourceClaims`"
-            errors.append(invalid(f"{where}.name", name, text))
+            errors.append(invalid(f"{where}.name", name, NOT_A_CLAIM))
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
