@@ -76,10 +76,10 @@ class ObservedStream:
         self.fail(status.expired(status.TOO_OLD_WATCH))
 
     def fail(self, error: StatusError) -> None:
-        """Ends the stream with an ERROR event."""
-        if self._watch is not None:
-            self._watch.fail(error)
+        """Ends the stream with an ERROR event, unless it has ended: what was recorded as its end is what the client receives."""
+        if self._watch is not None and self.exchange.ended is None:
             self.exchange.record_end(f"error {error.code}")
+            self._watch.fail(error)
 
     def set_bookmarks(self, when: str) -> None:
         """Changes when the watch gets bookmarks; see `actions.Bookmarks`."""

@@ -6,13 +6,16 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fakekube import Cluster
 from fakekube.apimachinery.codecs import protobuf
+from fakekube.apimachinery.errors.status import StatusError
 from fakekube.apimachinery.schema.builtin import kind_type
+from fakekube.powers.streams import ObservedStream
 
 TIMEOUT = 60.0
 PODS = "/api/v1/namespaces/default/configmaps"
@@ -244,6 +247,15 @@ def test_error_event_fault_ends_an_open_watch(cluster: Cluster, ask: Callable[..
     found = event(watch)
     assert (found["type"], found["object"]["message"]) == ("ERROR", "etcdserver: no leader")
     assert watch.read() == b""
+
+
+def test_the_first_error_event_is_what_a_watch_receives() -> None:
+    inner = SimpleNamespace(ended=False, sent=[], fail=lambda error: inner.sent.append(error.code))
+    exchange: Any = SimpleNamespace(ended=None, record_end=lambda why: setattr(exchange, "ended", why))
+    stream: Any = SimpleNamespace(_watch=inner, exchange=exchange)
+    for error in (StatusError(500, "InternalError", "m"), StatusError(504, "Timeout", "m")):
+        ObservedStream.fail(stream, error)
+    assert (inner.sent, exchange.ended) == ([500], "error 500")
 
 
 def test_bookmarks_fault_sends_frequent_bookmarks(cluster: Cluster, ask: Callable[..., Any]) -> None:
