@@ -39,6 +39,8 @@ END_HEADERS = 0x4
 PADDED = 0x8
 PRIORITY_FLAG = 0x20
 
+FRAME_HEADER = struct.Struct(">BHBBI")
+"""The first bits of the length and the other ones, type, flags, stream identifier."""
 _STREAM_AND_VALUE = struct.Struct(">BHBBII")
 
 
@@ -93,7 +95,7 @@ class StreamFailure(Exception):
 def frame(kind: int, flags: int, stream_id: int, payload: bytes | memoryview = b"") -> bytes:
     """Encodes a frame."""
     length = len(payload)
-    return struct.pack(">BHBBI", length >> 16, length & 0xFFFF, kind, flags, stream_id) + payload
+    return FRAME_HEADER.pack(length >> 16, length & 0xFFFF, kind, flags, stream_id) + payload
 
 
 def settings(values: list[tuple[Setting, int]]) -> bytes:
@@ -374,7 +376,8 @@ def encode_block(status: str, fields: Sequence[tuple[str, str]]) -> bytes:
 
 def _literal(name: str, value: str) -> bytes:
     """Returns an encoded field; those that many responses have are encoded once."""
-    return _encode_literal(name, value) if len(value) > _USUAL_VALUE else _usual_literal(name, value)
+    is_usual = len(value) <= _USUAL_VALUE and name != _AUDIT_ID
+    return _usual_literal(name, value) if is_usual else _encode_literal(name, value)
 
 
 def _encode_literal(name: str, value: str) -> bytes:
@@ -387,6 +390,8 @@ def _encode_literal(name: str, value: str) -> bytes:
 
 
 _USUAL_VALUE = 128
+_AUDIT_ID = "Audit-Id"
+"""The field that differs in all responses: it would push the others out of the cache."""
 _usual_literal = functools.lru_cache(maxsize=512)(_encode_literal)
 
 

@@ -14,7 +14,6 @@ processSettingInitialWindowSize; writesched.go; flow.go: inflow).
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -105,7 +104,6 @@ _OUTPUT_BYTES = 256 << 10
 """The amount of data that is encoded before the socket has accepted it."""
 _MAX_CONTROL_FRAMES = 10_000
 """The maximum number of control frames that wait for a client that does not read (maxQueuedControlFrames)."""
-_FRAME_HEADER = struct.Struct(">BHBBI")
 
 
 class Sender:
@@ -153,7 +151,7 @@ class Sender:
             sent += len(piece)
             length = len(piece)
             flags = frames.END_STREAM if ends and sent == total else 0
-            output += _FRAME_HEADER.pack(length >> 16, length & 0xFFFF, frames.DATA, flags, stream.stream_id)
+            output += frames.FRAME_HEADER.pack(length >> 16, length & 0xFFFF, frames.DATA, flags, stream.stream_id)
             output += piece
         stream.window -= sent
         self.window -= sent
