@@ -10,9 +10,8 @@ from __future__ import annotations
 import multiprocessing
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 from tests.benchmarks.against_oracle import Bench, Row, common_parser, in_turns, report
@@ -63,8 +62,10 @@ def measurements(benches: list[Bench], options: Any) -> Iterator[Row]:
         yield Row("get, HTTP/2", "ms", in_turns(benches, rounds, timed(one)))
         yield Row(f"{CLIENTS} gets at once, HTTP/2, each", "ms", in_turns(benches, rounds, timed(one, times=CLIENTS)))
         for protocol, function in (("HTTP/1.1", gets_plainly), ("HTTP/2", gets_multiplexed)):
-            figures = medians(benches, partial(of_clients, function=function, count=rounds))
-            yield Row(f"get, {CLIENTS} clients, {protocol}", "ms", figures)
+            taken = [[of_clients(bench, function, rounds) for bench in benches] for _ in range(TURNS)]
+            for name, unit, place in ((f"get, {CLIENTS} clients", "ms", 0), (f"CPU of a get, {CLIENTS} clients", "us", 1)):
+                figures = tuple(median_of_known(one[place] for one in of_side) for of_side in zip(*taken, strict=True))
+                yield Row(f"{name}, {protocol}", unit, figures)
         for bench in benches:
             bench.connection.renew()  # it was idle for long
         yield Row("aggregated discovery, HTTP/1.1", "ms", in_turns(benches, rounds // 8, plainly))
@@ -103,8 +104,15 @@ def gets_multiplexed(url: str, token: str, path: str, count: int, ready: Any) ->
         ready.wait()
 
 
-def of_clients(bench: Bench, function: Callable[..., None], count: int) -> float:
-    """Milliseconds for a request, of as many as the clients make together; without the start and the end of their processes."""
+def median_of_known(figures: Iterable[float | None]) -> float | None:
+    """The median of the figures that are known."""
+    known = [figure for figure in figures if figure is not None]
+    return statistics.median(known) if known else None
+
+
+def of_clients(bench: Bench, function: Callable[..., None], count: int) -> tuple[float, float | None]:
+    """Milliseconds for a request, of as many as the clients make together, and microseconds of CPU of the server; without the start
+    and the end of their processes."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(CLIENTS + 1)
     arguments = (bench.side.url, bench.side.token, bench.path("configmaps/a"), count, ready)
@@ -112,12 +120,13 @@ def of_clients(bench: Bench, function: Callable[..., None], count: int) -> float
     for client in clients:
         client.start()
     ready.wait()
-    began = time.perf_counter()
+    began, cpu_before = time.perf_counter(), bench.side.cpu()
     ready.wait()
-    took = time.perf_counter() - began
+    took, cpu = time.perf_counter() - began, bench.side.cpu()
     for client in clients:
         client.join()
-    return took * 1000 / (count * CLIENTS)
+    requests = count * CLIENTS
+    return took * 1000 / requests, None if cpu is None or cpu_before is None else (cpu - cpu_before) * 1e6 / requests
 
 
 # ---------------------------------------------------------------- watches

@@ -40,6 +40,10 @@ class Side:
     def connect(self) -> Connection:
         return Connection(self.url, self.token)
 
+    def cpu(self) -> float | None:
+        """Seconds of CPU so far; None if the process was not started here."""
+        return cpu_seconds(self.process)
+
     def resident(self) -> float | None:
         """Resident memory in MiB, where this can be known (Linux, and a process that was started here)."""
         try:
@@ -52,6 +56,13 @@ class Side:
 def running(url: str, token: str) -> Side:
     """A reference server that runs already."""
     return Side("theirs", url, token)
+
+
+def cpu_seconds(process: int | None) -> float | None:
+    """Seconds of CPU that a process has used, all threads together; None where this cannot be known (Linux alone tells it)."""
+    if process is None or sys.platform != "linux":
+        return None
+    return time.clock_gettime((~process << 3) | 2)  # the clock of clock_getcpuclockid(3)
 
 
 @contextmanager
