@@ -1,6 +1,7 @@
-"""The ports of kube-proxy on a node: its health, and on the node itself the mode of its proxier.
+"""The ports of kube-proxy on a node: its health, on the node itself the mode of its proxier, and the health of Services whose
+traffic stays on its node.
 
-Specified by: pkg/proxy/healthcheck/proxy_health.go; cmd/kube-proxy/app/server.go (serveMetrics).
+Specified by: pkg/proxy/healthcheck/proxy_health.go and service_health.go; cmd/kube-proxy/app/server.go (serveMetrics).
 """
 
 from __future__ import annotations
@@ -61,3 +62,28 @@ class KubeProxy:
         return json.dumps(
             {"lastUpdated": now, "currentTime": now, **more, "healthy": True, "status": status}, separators=(",", ":")
         )
+
+
+class ServiceHealth:
+    """The healthCheckNodePort of a Service on a node as a WSGI application: whether the node has endpoints.
+
+    Args:
+        service: the Service.
+        count: returns the number of its endpoints on the node that are ready.
+    """
+
+    def __init__(self, service: StoredObject, count: Callable[[], int]) -> None:
+        self._service, self._count = service, count
+
+    def __call__(self, _environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        metadata, count = self._service["metadata"], self._count()
+        names = {"namespace": metadata["namespace"], "name": metadata["name"]}
+        body = json.dumps({"service": names, "localEndpoints": count, "serviceProxyHealthy": True}, indent="\t").encode()
+        headers = [
+            ("Content-Type", "application/json"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Load-Balancing-Endpoint-Weight", str(count)),
+            ("Content-Length", str(len(body))),
+        ]
+        start_response("200 OK" if count else "503 Service Unavailable", headers)
+        return [body]

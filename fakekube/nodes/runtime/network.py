@@ -123,7 +123,9 @@ class Routes:
             return self._local(client, address, port, protocol)
         for service in self._proxied_services():
             if address in _addresses_of(service):
-                return self._behind(service, client, port, protocol, "port")
+                is_local = client is not None and service["spec"].get("internalTrafficPolicy") == "Local"
+                node_name = client["spec"].get("nodeName") if client is not None and is_local else None
+                return self._behind(service, client, port, protocol, field="port", node=node_name)
         node = self.node_at(address)
         if node is not None:
             return self._at_node(node, client, address, port, protocol)
@@ -149,7 +151,9 @@ class Routes:
             if _NOT_PROXIED.isdisjoint(service["metadata"].get("labels") or ()):
                 yield service
 
-    def _behind(self, service: StoredObject, client: StoredObject | None, port: int, protocol: str, field: str) -> Target | None:
+    def _behind(
+        self, service: StoredObject, client: StoredObject | None, port: int, protocol: str, *, field: str, node: str | None
+    ) -> Target | None:
         """Returns an endpoint of a port of a Service.
 
         Args:
@@ -158,6 +162,7 @@ class Routes:
             port: one of its ports, or a node port.
             protocol: TCP or UDP.
             field: `port` or `nodePort`.
+            node: the node whose endpoints are meant; None for all.
         """
         metadata = service["metadata"]
         wanted = next(
@@ -172,19 +177,17 @@ class Routes:
             raise oserror(errno.ECONNREFUSED, metadata["name"])
         if (metadata["namespace"], metadata["name"]) == ("default", "kubernetes"):
             return None
-        found = list(self._endpoints(service, wanted, client, local=field == "port"))
+        found = list(self._endpoints(service, wanted, client, node))
         if not found:
             raise oserror(errno.ECONNREFUSED, metadata["name"])
         return self._pod_at(*self._choose(service, port, client, found))
 
     def _endpoints(
-        self, service: StoredObject, wanted: StoredObject, client: StoredObject | None, *, local: bool
+        self, service: StoredObject, wanted: StoredObject, client: StoredObject | None, node: str | None
     ) -> Iterator[tuple[str, int]]:
         """Yields address and port of the endpoints that traffic goes to: those that are ready, else terminating ones that
         serve."""
-        metadata, spec = service["metadata"], service["spec"]
-        policy = spec.get("internalTrafficPolicy") if local else None
-        node = client["spec"].get("nodeName") if client is not None and policy == "Local" else None
+        metadata = service["metadata"]
         ready, serving = list[tuple[str, int]](), list[tuple[str, int]]()
         for piece in endpoints_of(self._cluster, metadata["name"], metadata["namespace"]):
             if client is not None and not _NOT_PROXIED.isdisjoint(piece["metadata"].get("labels") or ()):
@@ -221,7 +224,7 @@ class Routes:
     def service(self, namespace: str, name: str, port: int) -> Target:
         """Returns an endpoint of a Service's port, for the API server. Raises OSError if there is none."""
         service = self._cluster.get("", "services", namespace, name)
-        found = None if service is None else self._behind(service, None, port, "TCP", "port")
+        found = None if service is None else self._behind(service, None, port, "TCP", field="port", node=None)
         if found is None:
             raise oserror(errno.ECONNREFUSED, name)
         return found
@@ -237,6 +240,17 @@ class Routes:
         raise oserror(errno.EHOSTUNREACH, address)
 
     # ------------------------------------------------------------ nodes
+
+    def find_health_checked(self, port: int) -> StoredObject | None:
+        """Returns the Service whose local endpoints kube-proxy tells at a port of each node; None if there is none."""
+        return next((one for one in self._proxied_services() if one["spec"].get("healthCheckNodePort") == port), None)
+
+    def count_local_endpoints(self, service: StoredObject, node: str) -> int:
+        """Returns the number of endpoints of a Service on a node that are ready."""
+        metadata = service["metadata"]
+        pieces = endpoints_of(self._cluster, metadata["name"], metadata["namespace"])
+        endpoints = [one for piece in pieces for one in piece.get("endpoints") or () if one.get("nodeName") == node]
+        return len({one["addresses"][0] for one in endpoints if (one.get("conditions") or {}).get("ready") is not False})
 
     def node_at(self, address: str) -> StoredObject | None:
         for node in self._cluster.list("", "nodes"):
@@ -271,7 +285,10 @@ class Routes:
         for service in self._proxied_services():
             for one in service["spec"].get("ports") or ():
                 if one.get("nodePort") == port and one.get("protocol", "TCP") == protocol:
-                    return self._behind(service, client, port, protocol, "nodePort")
+                    # what a pod sends to its own node is neither internal nor external
+                    is_own = client is not None and client["spec"].get("nodeName") == name
+                    is_local = service["spec"].get("externalTrafficPolicy") == "Local" and not is_own
+                    return self._behind(service, client, port, protocol, field="nodePort", node=name if is_local else None)
         raise oserror(errno.ECONNREFUSED, address)
 
 
@@ -313,7 +330,8 @@ class Network:
         """Connects to a name or an address. Raises OSError, NoSuchHost."""
         pod = self._pod()
         for address in self._require_addresses(host):
-            node = self._runtime.routes.node_for(pod, address) if port in _NODE_PORTS else None
+            is_of_node = port in _NODE_PORTS or self._runtime.routes.find_health_checked(port) is not None
+            node = self._runtime.routes.node_for(pod, address) if is_of_node else None
             if node is not None and (port != PROXY_STATUS_PORT or _is_loopback(address)):
                 return self._runtime.connect_node(node, port)
             target = self._runtime.routes.target(pod, address, port)

@@ -262,8 +262,11 @@ class Runtime:
         from fakekube.nodes.runtime.ports import serve
 
         if port != KUBELET_PORT:
-            from fakekube.nodes.runtime.kube_proxy import KubeProxy
+            from fakekube.nodes.runtime.kube_proxy import KubeProxy, ServiceHealth
 
+            service = self.routes.find_health_checked(port)
+            if service is not None:
+                return serve(ServiceHealth(service, lambda: self.routes.count_local_endpoints(service, node["metadata"]["name"])))
             return serve(KubeProxy(port, node, self.clock))
         from fakekube.net.certificates import credentials
         from fakekube.nodes.runtime.kubelet_server import KubeletPort, KubeletServer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,61 @@ def test_a_service_reaches_the_addresses_of_slices_without_references(cluster: C
     found = client.exec("curl -q -s -g --interface eth0 http://s:8080/")
     assert (found.code, found.stderr) == (0, "")
     assert "Welcome to alpine!" in found.stdout
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[Cluster]:
+    """A cluster with a server on the first of two nodes, and a client on each."""
+    with Cluster(nodes=2) as made:
+        made.clock.hold()
+        start(made, "server", nodeName="node-1")
+        made.patch("pods", "server", {"metadata": {"labels": {"app": "server"}}})
+        for node in ("node-1", "node-2"):
+            start(made, f"on-{node}", nodeName=node)
+        yield made
+
+
+def serve(cluster: Cluster, **spec: Any) -> Any:
+    """Makes a Service of the server, and returns its spec."""
+    spec = {"selector": {"app": "server"}, "ports": [{"port": 80}], **spec}
+    cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec})
+    cluster.settle()
+    return cluster.get("services", "s")["spec"]
+
+
+def curl(cluster: Cluster, client: str, host: str, port: int) -> bool:
+    return bool(cluster.pods.get(client).exec(f"curl -s http://{host}:{port}/").code == 0)
+
+
+def addresses_of_nodes(cluster: Cluster) -> list[str]:
+    return [cluster.get("nodes", name)["status"]["addresses"][0]["address"] for name in ("node-1", "node-2")]
+
+
+def test_external_traffic_stays_on_its_node_if_the_service_says_so(two_nodes: Cluster) -> None:
+    port = serve(two_nodes, type="NodePort", externalTrafficPolicy="Local")["ports"][0]["nodePort"]
+    first, second = addresses_of_nodes(two_nodes)
+    assert curl(two_nodes, "on-node-1", first, port)
+    assert curl(two_nodes, "on-node-2", first, port)
+    assert not curl(two_nodes, "on-node-1", second, port)
+    assert curl(two_nodes, "on-node-2", second, port)  # from a pod to its own node
+
+
+def test_internal_traffic_stays_on_its_node_if_the_service_says_so(two_nodes: Cluster) -> None:
+    address = serve(two_nodes, internalTrafficPolicy="Local")["clusterIP"]
+    assert curl(two_nodes, "on-node-1", address, 80)
+    assert not curl(two_nodes, "on-node-2", address, 80)
+
+
+def test_a_health_check_node_port_tells_whether_its_node_has_endpoints(two_nodes: Cluster) -> None:
+    port = serve(two_nodes, type="LoadBalancer", externalTrafficPolicy="Local")["healthCheckNodePort"]
+    client = two_nodes.pods.get("on-node-2")
+    for address, status, count in zip(addresses_of_nodes(two_nodes), ("200 OK", "503 Service Unavailable"), (1, 0), strict=True):
+        found = client.exec(f"curl -s -i http://{address}:{port}/").stdout.replace("\r", "")
+        head, _, body = found.partition("\n\n")
+        assert head.splitlines()[0] == f"HTTP/1.1 {status}"
+        assert f"X-Load-Balancing-Endpoint-Weight: {count}" in head.splitlines()
+        service = {"namespace": "default", "name": "s"}
+        assert json.loads(body) == {"service": service, "localEndpoints": count, "serviceProxyHealthy": True}
 
 
 CLUSTER_DNS = "search default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
