@@ -42,6 +42,7 @@ class _Compiled:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(50_000, 20, 100)  # what is collected stays: to look at it time and again takes a quarter of the time
     if os.environ.get("PYTHONDONTWRITEBYTECODE") and _COMPILED not in os.environ:
         os.environ[_COMPILED] = tempfile.mkdtemp(prefix="fakekube-tests-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True))
@@ -100,7 +101,6 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay until the end: the garbage collector need not look at them time and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -50,21 +50,22 @@ def texts() -> Iterator[Text]:
 
 def _literals(tree: ast.Module) -> Iterator[str]:
     """Yields the literals of a module, without docstrings and what tables of rules say for docs/rules.md."""
-    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDS:
             said = [
                 part for position in WORDS[node.func.id] if position < len(node.args) for part in ast.walk(node.args[position])
             ]
             skipped.update(id(part) for part in said if isinstance(part, ast.Constant | ast.JoinedStr))
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             skipped.update(map(id, node.values))
             if id(node) in skipped:
                 continue
             parts = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
             yield max(parts, key=len, default="")
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
             yield node.value
 
