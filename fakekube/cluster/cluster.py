@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -356,6 +357,13 @@ class Cluster(SeenCluster):
                 Available.
         """
         return AggregatedAPI(self._client, self._machinery.aggregator, group_version, application, timeout)
+
+    @contextmanager
+    def _pause_controllers(self) -> Iterator[None]:
+        with suppress(TimeoutError):
+            self.settle()  # pods need the accounts of their namespaces
+        with self._manager.paused():
+            yield
 
     # ---------------------------------------------------------------- powers
 

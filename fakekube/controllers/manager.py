@@ -20,7 +20,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -159,6 +160,17 @@ class Manager:
             start: starts the controller first.
         """
         self._requests.append((name, key, start))
+        self._notify_worker()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Lets no controller begin with an object while the block runs, so that none sees half of what is written there."""
+        with self._lock:
+            before, self._lock_owner = self._lock_owner, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._lock_owner = before
         self._notify_worker()
 
     @property

@@ -5,8 +5,9 @@ suffixes of generated names `generated-1` (for each prefix), addresses `clusteri
 certificates `token-1`, `pem-1`. The numbers follow the order of first appearance, and references have the same name as what they
 refer to. All times are `time`, because whether two of them are equal is chance as well.
 
-Invariants: an export contains no field that the exported cluster assigned (uids, revisions, timestamps, managedFields). The order
-of normalised objects, and so the numbers, do not depend on what is replaced.
+Invariants: an export contains no field that the exported cluster assigned (uids, revisions, timestamps, managedFields, and those
+of `assigned`), and no object that every cluster makes itself. The order of normalised objects, and so the numbers, do not depend
+on what is replaced.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.base.objects import Object
+from fakekube.powers.assigned import is_made_by_every_server, without_assigned
 
 if TYPE_CHECKING:
     from fakekube.controllers.client.client import RESTMapping
@@ -24,11 +26,30 @@ if TYPE_CHECKING:
 
 #: Resources that an export omits by default: controllers create their objects in every cluster, or they record the past.
 NOT_EXPORTED = frozenset(
-    {"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"}
+    {
+        "events",
+        "events.events.k8s.io",
+        "endpoints",
+        "endpointslices.discovery.k8s.io",
+        "leases.coordination.k8s.io",
+        "ipaddresses.networking.k8s.io",
+    }
 )
 
 #: ConfigMaps with the certificate authorities of a cluster, which every cluster makes for itself.
 _OWN_AUTHORITIES = frozenset({"kube-root-ca.crt", "extension-apiserver-authentication"})
+
+#: What has to come before all others, and what after them: a webhook that nobody serves refuses what follows.
+_ORDER: Final = {
+    "CustomResourceDefinition": -3,
+    "Namespace": -2,
+    "PriorityClass": -1,
+    "RuntimeClass": -1,
+    "ServiceAccount": -1,
+    "StorageClass": -1,
+    "MutatingWebhookConfiguration": 1,
+    "ValidatingWebhookConfiguration": 1,
+}
 
 #: Fields of metadata that the API server assigns.
 _NOT_EXPORTED_METADATA = frozenset(
@@ -62,7 +83,7 @@ class Reader(Protocol):
 
 
 def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = True) -> list[Object]:
-    """Returns the objects of a cluster in a form that another one can load: definitions and namespaces first.
+    """Returns the objects of a cluster in a form that another one can load: definitions and namespaces first, webhooks last.
 
     Args:
         client: reads the cluster.
@@ -80,19 +101,19 @@ def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str]
             continue
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items = client.call("GET", client.path(resource, namespace))["items"]
-        found += [_export_object({**kind, **item}, redact) for item in items if not _has_own_authority(kind, item)]
-    first = ("CustomResourceDefinition", "Namespace")
-    return sorted(found, key=lambda obj: first.index(obj["kind"]) if obj["kind"] in first else len(first))
+        read = ({**kind, **item} for item in items)
+        found += [_export_object(obj, redact) for obj in read if not _is_own(obj)]
+    return sorted(found, key=lambda obj: _ORDER.get(obj["kind"], 0))
 
 
-def _has_own_authority(kind: Object, obj: Object) -> bool:
-    """Reports whether an object only has the certificate authority of its cluster."""
-    return kind["kind"] == "ConfigMap" and obj["metadata"]["name"] in _OWN_AUTHORITIES
+def _is_own(obj: Object) -> bool:
+    """Reports whether every cluster has an object of this name, or it only has the certificate authority of its cluster."""
+    return is_made_by_every_server(obj) or (obj["kind"] == "ConfigMap" and obj["metadata"]["name"] in _OWN_AUTHORITIES)
 
 
 def _export_object(obj: Object, redact: bool) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOT_EXPORTED_METADATA}
-    exported = {**obj, "metadata": metadata}
+    exported = without_assigned({**obj, "metadata": metadata})
     return without_secret_data(exported) if redact else exported
 
 

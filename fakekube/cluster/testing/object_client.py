@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -78,20 +79,33 @@ class Response:
 FIELD_MANAGER = "fakekube"
 
 
-_Reference = tuple[str, str, str]
-"""apiVersion, kind and name."""
+_Reference = tuple[str, str, str, str]
+"""apiVersion, kind, namespace and name."""
 
 
 def _reference(obj: Mapping[str, Any]) -> _Reference:
-    return obj.get("apiVersion", ""), obj.get("kind", ""), (obj.get("metadata") or {}).get("name", "")
+    metadata = obj.get("metadata") or {}
+    return obj.get("apiVersion", ""), obj.get("kind", ""), metadata.get("namespace") or "", metadata.get("name", "")
 
 
 def _owners(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return (obj.get("metadata") or {}).get("ownerReferences") or []
 
 
-def _owner(owner: Mapping[str, Any]) -> _Reference:
+def _triple(owner: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns apiVersion, kind and name of an owner reference."""
     return owner.get("apiVersion", ""), owner.get("kind", ""), owner.get("name", "")
+
+
+def _find_owner(owner: Mapping[str, Any], dependent: Mapping[str, Any], found: Container[_Reference]) -> _Reference | None:
+    """Returns an owner of an object among others: in its namespace, or without one."""
+    namespace = (dependent.get("metadata") or {}).get("namespace") or ""
+    for place in dict.fromkeys((namespace, namespace or "default", "")):
+        api_version, kind, name = _triple(owner)
+        reference = api_version, kind, place, name
+        if reference in found:
+            return reference
+    return None
 
 
 def _owners_first(found: list[Object]) -> list[Object]:
@@ -101,7 +115,7 @@ def _owners_first(found: list[Object]) -> list[Object]:
     waiting, ordered = found, list[Object]()
     while waiting:
         missing = {_reference(obj) for obj in waiting}
-        ready = [obj for obj in waiting if not any(_owner(owner) in missing for owner in _owners(obj))]
+        ready = [obj for obj in waiting if not any(_find_owner(owner, obj, missing) for owner in _owners(obj))]
         if not ready:
             return [*ordered, *waiting]
         ordered += ready
@@ -111,13 +125,20 @@ def _owners_first(found: list[Object]) -> list[Object]:
 
 
 def _replace_owner_uids(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
-    """Returns the object with ownerReferences that have the uids of the owners loaded before it."""
-    if not any(_owner(owner) in loaded for owner in _owners(obj)):
+    """Returns the object with the uids of the owners loaded before it: in ownerReferences, and in labels (the pods of a Job)."""
+    new_uids: dict[str, str] = {}
+    owners: list[Mapping[str, Any]] = []
+    for owner in _owners(obj):
+        reference = _find_owner(owner, obj, loaded)
+        if reference is not None:
+            new_uids[owner.get("uid", "")] = loaded[reference]["metadata"]["uid"]
+        owners.append(owner if reference is None else {**owner, "uid": loaded[reference]["metadata"]["uid"]})
+    if not new_uids:
         return obj
-    owners = [
-        {**owner, "uid": loaded[_owner(owner)]["metadata"]["uid"]} if _owner(owner) in loaded else owner for owner in _owners(obj)
-    ]
-    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+    metadata = {**obj["metadata"], "ownerReferences": owners}
+    if metadata.get("labels"):
+        metadata["labels"] = {name: new_uids.get(value, value) for name, value in metadata["labels"].items()}
+    return {**obj, "metadata": metadata}
 
 
 class ObjectClient:
@@ -138,19 +159,30 @@ class ObjectClient:
     def load(self, *sources: Source) -> list[Object]:
         """Applies manifests, and returns the objects: definitions and namespaces first, owners before dependents.
 
-        Owner references to objects of the same call get the uids of these objects.
+        Owner references to objects of the same call get the uids of these objects. From the first owner on no controller acts
+        before all are loaded: it would make the dependents that are still to come.
 
         Args:
             sources: files, folders, YAML text or objects.
 
         Raises ManifestError for an invalid manifest, ApiError for an error response, and UnknownResource.
         """
+        found = _owners_first(objects(*sources))
+        owners = {_triple(owner) for obj in found for owner in _owners(obj)}
         made: list[Object] = []
         loaded: dict[_Reference, Object] = {}
-        for obj in _owners_first(objects(*sources)):
-            made.append(self.apply(_replace_owner_uids(obj, loaded), field_manager=FIELD_MANAGER))
-            loaded[_reference(made[-1])] = made[-1]
+        with ExitStack() as stack:
+            for obj in found:
+                if owners and (_owners(obj) or _triple({**obj, **(obj.get("metadata") or {})}) in owners):
+                    stack.enter_context(self._pause_controllers())
+                    owners.clear()
+                made.append(self.apply(_replace_owner_uids(obj, loaded), field_manager=FIELD_MANAGER))
+                loaded[_reference(made[-1])] = made[-1]
         return made
+
+    def _pause_controllers(self) -> AbstractContextManager[None]:
+        """Returns the block in which no controller acts; a client alone has none."""
+        return nullcontext()
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
         """Creates an object, and returns it as stored.
