@@ -362,7 +362,7 @@ class Cluster(SeenCluster):
     def _pause_controllers(self) -> Iterator[None]:
         with suppress(TimeoutError):
             self.settle()  # pods need the accounts of their namespaces
-        with self._manager.paused():
+        with self._manager.pause():
             yield
 
     # ---------------------------------------------------------------- powers

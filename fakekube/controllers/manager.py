@@ -163,7 +163,7 @@ class Manager:
         self._notify_worker()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Lets no controller begin with an object while the block runs, so that none sees half of what is written there."""
         with self._lock:
             before, self._lock_owner = self._lock_owner, threading.get_ident()

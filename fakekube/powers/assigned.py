@@ -15,21 +15,20 @@ from fakekube.base.objects import Object
 
 #: Labels with the uid of a Job, which its selector has, too.
 JOB_UID_LABELS: Final = frozenset({"controller-uid", "batch.kubernetes.io/controller-uid"})
-_TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
-_TOKEN_UID: Final = "kubernetes.io/service-account.uid"
 _BINDING: Final = frozenset({"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"})
-_AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
-_HEADLESS: Final = "None"
 
 
 def is_made_by_every_server(obj: Object) -> bool:
-    """Reports whether the API server of every cluster has an object of this name, which it makes itself."""
+    """Reports whether the API server of every cluster makes an object like this one itself."""
     kind, metadata = obj["kind"], obj["metadata"]
+    labels = metadata.get("labels") or {}
     if kind == "Service":
         return (metadata.get("namespace"), metadata["name"]) == ("default", "kubernetes")
     if kind == "ServiceCIDR":
         return bool(metadata["name"] == "kubernetes")
-    return kind == "APIService" and _AUTOMANAGED in (metadata.get("labels") or {})
+    if kind == "IPAddress":
+        return "ipaddress.kubernetes.io/managed-by" in labels
+    return kind == "APIService" and "kube-aggregator.kubernetes.io/automanaged" in labels
 
 
 def without_assigned(obj: Object) -> Object:
@@ -38,21 +37,21 @@ def without_assigned(obj: Object) -> Object:
     return obj if remove is None else remove(obj)
 
 
-def _without(members: Mapping[str, Any] | None, *names: str) -> Object:
+def _drop_members(members: Mapping[str, Any] | None, *names: str) -> Object:
     return {name: value for name, value in (members or {}).items() if name not in names}
 
 
 def _without_annotations(obj: Object, names: frozenset[str]) -> Object:
     if not names & (obj["metadata"].get("annotations") or {}).keys():
         return obj
-    return {**obj, "metadata": {**obj["metadata"], "annotations": _without(obj["metadata"]["annotations"], *names)}}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": _drop_members(obj["metadata"]["annotations"], *names)}}
 
 
 def _without_addresses(service: Object) -> Object:
     spec = service["spec"]
-    if spec.get("clusterIP") == _HEADLESS:
+    if spec.get("clusterIP") == "None":
         return service
-    return {**service, "spec": _without(spec, "clusterIP", "clusterIPs", "healthCheckNodePort")}
+    return {**service, "spec": _drop_members(spec, "clusterIP", "clusterIPs", "healthCheckNodePort")}
 
 
 def _without_selector(job: Object) -> Object:
@@ -60,20 +59,24 @@ def _without_selector(job: Object) -> Object:
     if spec.get("manualSelector"):
         return job
     template = {**spec["template"], "metadata": _without_job_labels(spec["template"].get("metadata"))}
-    return {**job, "metadata": _without_job_labels(job["metadata"]), "spec": {**_without(spec, "selector"), "template": template}}
+    return {
+        **job,
+        "metadata": _without_job_labels(job["metadata"]),
+        "spec": {**_drop_members(spec, "selector"), "template": template},
+    }
 
 
 def _without_job_labels(metadata: Mapping[str, Any] | None) -> Object:
     if metadata is None or "labels" not in metadata:
         return dict(metadata or {})
-    return {**metadata, "labels": _without(metadata["labels"], *JOB_UID_LABELS)}
+    return {**metadata, "labels": _drop_members(metadata["labels"], *JOB_UID_LABELS)}
 
 
 def _without_claim_uid(volume: Object) -> Object:
     volume, spec = _without_annotations(volume, _BINDING), volume["spec"]
     if not spec.get("claimRef"):
         return volume
-    return {**volume, "spec": {**spec, "claimRef": _without(spec["claimRef"], "uid", "resourceVersion")}}
+    return {**volume, "spec": {**spec, "claimRef": _drop_members(spec["claimRef"], "uid", "resourceVersion")}}
 
 
 def _without_binding(claim: Object) -> Object:
@@ -81,9 +84,9 @@ def _without_binding(claim: Object) -> Object:
 
 
 def _without_token(secret: Object) -> Object:
-    if secret.get("type") != _TOKEN_TYPE:
+    if secret.get("type") != "kubernetes.io/service-account-token":
         return secret
-    return _without(_without_annotations(secret, frozenset({_TOKEN_UID})), "data")
+    return _drop_members(_without_annotations(secret, frozenset({"kubernetes.io/service-account.uid"})), "data")
 
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[Object], Object]]] = {

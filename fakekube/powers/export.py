@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 
 #: Resources that an export omits by default: controllers create their objects in every cluster, or they record the past.
 NOT_EXPORTED = frozenset(
-    {
-        "events",
-        "events.events.k8s.io",
-        "endpoints",
-        "endpointslices.discovery.k8s.io",
-        "leases.coordination.k8s.io",
-        "ipaddresses.networking.k8s.io",
-    }
+    {"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"}
 )
 
 #: ConfigMaps with the certificate authorities of a cluster, which every cluster makes for itself.
