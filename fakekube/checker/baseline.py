@@ -263,4 +263,19 @@ def _observe_deletion(trial: Trial, copies: Sequence[Copy], reaction: Reaction) 
     sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))
     after = [children(copy) for copy in copies]
     deleted = {one: min(a[one] - b[one] for a, b in zip(before, after, strict=True)) for one in reaction.children}
-    return sent, {one: count for one, count in deleted.items() if count > 0}
+    deleted = {one: count for one, count in deleted.items() if count > 0}
+    return _without_repairs(sent, deleted), deleted
+
+
+def _without_repairs(sent: Reaction, deleted: Mapping[str, int]) -> Reaction:
+    """Returns the reaction to a deletion without what the client does, except deletes, to children that are deleted, too: it may
+    make one again when it sees that it is gone, and not yet that its owner is.
+
+    `deleted`: the resources of these children.
+    """
+    kept = {
+        effect: count
+        for effect, count in sent.effects.items()
+        if effect.resource.partition("/")[0] not in deleted or effect.detail[:1] == ("delete",)
+    }
+    return Reaction(kept)
