@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from fakekube.cluster.pool import ClusterPool
     from fakekube.cluster.testing.clients import AsyncCluster
     from fakekube.cluster.testing.manifests import Stages
-    from fakekube.controllers import Idle
+    from fakekube.controllers import Idle, Manager
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.images.image import Images
     from fakekube.nodes.rules import Pods
@@ -53,6 +54,8 @@ MAX_FIRST_REVISION = 1 << 128
 
 #: The beginnings of the User-Agents of the cluster's own components.
 _COMPONENTS = ("kube-", "kubelet/", FAULTS_USER_AGENT)
+#: Real seconds for which a request to a cluster with a seed waits for the controllers, which may wait for this very request.
+_REST_TIMEOUT = 2.0
 
 
 class Cluster(SeenCluster):
@@ -187,7 +190,7 @@ class Cluster(SeenCluster):
             self.load(load)
             self.keep_initial()
         if chance is not None:
-            chance.before_request = partial(_begin_time, clock)
+            chance.before_request = partial(_begin_request, clock, weakref.proxy(self._manager))
 
     @property
     def has_control(self) -> bool:
@@ -436,7 +439,15 @@ class Cluster(SeenCluster):
         self._did("restart", f"the watch cache is cold for {cold:g} s")
 
 
-def _begin_time(clock: Clock, agent: str) -> None:
-    """Lets the clock of a cluster with a seed run from the first request of a user on."""
-    if not agent.startswith(_COMPONENTS):
-        clock.begin()
+def _begin_request(clock: Clock, manager: Manager, agent: str) -> None:
+    """Prepares a cluster with a seed for a request.
+
+    Its clock runs from the first request of a user on. While it is held, the controllers come to rest before each of them, so
+    that what they make of the requests before does not depend on how fast they are.
+    """
+    if agent.startswith(_COMPONENTS):
+        return
+    clock.begin()
+    if clock.held and manager.runs_in_another_thread:
+        with suppress(TimeoutError):
+            manager.settle(_REST_TIMEOUT)

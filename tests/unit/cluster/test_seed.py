@@ -55,6 +55,20 @@ def test_two_runs_with_a_seed_are_equal_and_other_seeds_differ() -> None:
     assert len(set(first[1])) == 3
 
 
+def test_controllers_come_to_rest_before_each_request_while_the_clock_is_held() -> None:
+    found = []
+    for _ in range(2):
+        with Cluster(seed=7, nodes=3) as cluster:
+            cluster.clock.hold()
+            for name in ("a", "b", "c", "d"):
+                cluster.create(deployment(name, 4))
+                cluster.create(service(name))
+            cluster.settle()
+            pods = cluster.list("pods")
+            found.append([(one["metadata"]["resourceVersion"], one["spec"]["nodeName"], one["status"]["podIP"]) for one in pods])
+    assert found[0] == found[1]
+
+
 def test_runs_of_two_processes_are_equal() -> None:
     code = "import sys; from tests.unit.cluster.test_seed import run; sys.stdout.buffer.write(run(3)[0])"
     root = Path(__file__).parents[3]
