@@ -145,30 +145,28 @@ def test_what_the_browser_has_stored_is_not_trusted(written: Cluster, open_page:
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "reason", "from_file"),
     [
-        ("new DOMException('full', 'QuotaExceededError')", "is full"),
-        ("new DOMException('no', 'SecurityError')", "stores nothing"),
+        ("new DOMException('full', 'QuotaExceededError')", "is full", False),
+        ("new DOMException('no', 'SecurityError')", "stores nothing", True),
     ],
     ids=["full", "refused"],
 )
 def test_a_filter_is_not_saved_where_nothing_can_be_stored(
-    written: Cluster, open_page: Open, trace: Callable[[], str], error: str, reason: str
+    written: Cluster, open_page: Open, trace: Callable[[], str], error: str, reason: str, from_file: bool
 ) -> None:
-    page = None
-    for address in (written.page_url, trace()):
-        page = open_page(address, instead=page)
-        page.evaluate(f"() => {{ Storage.prototype.setItem = () => {{ throw {error}; }}; }}")
-        person = Person(page)
-        person.command("filter errors")
-        assert page.evaluate(LABEL) == "saved: errors"
-        page.evaluate("fakekube.setQuery('code:409')")
-        person.command("save mine")
-        assert reason in page.inner_text(".message.problem")
-        person.press("s ArrowUp ArrowUp Enter")
-        assert reason in page.inner_text("dialog[open] .error")
-        assert not page.locator("dialog input").count()
-        person.press("Escape")
-        person.command("theme dark")  # holds until the page is closed
-        wait(page, "document.documentElement.dataset.theme === 'dark'")
-        assert page.evaluate(f"[{ENTRIES}, fakekube.preferences.get('theme')]") == [[], "dark"]
+    page = open_page(trace() if from_file else written.page_url)
+    page.evaluate(f"() => {{ Storage.prototype.setItem = () => {{ throw {error}; }}; }}")
+    person = Person(page)
+    person.command("filter errors")
+    assert page.evaluate(LABEL) == "saved: errors"
+    page.evaluate("fakekube.setQuery('code:409')")
+    person.command("save mine")
+    assert reason in page.inner_text(".message.problem")
+    person.press("s ArrowUp ArrowUp Enter")
+    assert reason in page.inner_text("dialog[open] .error")
+    assert not page.locator("dialog input").count()
+    person.press("Escape")
+    person.command("theme dark")  # holds until the page is closed
+    wait(page, "document.documentElement.dataset.theme === 'dark'")
+    assert page.evaluate(f"[{ENTRIES}, fakekube.preferences.get('theme')]") == [[], "dark"]
