@@ -77,8 +77,9 @@ class Api:
         *,
         content_type: str = JSON,
         headers: dict[str, str] | None = None,
+        lines: int | None = None,
     ) -> Reply:
-        """Send one request; `body` is bytes, text, or an object to be sent as JSON."""
+        """Send one request; `body` is bytes, text, or an object to be sent as JSON. Of a stream the first `lines` are read."""
         target = path + (f"?{query if isinstance(query, str) else urllib.parse.urlencode(query, doseq=True)}" if query else "")
         sent = self.headers(headers)
         data = None
@@ -90,7 +91,8 @@ class Api:
             connection.request(method, target, body=data, headers=sent)
             answer = connection.getresponse()
             fields = {name.lower(): ", ".join(answer.headers.get_all(name, ())) for name in answer.headers}
-            return Reply(answer.status, fields, answer.read())
+            read = answer.read() if lines is None else b"".join(answer.readline() for _ in range(lines))
+            return Reply(answer.status, fields, read)
         finally:
             connection.close()
 

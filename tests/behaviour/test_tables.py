@@ -165,7 +165,7 @@ def test_table_of_an_empty_list(api) -> None:
 def test_watch_as_table(api) -> None:
     for name in ("a", "b"):
         assert api.post(api.path("leases", group="coordination.k8s.io/v1"), {"metadata": {"name": name}}).status == 201
-    reply = api.get(api.path("leases", group="coordination.k8s.io/v1"), "watch=1&timeoutSeconds=1", headers=TABLE)
+    reply = api.get(api.path("leases", group="coordination.k8s.io/v1"), "watch=1", headers=TABLE, lines=2)
     first, second = (line for line in reply.body.splitlines())
     assert b'"columnDefinitions":[{' in first
     assert b'"columnDefinitions":null' in second
@@ -213,7 +213,7 @@ def test_partial_object_metadata_as_protobuf(api, pod: str) -> None:
 
 
 def test_watch_as_partial_object_metadata(api, pod: str) -> None:
-    reply = api.get(api.path("pods"), "watch=1&timeoutSeconds=1", headers=METADATA)
+    reply = api.get(api.path("pods"), "watch=1", headers=METADATA, lines=1)
     assert reply.body.startswith(
         b'{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p",'
     )
