@@ -39,25 +39,26 @@ _ATTEMPTS: Final = 6
 _REPAIRS: Final = 6
 _PART: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 
-#: The least that a kind needs whose schema does not say it.
 _POD_SPEC: Final = {"containers": [{"name": "main", "image": "nginx"}]}
 _TEMPLATE: Final = {"metadata": {"labels": {"app": "a"}}, "spec": _POD_SPEC}
 _SELECTED: Final = {"selector": {"matchLabels": {"app": "a"}}, "template": _TEMPLATE}
-_NEEDED: Final[Mapping[str, Object]] = {
-    "Pod": {"spec": _POD_SPEC},
-    "Deployment": {"spec": _SELECTED},
-    "ReplicaSet": {"spec": _SELECTED},
-    "DaemonSet": {"spec": _SELECTED},
-    "StatefulSet": {"spec": {**_SELECTED, "serviceName": "a"}},
-    "ReplicationController": {"spec": {"selector": {"app": "a"}, "template": _TEMPLATE}},
-    "Job": {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}},
-    "CronJob": {
+#: Group and kind → the least that an object needs, where the schema does not say it.
+_NEEDED: Final[Mapping[tuple[str, str], Object]] = {
+    ("", "Pod"): {"spec": _POD_SPEC},
+    ("apps", "Deployment"): {"spec": _SELECTED},
+    ("apps", "ReplicaSet"): {"spec": _SELECTED},
+    ("apps", "DaemonSet"): {"spec": _SELECTED},
+    ("apps", "StatefulSet"): {"spec": {**_SELECTED, "serviceName": "a"}},
+    ("", "ReplicationController"): {"spec": {"selector": {"app": "a"}, "template": _TEMPLATE}},
+    ("batch", "Job"): {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}},
+    ("batch", "CronJob"): {
         "spec": {
             "schedule": "* * * * *",
             "jobTemplate": {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}},
         }
     },
-    "Service": {"spec": {"ports": [{"port": 80}]}},
+    ("", "Service"): {"spec": {"ports": [{"port": 80}]}},
+    ("", "PersistentVolumeClaim"): {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
 }
 
 
@@ -119,7 +120,7 @@ class _Judge:
         self.mapping = cluster.mapping(resource)
         self._path = collection_path(self.mapping, namespace)
         self._document = _document(cluster, self.mapping.group, self.mapping.version)
-        needed = _NEEDED.get(self.mapping.kind, {})
+        needed = _NEEDED.get((self.mapping.group, self.mapping.kind), {})
         schema = self._schema()
         shown = {name: part for name, part in (schema.get("properties") or {}).items() if name not in _OWN}
         top = {**schema, "properties": shown, "required": [name for name in schema.get("required") or () if name in shown]}

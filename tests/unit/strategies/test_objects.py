@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, find, given, settings  # noqa: E402
 from fakekube import Cluster  # noqa: E402
 from fakekube.strategies import objects, values  # noqa: E402
 
-RANGES = {
+RANGES: dict[str, Any] = {
     "type": "object",
     "required": ["min", "max", "mode"],
     "x-kubernetes-validations": [{"rule": "self.min <= self.max"}, {"rule": "self.mode != 'fixed' || self.min == self.max"}],
@@ -33,7 +33,7 @@ RANGES = {
         },
     },
 }
-DEFINITION = {
+DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "ranges.example.com"},
@@ -81,6 +81,18 @@ def test_built_in_objects_are_accepted(resource: str, cluster: Cluster) -> None:
         cluster.delete(resource, kept["metadata"]["name"], propagationPolicy="Background")
 
     accepts()
+
+
+def test_custom_kinds_with_names_of_built_in_ones_get_none_of_their_fields() -> None:
+    names = {"plural": "jobs", "kind": "Job"}
+    definition = {**DEFINITION, "metadata": {"name": "jobs.example.com"}, "spec": {**DEFINITION["spec"], "names": names}}
+
+    @settings(quick, max_examples=3)
+    @given(objects("jobs.example.com", definitions=definition))
+    def check(obj: dict[str, Any]) -> None:
+        assert obj["apiVersion"] == "example.com/v1" and obj["spec"].keys() <= RANGES["properties"].keys()
+
+    check()
 
 
 def test_texts_of_rules_are_likely_and_failures_shrink() -> None:
