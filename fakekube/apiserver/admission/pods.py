@@ -20,6 +20,7 @@ from fakekube.apis.core.pods.defaults import sync_service_account
 from fakekube.apis.core.pods.visitor import secret_names
 from fakekube.apis.rest.strategy import WriteContext, unusable_name
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import (
     ENFORCE_MOUNTABLE_SECRETS_ANNOTATION,
@@ -190,7 +191,7 @@ class PodTopologyLabels(Plugin):
 
 
 class PodResizeValidator(Plugin):
-    """Rejects resizes that exceed the capacity of the node."""
+    """Rejects resizes that exceed the capacity of the node, from 1.36 on."""
 
     name = "PodResizeValidator"
     operations = frozenset({Operation.UPDATE})
@@ -199,7 +200,7 @@ class PodResizeValidator(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         obj, old = attributes.object, attributes.old
-        if obj is None or old is None or not obj["spec"].get("nodeName"):
+        if obj is None or old is None or not obj["spec"].get("nodeName") or not from_minor(36):
             return
         if obj["metadata"].get("generation") == old["metadata"].get("generation"):
             return

@@ -770,3 +770,23 @@ def evictions_beside_a_budget(client: Client) -> None:
         status = {**counts, "conditions": [told] if reason else []}
         client.patch(f"{budgets}/b/status", {"status": status}, MERGE, silent=True)
         client.post(f"{core(client, 'pods')}/p/eviction", {"metadata": {"name": "p"}}, DRY)
+
+
+@scenario
+def statuses_of_pods(client: Client) -> None:
+    """Statuses of claims, statuses of a container twice, and the resize of a pod whose node is not there."""
+    body = container(resources={"requests": {"cpu": "1"}})
+    body["spec"] |= {"restartPolicy": "Never", "resourceClaims": [{"name": "r", "resourceClaimName": "x"}], "nodeName": "gone"}
+    client.post(core(client, "pods"), body, silent=True)
+    path = f"{core(client, 'pods')}/p"
+    ended = {"terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:00Z"}}
+    status = {"name": "main", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    client.patch(f"{path}/status", {"status": {"containerStatuses": [{**status, "state": ended}]}}, MERGE, silent=True)
+    running = {**status, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    client.patch(f"{path}/status", {"status": {"containerStatuses": [running, running]}}, MERGE, DRY)
+    for name in ("A_", "x"):
+        claims = [{"name": "r", "resourceClaimName": name}]
+        client.patch(f"{path}/status", {"status": {"resourceClaimStatuses": claims}}, MERGE, DRY)
+    client.patch(
+        f"{path}/resize", {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}, STRATEGIC, DRY
+    )

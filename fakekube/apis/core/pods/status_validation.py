@@ -102,7 +102,8 @@ def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
             ("initContainerStatuses", spec.get("initContainers") or ()),
         ):
             by_name = {container.get("name", ""): container for container in reversed(containers)}
-            for index, name, ended in _find_restarts(status.get(field) or (), before.get(field) or (), once=True):
+            once = field != "containerStatuses" or features.current().enabled("ContainerRestartRules")
+            for index, name, ended in _find_restarts(status.get(field) or (), before.get(field) or (), once=once):
                 container = by_name.get(name)
                 if container is None or not _should_restart(container, spec, ended.get("exitCode", 0)):
                     errors.append(forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED))
@@ -163,7 +164,8 @@ def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
         if claim is not None:
-            errors += invalid_each(f"{where}.resourceClaimName", claim, names.dns_subdomain(claim))
+            blamed = "resourceClaimName" if from_minor(36) else "name"
+            errors += invalid_each(f"{where}.{blamed}", claim, names.dns_subdomain(claim))
     return errors
 
 
