@@ -74,6 +74,8 @@ _log = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
 """The time after which a follower takes the lead from a thread that is still in a callback."""
+_TASKS_SECONDS = 0.005
+"""The time after which tasks wait until the readable descriptors had their turn, so that a client cannot keep others waiting."""
 _ALERT_TURNS = 20
 """The number of times that the follower looks after the leader was last seen in a callback; then it sleeps until it is called."""
 _PATIENCE = 5.0
@@ -226,8 +228,8 @@ class LeaderFollowers:
             lead.turn = None
             if self._next and not self._run_tasks(lead):
                 return
-            found = selector.select(_PATIENCE)
-            if not found and self._end_if_unused(lead):
+            found = selector.select(0 if self._next else _PATIENCE)
+            if not (found or self._next) and self._end_if_unused(lead):
                 return
             for key, _ in found:
                 watch: _Watch = key.data
@@ -237,7 +239,8 @@ class LeaderFollowers:
                     return
 
     def _run_tasks(self, lead: _Lead) -> bool:
-        """Runs the tasks of `run_next`; returns False if another thread has taken the lead meanwhile, which runs the others."""
+        """Runs tasks of `run_next` for a while; returns False if another thread has taken the lead, which runs the others."""
+        end = time.monotonic() + _TASKS_SECONDS
         while self._next:
             try:
                 task = self._next.popleft()
@@ -245,6 +248,8 @@ class LeaderFollowers:
                 return self._lead is lead
             if not self._run_turn(lead, _NO_DESCRIPTOR, task):
                 return False
+            if time.monotonic() >= end:
+                break
         return True
 
     def _run_turn(self, lead: _Lead, fileno: int, callback: Callable[[], bool | None]) -> bool:

@@ -77,7 +77,8 @@ def pair(threads: LeaderFollowers) -> Iterator[Callable[..., Pair]]:
         one.close()
 
 
-def test_one_thread_serves_all(pair: Callable[..., Pair]) -> None:
+def test_one_thread_serves_all(pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes the lead on a slow machine
     pairs = [pair() for _ in range(5)]
     for _ in range(3):
         assert [one.ask() for one in pairs] == [b"x"] * 5
@@ -94,7 +95,7 @@ def test_a_follower_takes_the_lead_while_a_callback_waits(pair: Callable[..., Pa
     ended.set()
     assert slow.client.recv(100) == b"wait"
     assert slow.ask(b"again") == b"again"  # it is watched again
-    assert slow.by[0] != other.by[0]
+    assert slow.by[1] != other.by[0]
 
 
 def test_many_callbacks_wait_at_the_same_time(pair: Callable[..., Pair]) -> None:
@@ -121,7 +122,10 @@ def test_the_lead_is_yielded(pair: Callable[..., Pair], threads: LeaderFollowers
     assert slow.client.recv(100) == b"x"
 
 
-def test_yielding_does_nothing_in_other_threads(threads: LeaderFollowers, pair: Callable[..., Pair]) -> None:
+def test_yielding_does_nothing_in_other_threads(
+    threads: LeaderFollowers, pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes the lead on a slow machine
     threads.yield_lead()
     one = pair()
     assert one.ask() == b"x"
@@ -130,7 +134,11 @@ def test_yielding_does_nothing_in_other_threads(threads: LeaderFollowers, pair: 
     assert len(set(one.by)) == 1
 
 
-def test_an_exception_of_a_callback_ends_only_its_own_watch(pair: Callable[..., Pair], caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_a_callback_ends_only_its_own_watch(
+    pair: Callable[..., Pair], threads: LeaderFollowers, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes the lead before the exception is logged
+
     def fail(data: bytes) -> None:
         raise RuntimeError("no")
 
@@ -300,8 +308,10 @@ def test_a_follower_stays_awake_beside_a_callback_that_began_before_it_fell_asle
         return fall_asleep(*arguments)
 
     monkeypatch.setattr(threads, "_sleep", fall_asleep_late)  # not that of the process, which other servers use
-    assert other.ask(b"x") == b"x"
-    assert begun.wait(TIMEOUT)
+    for _ in range(300):
+        assert other.ask(b"x") == b"x"
+        if begun.wait(0.2):  # else the follower had to take the lead on a slow machine, and the next turn calls another one
+            break
     try:
         assert other.ask(b"y") == b"y"
     finally:
@@ -424,6 +434,34 @@ def test_tasks_behind_one_that_waits_are_left_to_the_next_leader(pair: Callable[
     assert one.ask() == b"x"
     one.respond = lambda data: None
     assert one.ask() == b"x"
+
+
+def test_readable_descriptors_have_their_turn_between_many_tasks(
+    pair: Callable[..., Pair], threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no other thread takes the lead
+    monkeypatch.setattr(leader_followers, "_TASKS_SECONDS", 0)
+    done: list[str] = []
+    ended = threading.Event()
+
+    def first() -> None:
+        done.append("first task")
+        other.client.send(b"y")
+
+    def second() -> None:
+        done.append("second task")
+        ended.set()
+
+    def add_tasks(data: bytes) -> None:
+        threads.run_next(first)
+        threads.run_next(second)
+
+    one, other = pair(add_tasks), pair(lambda data: done.append("other"))
+    one.ask()
+    assert ended.wait(TIMEOUT)
+    assert other.client.recv(100) == b"y"
+    assert done == ["first task", "other", "second task"]
+    one.respond = lambda data: None
 
 
 def test_a_task_of_another_thread_has_a_thread_of_its_own(threads: LeaderFollowers) -> None:
