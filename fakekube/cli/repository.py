@@ -4,7 +4,8 @@ A kustomization, its patches and its other files are no manifests, nor are the v
 programs make of them is (`kubectl kustomize DIR | fakekube validate -`). Definitions in the folder `crds` of a chart are
 manifests.
 
-Invariant: every file with the suffix of a manifest that is not in a hidden folder is returned, with the reason if it is not read.
+Invariant: every file with the suffix of a manifest that is not in a hidden folder, nor among the
+packages of Node, is returned, with the reason if it is not read.
 """
 
 from __future__ import annotations
@@ -36,10 +37,15 @@ _MEMBERS: Final = {
 def manifest_files(folder: Path) -> Mapping[Path, str]:
     """Returns the files below a folder, in their order: file → "" if it is read, or why it is not."""
     below = (path for path in folder.rglob("*") if path.is_file())
-    found = sorted(path for path in below if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    found = sorted(path for path in below if not any(map(_is_foreign, path.relative_to(folder).parts)))
     reasons = {path: reason for file in found for path, reason in _foreign_files(file).items()}
     charts = [file.parent for file in found if file.name == _CHART]
     return {file: reasons.get(file.resolve(), "") or _role_in_chart(file, charts) for file in found if file.suffix in _SUFFIXES}
+
+
+def _is_foreign(name: str) -> bool:
+    """Reports whether a file or folder of this name is hidden, or has packages of others."""
+    return name.startswith(".") or name == "node_modules"
 
 
 def _foreign_files(file: Path) -> Mapping[Path, str]:
