@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
@@ -128,7 +128,7 @@ class ChildDeletionsBehindEnd(MissedDeletions):
 
 
 class MissedDeletionsOfChildren(MissedDeletions):
-    """The children that the client has created are deleted while it is disconnected."""
+    """The children that the client has created are deleted while it cannot list and watch them."""
 
     name = "children"
     provocation = "what the client has made is deleted while it cannot watch, and the history is compacted"
@@ -143,7 +143,10 @@ class MissedDeletionsOfChildren(MissedDeletions):
         lost = trial.copies[0]
         repaired = [resource for resource in kinds if is_repaired(trial, lost, resource)]
         require_repaired(repaired)
-        with trial.disconnect():
+        with ExitStack() as disconnected:  # only the children: a list of their owners would make the client look at them anyway
+            for resource in repaired:
+                disconnected.enter_context(trial.faults.on("list,watch", resource).refuse(label="disconnected"))
+                trial.faults.on("watch", resource).cut(label="disconnected").remove()
             for resource in repaired:
                 delete_children(trial, lost, resource)
             trial.compact()
