@@ -233,11 +233,8 @@ def _find_strange_request(trial: Trial) -> Call | None:
             continue
         if usual is None:
             usual = {one.name for one in trial.baseline.trial.trace.since()}
-        told = (
-            one.has_delivered(call.name) or (one.is_write and one.mentions(call.name))
-            for one in trial.trace.since()
-            if one is not call
-        )
+        others = [one for one in trial.trace.since() if one.succeeded and one.name != call.name]
+        told = (one.has_delivered(call.name) or (one.is_write and one.mentions(call.name)) for one in others)
         if call.name not in usual and not any(told):
             return call
     return None

@@ -210,20 +210,10 @@ def test_a_reaction_is_late_if_it_comes_only_after_another_list(run: Any, suspec
 
 def asking_for(name: str, *, told: str = "", status: int = 404) -> Any:
     """The verdict about a client that reads a node by its name; an answer has told it another name."""
-    calls = [
-        SimpleNamespace(
-            verb="list", name="", collection="nodes", status=200, is_write=False, has_delivered=lambda text: text in told
-        ),
-        SimpleNamespace(
-            verb="get",
-            name=name,
-            path=f"/api/v1/nodes/{name}",
-            collection="nodes",
-            status=status,
-            is_write=False,
-            has_delivered=lambda text: False,
-        ),
-    ]
+    listed = {"verb": "list", "name": "", "status": 200, "succeeded": True, "has_delivered": lambda text: text in told}
+    refused = {"verb": "get", "name": name, "path": f"/api/v1/nodes/{name}", "status": status, "succeeded": status < 400}
+    refused["has_delivered"] = lambda text: text == name  # the message of a 404 has the name
+    calls = [SimpleNamespace(**one, collection="nodes", is_write=False) for one in (listed, refused, refused)]
     usual = SimpleNamespace(trace=SimpleNamespace(since=lambda: [SimpleNamespace(name="settings")]))
     baseline = SimpleNamespace(streams={"/api/v1/nodes": "nodes"}, trial=usual)
     trace = SimpleNamespace(since=lambda mark=-1: calls)
