@@ -251,14 +251,19 @@ class FileSystem:
             raise oserror(errno.ENOENT, path)
         return found
 
-    def kind_of(self, path: str, cwd: str = "/") -> str:
-        """Returns the type of the file system at a path. Raises OSError."""
+    def mount_of(self, path: str, cwd: str = "/") -> str:
+        """Returns the path of the mount that has a path. Raises OSError."""
         place = self.place(path, cwd)
         if place.node is None:
             raise oserror(errno.ENOENT, path)
         at = place.path
         while at not in self.mounts:
             at = posixpath.dirname(at)
+        return at
+
+    def kind_of(self, path: str, cwd: str = "/") -> str:
+        """Returns the type of the file system at a path. Raises OSError."""
+        at = self.mount_of(path, cwd)
         node = self.mounts[at].node
         return (node.kind if isinstance(node, Directory) else "") or ("overlay" if at == "/" else "ext4")
 

@@ -580,10 +580,16 @@ async def _du(program: Program) -> int:
 
 
 async def _df(program: Program) -> int:
-    flags, _ = options(program, "hkPTi")
-    human = "h" in flags
+    flags, paths = options(program, "hkPTi")
+    human, code = "h" in flags, 0
     rows = [("Filesystem", "Size" if human else "1K-blocks", "Used", "Available", "Use%", "Mounted on")]
-    for path in sorted(program.files.mounts):
+    shown = [] if paths else sorted(program.files.mounts)
+    for one in paths:
+        try:
+            shown.append(program.files.mount_of(one, program.cwd))
+        except OSError:
+            code = await program.complain(f"{one}: can't find mount point")
+    for path in shown:
         total, used = 100 * 1024 * 1024, 10 * 1024 * 1024
         node = program.files.mounts[path].node
         if isinstance(node, Directory) and node.size is not None:
@@ -591,7 +597,7 @@ async def _df(program: Program) -> int:
         sizes = [_human(one * 1024) if human else str(one) for one in (total, used, total - used)]
         rows.append(("overlay" if path == "/" else "tmpfs", *sizes, f"{100 * used // max(total, 1)}%", path))  # type: ignore[arg-type]
     await program.write("".join(f"{a:<20} {b:>9} {c:>9} {d:>9} {e:>4} {f}\n" for a, b, c, d, e, f in rows))
-    return 0
+    return code
 
 
 COMMANDS: Final[dict[str, Command]] = {

@@ -86,3 +86,9 @@ def test_programs_converse_over_a_socket(cluster: Cluster) -> None:
     assert (refused.code, refused.stderr) == (1, "nc: connect: Connection refused\n")
     taken = run(cluster, "nc -lU /host/file")
     assert (taken.code, taken.stderr) == (1, "nc: bind: Address already in use\n")
+
+
+def test_df_shows_the_file_systems_of_its_arguments(cluster: Cluster) -> None:
+    assert [line.split()[-1] for line in run(cluster, "df /host/file /bin").stdout.splitlines()] == ["on", "/host", "/"]
+    missing = run(cluster, "df -h /missing")
+    assert (missing.code, missing.stderr) == (1, "df: /missing: can't find mount point\n")
