@@ -1,14 +1,16 @@
-"""What keeps a kubelet from running a pod, from starting it, or from creating a container.
+"""What keeps a kubelet from running a pod, from starting it, or from creating a container, and what makes it evict a pod.
 
-A pod that was created with a nodeName is rejected if it does not fit the node. A scheduler makes the same checks before it binds
-a pod, so that pods which it has bound are not checked again. A pod whose volumes cannot be mounted stays in ContainerCreating; a
-container that cannot be created, because of its variables, sub-paths or user, waits with CreateContainerConfigError. Both are
-tried again.
+A pod that was created with a nodeName, or that another scheduler has bound, is rejected if it does not fit the node. The
+scheduler of the cluster makes the same checks before it binds a pod, so that its pods are not checked again. A pod whose volumes
+cannot be mounted stays in ContainerCreating; a container that cannot be created, because of its variables, sub-paths or user,
+waits with CreateContainerConfigError. Both are tried again. A pod whose programs have written more than it may is evicted: the
+kubelet looks every ten seconds; the files of images do not count, and files in memory have a size that they cannot exceed.
 
 Invariant: pods that the kubelet has not admitted yet do not count.
 
 Specified by: pkg/kubelet/lifecycle/predicate.go (Admit, generalFilter), pkg/scheduler/eventhandlers.go (AdmissionCheck),
 pkg/kubelet/kubelet.go (rejectPod), pkg/kubelet/kubelet_pods.go (makeMounts, makeEnvironmentVariables),
+pkg/kubelet/eviction/eviction_manager.go (emptyDirLimitEviction, podEphemeralStorageLimitEviction),
 pkg/kubelet/sysctl, pkg/kubelet/kuberuntime/security_context.go (verifyRunAsNonRoot), pkg/volume/configmap, pkg/volume/secret.
 """
 
@@ -17,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
+from fakekube.apis.core.pods.resources import container_sums
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
@@ -29,6 +33,7 @@ from fakekube.nodes.runtime.kernel import sysctl_name
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.nodes.images.image import Image
+    from fakekube.nodes.runtime.sandbox import Sandbox
 
 
 class Rejection(NamedTuple):
@@ -119,6 +124,18 @@ def rejected_status(pod: Object, found: Rejection, now: str) -> dict[str, Any]:
         "message": f"Pod was rejected: {found.message}",
         "startTime": now,
     }
+
+
+def find_excess(pod: StoredObject, sandbox: Sandbox) -> str:
+    """Returns the message about a limit that the programs of a pod have exceeded; "" if they have not."""
+    for volume in pod["spec"].get("volumes") or ():
+        limit = (volume.get("emptyDir") or {}).get("sizeLimit")
+        if limit and 0 < parse(str(limit)).value() < sandbox.volumes.count_bytes(volume["name"]):
+            return f"Usage of EmptyDir volume {go_quote(volume['name'])} exceeds the limit {go_quote(str(limit))}. "
+    total = container_sums(pod["spec"], "limits").get("ephemeral-storage")
+    if total is not None and total.value() < sandbox.written_bytes():
+        return f"Pod ephemeral local storage usage exceeds the total limit of containers {total}. "
+    return ""
 
 
 #: Field of a source → (resource, kind).

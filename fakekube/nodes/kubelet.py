@@ -38,6 +38,7 @@ from fakekube.nodes.running_pods import RunningPods
 
 if TYPE_CHECKING:
     from fakekube.nodes.pod_certificates import PodCertificates
+    from fakekube.nodes.runtime.runtime import Runtime
 
 #: The default capacity of a node.
 CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
@@ -123,6 +124,7 @@ MAX_RENEW_EVERY: Final = 3600.0
 #: Real seconds: renewals that follow faster belong to one advance of the clock.
 ONE_ADVANCE: Final = 0.2
 
+EVICTED: Final = "Evicted"
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
 
@@ -200,6 +202,7 @@ class Kubelet(StatusManager):
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
             self.context.scheduled.discard(metadata["uid"])
+            self._intervals.pop(metadata["uid"], None)
             self._workers.forget(metadata["uid"])
             if self._certificates is not None:
                 self._certificates.forget(metadata["uid"])
@@ -249,7 +252,8 @@ class Kubelet(StatusManager):
         self.requeue_periodically(Key("", name), self._next_renewal(name))
 
     def _next_renewal(self, name: str) -> float:
-        """Returns the seconds until the next renewal, which increase while a held clock is advanced over hours."""
+        """Returns the seconds until the next renewal for a node, or the next look at the storage of a pod (its uid), which
+        increase while a held clock is advanced over hours."""
         real = time.monotonic()
         interval, last = self._intervals.get(name, (RENEW_EVERY, 0.0))
         seeded = bool(self.context.shared.get("seeded"))  # then real time decides nothing
@@ -327,6 +331,8 @@ class Kubelet(StatusManager):
             self.patch_status("pods", pod, completed_status(pod, self.client.now()))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
+        if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"] and _limits_local_storage(pod):
+            self._check_local_storage(key, pod, node)
 
     def _sync_certificates(self, key: Key, pod: Object, node: Object) -> None:
         if self._certificates is None:
@@ -378,6 +384,20 @@ class Kubelet(StatusManager):
         elif (found := self._addresses_for(pod, node)) is not None:
             self.recorder.event(pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_MESSAGE, host=pod["spec"]["nodeName"])
             self._workers.fail(pod, found, DEADLINE_EXCEEDED, DEADLINE_MESSAGE)
+
+    def _check_local_storage(self, key: Key, pod: Object, node: Object) -> None:
+        """Evicts a pod whose programs have written more than it may."""
+        from fakekube.nodes.admission import find_excess
+
+        uid = pod["metadata"]["uid"]
+        runtime: Runtime | None = self.context.shared.get("runtime")
+        sandbox = None if runtime is None else runtime.find_sandbox(uid)
+        message = "" if sandbox is None else find_excess(pod, sandbox)
+        if not message:
+            self.requeue_periodically(key, self._next_renewal(uid))
+        elif (found := self._addresses_for(pod, node)) is not None:
+            self.recorder.event(pod, "Warning", EVICTED, message, host=pod["spec"]["nodeName"])
+            self._workers.fail(pod, found, EVICTED, message)
 
     def _plan_of(self, pod: Object) -> PodPlan | None:
         """Returns the plan from the pod's annotations, or else from rules; None if there is neither.
@@ -499,6 +519,14 @@ def has_certificates(pod: Object) -> bool:
         if "projected" in volume
         for source in volume["projected"].get("sources") or ()
     )
+
+
+def _limits_local_storage(pod: Object) -> bool:
+    """Reports whether the pod, or a volume of it that is not in memory, may have a limited number of bytes."""
+    volumes = (volume.get("emptyDir") or {} for volume in pod["spec"].get("volumes") or ())
+    containers = ((one.get("resources") or {}).get("limits") or {} for one in pod["spec"]["containers"])
+    limited = any(one.get("sizeLimit") and one.get("medium") != "Memory" for one in volumes)
+    return limited or any("ephemeral-storage" in limits for limits in containers)
 
 
 def _sets_sysctls(pod: Object) -> bool:

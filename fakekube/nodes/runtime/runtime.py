@@ -112,6 +112,10 @@ class Runtime:
             for sandbox in self._sandboxes.values():
                 sandbox.stop()
 
+    def find_sandbox(self, uid: str) -> Sandbox | None:
+        """Returns the sandbox of a pod; None if nothing has run in it."""
+        return self._sandboxes.get(uid)
+
     def _forget_others(self) -> None:
         for uid, one in list(self._sandboxes.items()):
             if one.is_gone:

@@ -82,6 +82,8 @@ class Sandbox:
         self._lock = threading.RLock()
         self._processes: ProcessNamespace | None = None
         """The processes of all containers, if they share a PID namespace."""
+        self._spaces: dict[str, tuple[Space, int]] = {}
+        """Name of the container → the space of its files, and the bytes that its image has taken of it."""
         self._runs: dict[str, dict[int, Container]] = {}
         """Name of the container → attempt → run; the last two runs are kept."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
@@ -214,7 +216,12 @@ class Sandbox:
             writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._timestamp()))
         if container.read_only_root:
             writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
+        self._spaces[container.name] = writable.space, writable.space.used
         return writable
+
+    def written_bytes(self) -> int:
+        """Returns the bytes that the programs of the pod have written to files, those of volumes included."""
+        return sum(space.used - initial for space, initial in self._spaces.values())
 
     def _resources_of(self, container: Container) -> StoredObject:
         """Returns the present resources of a container."""

@@ -260,6 +260,12 @@ def host_path_error(files: FileSystem, source: StoredObject) -> str:
     return "" if is_there else f"hostPath type check failed: {path} is not a {name}"
 
 
+def _bytes_of(node: Node) -> int:
+    """Returns the bytes that a node and what is below it take."""
+    inner = list(node.own.values()) if isinstance(node, Directory) else ()
+    return node.taken + sum(map(_bytes_of, inner))
+
+
 class Volumes:
     """The volumes of one pod.
 
@@ -293,6 +299,11 @@ class Volumes:
         self._credential = credential
         self._directories: dict[str, Node] = {}
         self._stamp = "..2026_01_01_00_00_00.0"
+
+    def count_bytes(self, name: str) -> int:
+        """Returns the bytes that the files of a volume take; 0 if it is not mounted."""
+        found = self._directories.get(name)
+        return 0 if found is None else _bytes_of(found)
 
     def mount(self, container: StoredObject, environment: Mapping[str, str], files: FileSystem) -> None:
         """Mounts the volumeMounts of a container."""
