@@ -54,8 +54,9 @@ MAX_FIRST_REVISION = 1 << 128
 
 #: The beginnings of the User-Agents of the cluster's own components.
 _COMPONENTS = ("kube-", "kubelet/", FAULTS_USER_AGENT)
-#: Real seconds for which a request to a cluster with a seed waits for the controllers, which may wait for this very request.
-_REST_TIMEOUT = 2.0
+#: Real seconds for which a request to a cluster with a seed waits for one controller, which may wait for this very request, and for
+#: all of them.
+_REST_SECONDS = (2.0, 60.0)
 
 
 class Cluster(SeenCluster):
@@ -449,5 +450,4 @@ def _begin_request(clock: Clock, manager: Manager, agent: str) -> None:
         return
     clock.begin()
     if clock.held and manager.runs_in_another_thread:
-        with suppress(TimeoutError):
-            manager.settle(_REST_TIMEOUT)
+        manager.rest(*_REST_SECONDS)

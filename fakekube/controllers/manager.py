@@ -21,7 +21,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -111,6 +111,8 @@ class Manager:
         self._requests: deque[tuple[str, Key, bool]] = deque()
         """The arguments of `enqueue` that no thread has read yet."""
         self._current: Reconciler | None = None
+        self._reconciled = 0
+        """The number of objects that controllers have come to the end of."""
         self._lock = threading.RLock()
         self._lock_owner: int | None = None
         self._timer: Timer | None = None
@@ -202,6 +204,22 @@ class Manager:
                 return
             if not self._work_for_settle.wait(max(end - time.monotonic(), 0.0)):
                 raise TimeoutError(f"still at work after {timeout} s: {', '.join(self.working(horizon))}")
+
+    def rest(self, patience: float, timeout: float) -> None:
+        """Runs controllers until none of them has work now, or gives up.
+
+        Args:
+            patience: real seconds in which none has come to the end of an object: one of them may wait for the caller.
+            timeout: real seconds in all.
+        """
+        end = time.monotonic() + timeout
+        while True:
+            before = self._reconciled
+            with suppress(TimeoutError):
+                self.settle(patience)
+                return
+            if self._reconciled == before or time.monotonic() > end:
+                return
 
     def working(self, horizon: float = 0.0) -> list[str]:
         """Returns the names of the controllers that have work now or due within `horizon` seconds of the clock."""
@@ -365,6 +383,7 @@ class Manager:
                 self._queue.forget(item)
         finally:
             self._current = None
+            self._reconciled += 1
 
     def _requeue_rate_limited(self, item: _Item) -> None:
         self._retries.add(item)
