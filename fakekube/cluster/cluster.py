@@ -54,8 +54,8 @@ MAX_FIRST_REVISION = 1 << 128
 
 #: The beginnings of the User-Agents of the cluster's own components.
 _COMPONENTS = ("kube-", "kubelet/", FAULTS_USER_AGENT)
-#: Real seconds for which a request to a cluster with a seed waits for one controller, which may wait for this very request, and for
-#: all of them.
+#: Real seconds for which a request to a cluster with a seed waits for one controller, which may wait for this very request, and
+#: for all of them.
 _REST_SECONDS = (2.0, 60.0)
 
 
