@@ -1,7 +1,9 @@
 """Caches of bounded size for values that can be computed again.
 
-Invariant: a `BoundedCache` never holds more entries than its maximum; a full cache is cleared, so that readers need not maintain
-the order of use. A `cached_bytes` function keeps the latest results up to a number of bytes.
+Invariant: a `BoundedCache` never holds more entries than its maximum, nor more than `MAXIMUM_SIZE` bytes as far as it is told
+their sizes; a full cache is cleared, so that readers need not maintain the order of use. A `cached_bytes` function keeps the
+latest results up to a number of bytes. What comes from outside may be of any length: a `cache_by_text` function keeps nothing
+about texts that are longer than `LONGEST_TEXT`.
 """
 
 from __future__ import annotations
@@ -9,10 +11,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+#: The maximal size of a `BoundedCache`, in bytes.
+MAXIMUM_SIZE: Final = 16 * 1024 * 1024
+#: The maximal length of a text that is kept in a cache, in characters.
+LONGEST_TEXT: Final = 2048
+_ABSENT: Final[Any] = object()
 
 
 class BoundedCache(dict[K, V]):
@@ -22,16 +30,26 @@ class BoundedCache(dict[K, V]):
         maximum: the maximal number of entries.
     """
 
-    __slots__ = ("_maximum",)
+    __slots__ = ("_maximum", "_size")
 
     def __init__(self, maximum: int) -> None:
         super().__init__()
         self._maximum = maximum
+        self._size = 0
 
-    def add(self, key: K, value: V) -> V:
-        """Adds a value and returns it. A full cache is cleared first."""
-        if len(self) >= self._maximum:
+    def add(self, key: K, value: V, size: int = 0) -> V:
+        """Adds a value and returns it. A full cache is cleared first.
+
+        Args:
+            key, value: the entry.
+            size: its approximate size in bytes, if that depends on what clients send.
+        """
+        if size > MAXIMUM_SIZE:
+            return value
+        self._size += size
+        if len(self) >= self._maximum or self._size > MAXIMUM_SIZE:
             self.clear()
+            self._size = size
         self[key] = value
         return value
 
@@ -67,5 +85,30 @@ def cached_bytes(maximum: int) -> Callable[[Callable[[bytes], bytes]], Callable[
             return made
 
         return cached
+
+    return decorate
+
+
+def cache_by_text(maximum: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
+    """Returns a decorator that keeps the results of a function of a text, except for long texts.
+
+    Args:
+        maximum: the maximal number of results that are kept.
+    """
+
+    def decorate(function: Callable[[str], V]) -> Callable[[str], V]:
+        kept: BoundedCache[str, V] = BoundedCache(maximum)
+        get = kept.get
+
+        @wraps(function)
+        def call(text: str) -> V:
+            found: V = get(text, _ABSENT)
+            if found is _ABSENT:
+                found = function(text)
+                if len(text) <= LONGEST_TEXT:
+                    kept.add(text, found)
+            return found
+
+        return call
 
     return decorate

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.errors import Issue
 from fakekube.apimachinery.cel.values import UInt
+from fakekube.base.caches import cache_by_text
 
 LOGICAL_OPERATORS: Final = frozenset({"_&&_", "_||_"})
 
@@ -390,7 +390,7 @@ _SPECIAL = re.compile(r"__|[-./]")
 _ESCAPED = re.compile(r"__([^_]+)__")
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def escape(name: str) -> str | None:
     """Returns the identifier of a property; None if it cannot be escaped."""
     if name in RESERVED:
@@ -400,7 +400,7 @@ def escape(name: str) -> str | None:
     return _SPECIAL.sub(lambda match: _NAME_ESCAPES[match[0]], name)
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def unescape(identifier: str) -> str | None:
     """Returns the property of an identifier; None if it is not one of a property."""
     wrong = False

@@ -18,9 +18,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache, total_ordering
+from functools import total_ordering
 from typing import Final
 
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import MAX_INT64
 
 FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -252,7 +253,7 @@ class _Number:
         return -quantity if self.negative else quantity
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def canonical(text: str) -> str:
     """Returns the form in which the real server prints a quantity.
 
@@ -262,7 +263,7 @@ def canonical(text: str) -> str:
     return str(parse(text))
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def round_up_to_milli(text: str) -> str:
     """Returns a printed quantity rounded up to milli, as the defaulting of resource lists does."""
     return str(parse(text).round_up(_MILLI))

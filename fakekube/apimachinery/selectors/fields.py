@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from fakekube.apimachinery.errors.field import aggregate
@@ -24,6 +23,7 @@ from fakekube.apimachinery.selectors.labels import (
     key_errors,
     requirement,
 )
+from fakekube.base.caches import cache_by_text
 
 # The text form of label selectors: `a=1,b in (x,y),!c,d>4`.
 #
@@ -63,7 +63,7 @@ _BINARY = {
 _BINARY_NAMES = "in, notin, =, ==, !=, gt, lt"
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def parse_labels(text: str) -> LabelSelector:
     """Parses the text of a selector; "" matches everything. Raises SelectorError."""
     return LabelSelector(tuple(_Parser(text).selector()))
@@ -245,7 +245,7 @@ def field_equals(field: str, value: str) -> FieldSelector:
     return FieldSelector((FieldRequirement(field, "=", value),))
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def parse_fields(text: str) -> FieldSelector:
     """Parses the text of a selector; "" matches everything. Raises SelectorError."""
     return _selector(_requirement(text, clause) for clause in sorted(_CLAUSE.findall(text)))

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors.field import FieldError, aggregate, invalid
 from fakekube.apimachinery.schema.dns import fits, long_name
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import go_quote, parse_int
 
 # The error of selectors.
@@ -51,7 +52,7 @@ _VALUE_TEXT = (
 )
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def label_key(value: str) -> tuple[str, ...]:
     """Validates a qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
     prefix, slash, name = value.rpartition("/")
@@ -76,7 +77,7 @@ def _prefix_problems(prefix: str) -> list[str]:
     return long_name(prefix) if prefix else ["must be non-empty"]
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def label_value(value: str) -> tuple[str, ...]:
     """Validates the value of a label; it may be empty."""
     if len(value) <= _NAME_LENGTH and _is_value(value):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final
 
 from fakekube.apimachinery import features
@@ -33,6 +32,7 @@ from fakekube.apimachinery.schema.dns import (
     too_long_text,
 )
 from fakekube.apimachinery.selectors.labels import label_key, label_value
+from fakekube.base.caches import cache_by_text
 
 __all__ = [
     "LABEL_LENGTH",
@@ -133,7 +133,7 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def config_map_key(value: str) -> tuple[str, ...]:
     """Validates a key of the data of a ConfigMap or Secret: a file name."""
     return (*_config_map_key(value), *change_directory(value))

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from itertools import compress
 from operator import ne
 from typing import Any, NamedTuple
@@ -34,6 +33,7 @@ from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, re
 from fakekube.apis.validation import names
 from fakekube.apis.validation.names import NameCheck
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import INT64, go_quote, json_kind
 from fakekube.base.golang.strings import bytes_of
@@ -149,7 +149,7 @@ def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[Fie
     return [invalid(f"{path}.namespace", namespace, text) for text in _namespace_problems(namespace)]
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def _namespace_problems(namespace: str) -> tuple[str, ...]:
     return tuple(names.dns_label(namespace))
 

@@ -20,6 +20,7 @@ from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, POSITIVE, invalid_each
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import go_quote
 
 MAX_MILLI_VALUE: Final = (2**63 - 1) // 1000
@@ -48,10 +49,10 @@ QUOTA_RESOURCES = (
 STANDARD_RESOURCES = QUOTA_RESOURCES | {"storage"}
 
 #: The text of a quantity → the quantity; a cache, as the same texts are parsed again and again.
-quantity: Callable[[str], Quantity] = lru_cache(maxsize=4096)(parse)
+quantity: Callable[[str], Quantity] = cache_by_text(4096)(parse)
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def is_fractional(amount: str) -> bool:
     """Reports whether the quantity, in thousandths, is not a whole number."""
     return quantity(amount).milli_value() % 1000 != 0
@@ -85,7 +86,7 @@ def is_native(name: str) -> bool:
     return "/" not in name or NATIVE_DOMAIN in name
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def is_extended(name: str) -> bool:
     """Reports whether this is an extended resource."""
     return not is_native(name) and not name.startswith(REQUESTS) and not names.label_key(REQUESTS + name)

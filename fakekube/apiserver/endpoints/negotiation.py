@@ -20,10 +20,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cmp_to_key, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.base.caches import LONGEST_TEXT, cache_by_text
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Scope
@@ -176,9 +177,12 @@ class Offer:
 _STREAMED: Final = {"json": JSON, "protobuf": f"{PROTOBUF};stream=watch", "cbor": CBOR_SEQUENCE}
 
 
-@lru_cache(maxsize=1024)
 def _choose(accept: str, offer: Offer) -> MediaType | None:
     """Returns the first media type that both sides support; `accept` is the whole header."""
+    return _known_choice(accept, offer) if len(accept) <= LONGEST_TEXT else _find_choice(accept, offer)
+
+
+def _find_choice(accept: str, offer: Offer) -> MediaType | None:
     if not accept:
         return MediaType("json", JSON)
     for clause in clauses(accept):
@@ -188,6 +192,9 @@ def _choose(accept: str, offer: Offer) -> MediaType | None:
                 if chosen is not None:
                     return chosen
     return None
+
+
+_known_choice = lru_cache(maxsize=1024)(_find_choice)
 
 
 def _accept_media_type(clause: Clause, media_type: str, offer: Offer) -> MediaType | None:
@@ -207,6 +214,10 @@ def _accept_media_type(clause: Clause, media_type: str, offer: Offer) -> MediaTy
     return MediaType(_FORMATS[media_type], media_type, target, pretty)
 
 
+#: The number of ranges up to which Go's sort inserts them one by one.
+_MAX_INSERTED: Final = 12
+
+
 def clauses(accept: str) -> list[Clause]:
     """Parses an Accept header into ranges, the preferred ones first; malformed ranges are ignored."""
     found: list[Clause] = []
@@ -214,12 +225,18 @@ def clauses(accept: str) -> list[Clause]:
         clause = _clause(part.strip(" "))
         if clause is not None:
             found.append(clause)
+    if len(found) > _MAX_INSERTED:
+        return sorted(found, key=cmp_to_key(_compare))
     for end in range(1, len(found)):  # insertion sort, as in Go: the comparison is not a strict order
         place = end
         while place and _is_preferred(found[place], found[place - 1]):
             found[place - 1], found[place] = found[place], found[place - 1]
             place -= 1
     return found
+
+
+def _compare(one: Clause, other: Clause) -> int:
+    return -1 if _is_preferred(one, other) else 1 if _is_preferred(other, one) else 0
 
 
 def _is_preferred(one: Clause, other: Clause) -> bool:
@@ -293,7 +310,6 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
 # ---------------------------------------------------------------- the router
 
 
-@lru_cache(maxsize=1024)
 def route(
     accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = (), empty: str | None = None
 ) -> None:
@@ -310,6 +326,11 @@ def route(
     Raises:
         StatusError: 415 or 406, with empty details.
     """
+    check = _known_route if len(accept) + len(content_type) <= LONGEST_TEXT else _check_route
+    check(accept, produced, content_type, consumed, empty)
+
+
+def _check_route(accept: str, produced: Sequence[str], content_type: str, consumed: Sequence[str], empty: str | None) -> None:
     if consumed and not any(media_type in consumed for media_type in _bare_list(content_type)):
         available = "" if empty is None else "\n\nAvailable representations: "
         if empty:
@@ -319,6 +340,9 @@ def route(
         available = ", ".join(produced)
         message = f"406: Not Acceptable\n\nAvailable representations: {available}"
         raise StatusError(406, "NotAcceptable", message, {})
+
+
+_known_route = lru_cache(maxsize=1024)(_check_route)
 
 
 def _bare_list(header: str) -> Iterable[str]:
@@ -369,7 +393,7 @@ _PARAMETER: Final = re.compile(rf"\s*;\s*({_TOKEN})\s*=\s*({_TOKEN}|{_QUOTED})")
 _MEDIA_TYPE: Final = re.compile(rf"{_TOKEN}(?:/{_TOKEN})?")
 
 
-@lru_cache(maxsize=256)
+@cache_by_text(256)
 def _bare(content_type: str) -> str:
     """Returns the media type without its parameters, in lower case; "" if the header is malformed."""
     media_type = content_type.partition(";")[0].strip().lower()

@@ -15,6 +15,7 @@ from fakekube.apimachinery.data import FLOW_CONTROL
 from fakekube.apiserver.auth.authorization import Lister, Observed
 from fakekube.apiserver.auth.identities import service_account_username
 from fakekube.apiserver.endpoints.request import RequestInfo, User
+from fakekube.base.caches import LONGEST_TEXT
 from fakekube.base.objects import StoredObject
 from fakekube.net.streams import Source
 
@@ -95,7 +96,7 @@ class Flows:
         found = schemas.known.get(key)
         if found is None:
             found = schemas.find(info, user)
-            if len(schemas.known) < _MAXIMUM_KEPT:
+            if len(schemas.known) < _MAXIMUM_KEPT and len(info.path) + len(user.name) <= LONGEST_TEXT:
                 schemas.known[key] = found
         return found
 

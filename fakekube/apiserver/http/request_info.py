@@ -19,6 +19,7 @@ from typing import Final
 from fakekube.apimachinery import selectors
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, RequestInfo
+from fakekube.base.caches import LONGEST_TEXT
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import parse_duration
 
@@ -47,7 +48,9 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
 
     Raises UnknownTargetError for /api/VERSION/watch and the like.
     """
-    return _parse(method, path, query) if query.raw else _parse_without_query(method, path)
+    if query.raw or len(path) > LONGEST_TEXT:
+        return _parse(method, path, query)
+    return _parse_without_query(method, path)
 
 
 @lru_cache(maxsize=1024)

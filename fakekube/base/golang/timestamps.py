@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Final
 
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.strings import bytes_of
 
@@ -43,7 +43,7 @@ def print_time(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")[:19] + "Z"
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def parse_time(text: str) -> str | None:
     """Returns the printed form of a `Time`; None for Go's zero time, which prints as null.
 
@@ -55,7 +55,7 @@ def parse_time(text: str) -> str | None:
     return _Parser(text, _RFC3339).print_in_utc(0)
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def parse_micro_time(text: str) -> str | None:
     """Returns the printed form of a `MicroTime`; None for Go's zero time, which prints as null.
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fakekube.base.caches import cached_bytes
+from fakekube.base.caches import LONGEST_TEXT, MAXIMUM_SIZE, BoundedCache, cache_by_text, cached_bytes
 
 
 def test_the_results_that_were_not_used_longest_are_forgotten_beyond_the_bound() -> None:
@@ -24,3 +24,32 @@ def test_the_results_that_were_not_used_longest_are_forgotten_beyond_the_bound()
     assert double(b"e" * 100) == b"e" * 200
     double(b"e" * 100)
     assert len(calls) == 7  # what is larger than the bound is not kept
+
+
+def test_nothing_is_kept_about_long_texts() -> None:
+    calls: list[str] = []
+
+    @cache_by_text(2)
+    def count(text: str) -> int:
+        calls.append(text)
+        return len(text)
+
+    short, long = "a" * LONGEST_TEXT, "a" * (LONGEST_TEXT + 1)
+    for text in (short, short, long, long, "b", "b"):
+        assert count(text) == len(text)
+    assert calls == [short, long, long, "b"]
+    count("c")  # the cache is full: it is cleared first
+    count("c")
+    count("b")
+    assert calls[4:] == ["c", "b"]
+
+
+def test_a_bounded_cache_is_cleared_when_its_entries_are_too_large() -> None:
+    cache: BoundedCache[str, int] = BoundedCache(10)
+    half = MAXIMUM_SIZE // 2
+    assert [cache.add(name, number, half) for number, name in enumerate("ab")] == [0, 1]
+    assert cache == {"a": 0, "b": 1}
+    cache.add("c", 2, 1)
+    assert cache == {"c": 2}
+    assert cache.add("d", 3, MAXIMUM_SIZE + 1) == 3
+    assert cache == {"c": 2}

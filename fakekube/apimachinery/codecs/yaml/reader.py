@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from yaml import _yaml
@@ -41,6 +40,7 @@ from yaml.reader import ReaderError
 from yaml.scanner import ScannerError
 
 from fakekube.apimachinery.codecs import DecodeError
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import go_float, go_quote, json_number
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _shorten(tag: str) -> str:
     return f"!!{tag.removeprefix(PREFIX)}" if tag.startswith(PREFIX) else tag
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def _plain(text: str) -> tuple[str, Any]:
     word = _WORDS.get(text)
     if word is not None:

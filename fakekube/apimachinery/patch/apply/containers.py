@@ -45,6 +45,8 @@ _ABSENT: Final = object()
 
 #: The maximum number of cached layouts of a struct.
 _MAX_PLANS: Final = 500
+#: The bytes that a plan needs for each member, approximately.
+_STEP_SIZE: Final = 500
 
 #: The atom of undeclared entries, which validated values do not have.
 _UNDECLARED: Final = Scalar("untyped")
@@ -156,7 +158,8 @@ class Map(Atom):
         leaves: Tree = {element: LEAF for _, element, _, _ in steps}
         names, inexact = tuple(sorted(layout)), tuple(not atom.exact for _, _, atom, _ in steps)
         parts = tuple(step for step in steps if not step[2].is_leaf)
-        return self._plans.add(layout, _Plan(steps, names, inexact, leaves, {SELF: LEAF, **leaves}, parts))
+        plan = _Plan(steps, names, inexact, leaves, {SELF: LEAF, **leaves}, parts)
+        return self._plans.add(layout, plan, _STEP_SIZE * len(layout) + sum(map(len, layout)))
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)

@@ -18,6 +18,7 @@ from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, FieldSetError,
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
+from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.strings import json_text
 
@@ -215,10 +216,11 @@ class _Shared(NamedTuple):
     fields: FieldSet
 
 
+#: The bytes of a tree for each character of its JSON, approximately.
+_TREE_SIZE: Final = 5
 #: By the identity of the encoded tree (which the entry keeps alive), and by its JSON.
 _by_identity: dict[int, _Shared] = {}
-_by_text: dict[str, _Shared] = {}
-_MAX_SHARED: Final = 4096
+_by_text: BoundedCache[str, _Shared] = BoundedCache(4096)
 
 
 def are_same(entries: list[Any], others: list[Any]) -> bool:
@@ -246,8 +248,9 @@ def _share(written: Tree, fields: FieldSet) -> _Shared:
     text = json_text(written)
     found = _by_text.get(text)
     if found is None:
-        if len(_by_text) >= _MAX_SHARED:
-            _by_text.clear()
+        found = _by_text.add(text, _Shared(written, fields), _TREE_SIZE * len(text))
+        if len(_by_text) == 1:  # the others were removed
             _by_identity.clear()
-        found = _by_text[text] = _by_identity[id(written)] = _Shared(written, fields)
+        if text in _by_text:
+            _by_identity[id(written)] = found
     return found

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.base.caches import LONGEST_TEXT, cache_by_text
 from fakekube.base.golang.strconv import go_quote, plain
 from fakekube.base.golang.strings import json_text
 
@@ -50,7 +51,7 @@ def value(item: Any) -> str:
     return _string_value(item) if isinstance(item, str) else f"v:{_json(item)}"
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text(4096)
 def _string_value(item: str) -> str:
     return f"v:{_json(item)}"
 
@@ -68,8 +69,15 @@ def _key(*names_and_values: Any) -> str:
     return "k:{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in pairs) + "}"
 
 
-# `typed` distinguishes 1 from True and 1.0; unhashable values raise a TypeError.
-known_key = lru_cache(maxsize=8192, typed=True)(_key)
+def _short_key(*names_and_values: Any) -> str:
+    text = _key(*names_and_values)
+    if len(text) > LONGEST_TEXT:
+        raise TypeError("too long to be kept")
+    return text
+
+
+# `typed` distinguishes 1 from True and 1.0; long and unhashable values raise a TypeError.
+known_key = lru_cache(maxsize=8192, typed=True)(_short_key)
 
 
 def _json(item: Any) -> str:
@@ -90,7 +98,7 @@ def _json(item: Any) -> str:
     return json_text(item)
 
 
-@lru_cache(maxsize=8192)
+@cache_by_text(8192)
 def canonical(text: str) -> str | None:
     """Parses a path element of a client and returns its canonical form; None for an unknown prefix, which sets
     ignore.
@@ -130,7 +138,7 @@ def _loads(text: str) -> Any:
         raise ElementError(text) from None
 
 
-@lru_cache(maxsize=8192)
+@cache_by_text(8192)
 def order(element: str) -> tuple[Any, ...]:
     """Returns the sort key of path elements: fields, keys, values, indexes."""
     kind, content = element[:2], element[2:]

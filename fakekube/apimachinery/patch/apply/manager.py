@@ -203,7 +203,7 @@ class FieldManager:
             if change.maker is None:
                 return
             (entry,) = entries.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
-            if key is not None:
+            if key is not None and text_of(entry) is not None:  # it is not too long
                 _creations.add(key, entry)
         metadata["managedFields"] = [{**entry, "time": print_time(now)}]
 

@@ -16,7 +16,7 @@ Specified by: sigs.k8s.io/structured-merge-diff/merge (update.go), whose order o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -395,6 +395,15 @@ class Change(NamedTuple):
     """The manager of the change; None if the change gives it no fields."""
 
 
+class Signature(NamedTuple):
+    """What the outcome of a change depends on."""
+
+    manager: str
+    changes: bytes
+    owners: tuple[tuple[Manager, int], ...]
+    """The owners before the change, with the identities of their sets."""
+
+
 class _Remembered(NamedTuple):
     before: Owners
     change: Change
@@ -405,9 +414,9 @@ class Changes:
 
     def __init__(self, api_version: str) -> None:
         self._api_version = api_version
-        self._known: BoundedCache[Hashable, _Remembered] = BoundedCache(_MAX_CHANGES)
+        self._known: BoundedCache[Signature, _Remembered] = BoundedCache(_MAX_CHANGES)
 
-    def signature(self, comparison: Comparison, before: Owners, manager: str) -> Hashable | None:
+    def signature(self, comparison: Comparison, before: Owners, manager: str) -> Signature | None:
         """Returns the cache key of a change; None if it cannot be cached."""
         if before and any(owned.api_version != self._api_version for owned in before.values()):
             return None
@@ -415,19 +424,17 @@ class Changes:
             text = orjson.dumps((comparison.removed.tree, comparison.changed.tree))
         except orjson.JSONEncodeError:  # elements that are not valid UTF-8
             return None
-        if not before:
-            return manager, text
-        return manager, text, *((owner, id(owned.fields.tree)) for owner, owned in before.items())
+        return Signature(manager, text, tuple((owner, id(owned.fields.tree)) for owner, owned in before.items()))
 
-    def find(self, signature: Hashable | None) -> Change | None:
+    def find(self, signature: Signature | None) -> Change | None:
         """Returns the cached outcome of a change."""
-        found = self._known.get(signature)
+        found = self._known.get(signature) if signature is not None else None
         return found.change if found is not None else None
 
-    def keep(self, signature: Hashable | None, before: Owners, change: Change) -> None:
+    def keep(self, signature: Signature | None, before: Owners, change: Change) -> None:
         """Caches the outcome of a change."""
         if signature is not None:
-            self._known.add(signature, _Remembered(before, change))
+            self._known.add(signature, _Remembered(before, change), len(signature.changes))
 
 
 # Migrates objects from client-side apply to server-side apply.

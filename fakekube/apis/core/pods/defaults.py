@@ -10,7 +10,6 @@ github.com/distribution/reference; pkg/apis/core/v1/conversion.go.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery import features
@@ -20,6 +19,7 @@ from fakekube.apis.core.pods.resources import container_sums
 from fakekube.apis.core.pods.visitor import WITH_PATHS, containers
 from fakekube.apis.core.pods.volumes import SOURCES
 from fakekube.apis.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
+from fakekube.base.caches import cache_by_text
 
 Spec = dict[str, Any]
 
@@ -149,7 +149,7 @@ _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 _PATH_LENGTH = 255
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text(1024)
 def is_latest(image: str) -> bool:
     """Reports whether the tag is `latest`, or both tag and digest are absent; False for an invalid reference."""
     if _identifier_matches(image):

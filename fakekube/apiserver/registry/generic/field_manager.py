@@ -10,7 +10,7 @@ and create.go (prefixFromUserAgent).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 from fakekube.apimachinery.patch.apply import FieldManager, excluding
@@ -24,6 +24,7 @@ from fakekube.apis.rest.strategy import Strategy, Subresource
 from fakekube.apiserver.registry.generic import versions
 from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strings import readable
 from fakekube.base.objects import Object
 
@@ -103,7 +104,7 @@ def manager_name(scope: Scope, manager: str) -> str:
     return manager or _name_of_agent(scope.request.user_agent)
 
 
-@lru_cache(maxsize=256)
+@cache_by_text(256)
 def _name_of_agent(user_agent: str) -> str:
     name, length = "", 0
     for character in readable(user_agent.partition("/")[0]):

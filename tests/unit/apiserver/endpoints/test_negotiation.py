@@ -226,3 +226,18 @@ def test_arbitrary_headers_are_accepted_or_rejected(header: str) -> None:
             judge(header)
         except StatusError as refused:
             assert refused.code in (406, 415)
+
+
+def test_many_ranges_are_sorted_with_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+    original = negotiation._is_preferred
+
+    def count(one: negotiation.Clause, other: negotiation.Clause) -> bool:
+        nonlocal compared
+        compared += 1
+        return original(one, other)
+
+    monkeypatch.setattr(negotiation, "_is_preferred", count)
+    found = negotiation.clauses(",".join(f"application/json;q=0.{number % 10}" for number in range(2_000)))
+    assert [one.quality for one in found] == sorted((one.quality for one in found), reverse=True)
+    assert compared < 100_000
