@@ -57,6 +57,8 @@ class CSIDriverStrategy(Strategy):
         prevents = from_minor(36) and features.current().enabled(LIMIT_SCALING_GATE)
         if spec.get("preventPodSchedulingIfMissing") is None and prevents:
             spec["preventPodSchedulingIfMissing"] = False
+        if spec.get("seLinuxMount") is False and not features.current().enabled("SELinuxMountReadWriteOncePod"):
+            del spec["seLinuxMount"]  # no default without the gate: no manager owns it
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         if not same(obj["spec"], old["spec"]):

@@ -143,6 +143,7 @@ def test_gates_of_1_35_that_are_not_as_by_default() -> None:
         mounted = cluster.request("POST", PODS, pod({"securityContext": {"procMount": "Unmasked"}}))
     assert driver.status == 201
     assert not {"seLinuxMount", "preventPodSchedulingIfMissing"} & driver.json()["spec"].keys()
+    assert "f:seLinuxMount" not in driver.json()["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
     assert "`configMapKeyRef` or `secretKeyRef`" in unknown.json()["message"]
     assert mounted.json()["spec"]["containers"][0]["securityContext"] == {"procMount": "Default"}
 
