@@ -298,8 +298,8 @@ class Revisions:
             ApiError: the API server rejected a request, or the name is taken; status.collisionCount has been incremented then.
         """
         found = history.sort_controller_revisions(self._controlled_histories())
-        current = [one for one in found if one.get("data") == self._data]
-        old = [one for one in found if one.get("data") != self._data]
+        current = [one for one in found if history.has_data(one, self._data)]
+        old = [one for one in found if not history.has_data(one, self._data)]
         number = history.next_revision(old)
         if not current:
             return self._create_snapshot(number), old
@@ -354,7 +354,7 @@ class Revisions:
             if error.reason != "AlreadyExists":
                 raise
             existing = client.get(history.RESOURCE, name, namespace=metadata["namespace"])
-            if existing.get("data") == self._data:
+            if history.has_data(existing, self._data):
                 return existing
             collided = {**status, "collisionCount": (status.get("collisionCount") or 0) + 1}
             client.update({**self._set, "status": collided}, subresource="status")

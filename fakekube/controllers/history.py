@@ -314,9 +314,14 @@ def create_controller_revision(client: Client, owner: Object, data: Object, numb
             if error.reason != "AlreadyExists":
                 raise
         existing = client.get(RESOURCE, revision["metadata"]["name"], namespace=metadata["namespace"])
-        if existing.get("data") == data:
+        if has_data(existing, data):
             return existing, collisions
         collisions += 1
+
+
+def has_data(revision: Object, data: Object) -> bool:
+    """Reports whether the data of a revision say the same as `data`; in the store they may be kept as the text that was sent."""
+    return dict(revision.get("data") or {}) == data
 
 
 def update_controller_revision(client: Client, revision: Object, number: int) -> Object:

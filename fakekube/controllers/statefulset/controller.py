@@ -541,7 +541,7 @@ class StatefulSetController(Reconciler):
         collisions = status.get("collisionCount") or 0
         data = in_order(history.template_patch(stateful_set["spec"]["template"]))
         number = history.next_revision(revisions)
-        equal = [one for one in revisions if one.get("data") == data]
+        equal = [one for one in revisions if history.has_data(one, data)]
         if equal and equal[-1] is revisions[-1]:
             update = revisions[-1]
         elif equal:

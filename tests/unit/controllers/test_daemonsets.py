@@ -181,3 +181,18 @@ def test_an_equal_revision_of_a_client_is_merged_by_the_next_sync_and_not_before
     cluster.patch("daemonsets", "agent", {"metadata": {"annotations": {"a": "b"}}}, namespace="default")
     cluster.settle()
     assert [one["revision"] for one in cluster.list("controllerrevisions", namespace="default")] == [2]
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "StatefulSet"])
+def test_the_revision_of_a_template_with_a_number_in_its_image_is_found_again(kind: str) -> None:
+    container = {"name": "c", "image": "app:1.27"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    with Cluster(nodes=1) as cluster:
+        cluster.create({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "s"}, "spec": spec})
+        cluster.settle()
+        cluster.patch(f"{kind.lower()}s.apps", "s", {"metadata": {"labels": {"again": "yes"}}})
+        cluster.settle()
+        assert len(cluster.list("controllerrevisions.apps")) == 1
+        created = cluster.requests.where(verb="create", resource="controllerrevisions.apps", own=True)
+        assert [one.status for one in created] == [201]
