@@ -6,9 +6,6 @@ thread, the leader, waits for all of them and serves one after the other. If a r
 because it computes or waits, a follower takes the lead, and the former leader only ends its request. A thread that knows that
 it will wait gives up the lead itself (`yield_lead`).
 
-A connection with HTTP/2 has several requests at once: it is watched also while one of them is served (`watch` with `is_shared`),
-and the leader serves the others after the first one (`run_next`).
-
 While a server runs, the interpreter's thread switch interval is shorter, too: a thread waits for one interval before it requests
 the interpreter from a busy thread. With the default of 5 ms, a response takes several times 5 ms if a thread of the test is busy.
 0.1 ms costs 8 % more CPU with 16 busy connections, and nothing measurable with four. The interval belongs to the process: the
@@ -16,9 +13,8 @@ first server shortens it, and the last one restores it, unless it was changed me
 
 Invariants:
 
-* One thread at a time waits for the descriptors, and a descriptor that is not shared has at most one callback running.
-* A descriptor is watched from `watch` to `forget`, or until its callback returns False, except while its callback runs. A shared
-  one is watched until `forget`.
+* One thread at a time waits for the descriptors, and a descriptor has at most one callback running.
+* A descriptor is watched from `watch` to `forget`, or until its callback returns False, except while its callback runs.
 * Without a descriptor there is no thread, after a few seconds; before the first one there is no selector either.
 
 Specified by: the pattern Leader/Followers (Schmidt et al., Pattern-Oriented Software Architecture 2).
@@ -32,7 +28,6 @@ import selectors
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,8 +69,6 @@ _log = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
 """The time after which a follower takes the lead from a thread that is still in a callback."""
-_TASKS_SECONDS = 0.005
-"""The time after which tasks wait until the readable descriptors had their turn, so that a client cannot keep others waiting."""
 _ALERT_TURNS = 20
 """The number of times that the follower looks after the leader was last seen in a callback; then it sleeps until it is called."""
 _PATIENCE = 5.0
@@ -84,30 +77,19 @@ _PATIENCE = 5.0
 Callback = Callable[[], bool]
 """Called when a descriptor is readable; returns whether it is still to be watched."""
 
-_NO_DESCRIPTOR = -1
-"""The descriptor of turns during which none stops being watched: of shared descriptors, and of `run_next`."""
-
-
-@dataclass(slots=True, eq=False)
-class _Watch:
-    """A descriptor that is watched; see `LeaderFollowers.watch`."""
-
-    callback: Callable[[], bool | None]
-    is_shared: bool
-
 
 @dataclass(slots=True, eq=False)
 class _Turn:
     """One callback that is running, or that a former leader is about to run.
 
     Attributes:
-        fileno: its descriptor, which may be that of another connection once the callback has closed its own; or `_NO_DESCRIPTOR`.
+        fileno: its descriptor, which may be that of another connection once the callback has closed its own.
         callback: what is called.
         is_unregistered: whether the thread that took the lead stopped watching the descriptor.
     """
 
     fileno: int
-    callback: Callable[[], bool | None]
+    callback: Callback
     is_unregistered: bool = False
 
 
@@ -130,42 +112,20 @@ class LeaderFollowers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._selector: selectors.BaseSelector | None = None
-        self._watches: dict[int, _Watch] = {}
-        """What the selector has, by descriptor."""
-        self._next: deque[Callable[[], None]] = deque()
-        """What the leader does before it waits again."""
         self._lead: _Lead | None = None
         self._has_follower = False
         self._alarm = threading.Lock()
         """Held while the follower sleeps; released to call it."""
         self._follower_sleeps = False
 
-    def watch(self, fileno: int, callback: Callback, *, is_shared: bool = False) -> None:
+    def watch(self, fileno: int, callback: Callback) -> None:
         """Calls `callback` in the leader's thread whenever a descriptor is readable, until it returns False or `forget`.
 
-        Args:
-            fileno: the descriptor.
-            callback: what is called.
-            is_shared: whether it may be called by a new leader while another thread is still in it. Its result has no meaning.
-
         Raises:
             RuntimeError: The system cannot start a thread.
         """
         with self._lock:
-            self._register(fileno, callback, is_shared=is_shared)
-
-    def run_next(self, task: Callable[[], None]) -> None:
-        """Runs a task in the leader's thread after the present turn; in another thread if the caller does not lead.
-
-        Raises:
-            RuntimeError: The system cannot start a thread.
-        """
-        with self._lock:
-            lead = self._lead
-            if lead is not None and lead.thread == threading.get_ident():
-                self._next.append(task)
-                return
-        WORKERS.run(task)
+            self._register(fileno, callback)
 
     def forget(self, fileno: int) -> None:
         """Stops watching a descriptor; must be called before it is closed or used by another loop."""
@@ -186,20 +146,17 @@ class LeaderFollowers:
                 except RuntimeError:  # no thread now; a follower takes the lead
                     self._register(turn.fileno, turn.callback)
 
-    def _register(self, fileno: int, callback: Callable[[], bool | None], *, is_shared: bool = False) -> None:
+    def _register(self, fileno: int, callback: Callback) -> None:
         """Watches a descriptor unless it is watched already. The caller has the lock. Raises RuntimeError, as `watch`."""
-        if fileno == _NO_DESCRIPTOR:
-            return
         if self._selector is None:
             self._selector = selectors.DefaultSelector()
-        if fileno not in self._watches:
-            self._watches[fileno] = watch = _Watch(callback, is_shared)
-            self._selector.register(fileno, selectors.EVENT_READ, watch)
+        if fileno not in self._selector.get_map():
+            self._selector.register(fileno, selectors.EVENT_READ, callback)
         if self._lead is None:
             self._start_lead()
 
     def _unregister(self, fileno: int) -> None:
-        if self._selector is not None and self._watches.pop(fileno, None) is not None:
+        if self._selector is not None and fileno in self._selector.get_map():
             self._selector.unregister(fileno)
 
     def _start_lead(self) -> None:
@@ -223,49 +180,32 @@ class LeaderFollowers:
         selector = self._selector
         assert selector is not None
         lead.thread = threading.get_ident()
-        watches = self._watches
+        watched = selector.get_map()
         while True:
             lead.turn = None
-            if self._next and not self._run_tasks(lead):
-                return
-            found = selector.select(0 if self._next else _PATIENCE)
-            if not (found or self._next) and self._end_if_unused(lead):
+            found = selector.select(_PATIENCE)
+            if not found and self._end_if_unused(lead):
                 return
             for key, _ in found:
-                watch: _Watch = key.data
-                if watches.get(key.fd) is not watch:
+                if watched.get(key.fd) is not key:
                     continue  # an earlier callback has changed what is watched; what still happens is found again
-                if not self._run_turn(lead, _NO_DESCRIPTOR if watch.is_shared else key.fd, watch.callback):
+                if not self._run_turn(lead, key.fd, key.data):
                     return
 
-    def _run_tasks(self, lead: _Lead) -> bool:
-        """Runs tasks of `run_next` for a while; returns False if another thread has taken the lead, which runs the others."""
-        end = time.monotonic() + _TASKS_SECONDS
-        while self._next:
-            try:
-                task = self._next.popleft()
-            except IndexError:  # the new leader was faster
-                return self._lead is lead
-            if not self._run_turn(lead, _NO_DESCRIPTOR, task):
-                return False
-            if time.monotonic() >= end:
-                break
-        return True
-
-    def _run_turn(self, lead: _Lead, fileno: int, callback: Callable[[], bool | None]) -> bool:
+    def _run_turn(self, lead: _Lead, fileno: int, callback: Callback) -> bool:
         """Runs a callback; returns False if another thread has taken the lead meanwhile."""
         turn = lead.turn = _Turn(fileno, callback)
         lead.turns += 1
         # After the turn is set: a follower that falls asleep sets its flag, and then looks for a turn.
         if self._follower_sleeps or not self._has_follower:
             self._call_follower()
-        if self._lead is not lead and fileno != _NO_DESCRIPTOR:
+        if self._lead is not lead:
             with self._lock:
                 if turn.is_unregistered:  # as if the callback were running, but it is left to the successor
                     self._register(fileno, callback)
             return False
         try:
-            watches = callback() or fileno == _NO_DESCRIPTOR
+            watches = callback()
         except Exception:
             _log.exception("Unexpected error in a server's thread")
             watches = False
@@ -284,15 +224,15 @@ class LeaderFollowers:
 
     def _unregister_turn(self, turn: _Turn) -> None:
         """Removes the descriptor of a turn, unless it was closed and stands for another connection by now."""
-        watch = self._watches.get(turn.fileno)
-        if watch is not None and watch.callback == turn.callback:
+        key = self._selector.get_map().get(turn.fileno) if self._selector is not None else None
+        if key is not None and key.data == turn.callback:
             self._unregister(turn.fileno)
 
     def _end_if_unused(self, lead: _Lead) -> bool:
         """Ends the lead if nothing is watched. Returns False if it goes on."""
         with self._lock:
             assert self._selector is not None
-            if self._lead is lead and not self._watches:
+            if self._lead is lead and not self._selector.get_map():
                 self._lead = None
                 self._selector.close()
                 self._selector = None

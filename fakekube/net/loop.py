@@ -97,8 +97,7 @@ class Loop:
             if self._ending:
                 return False
             self._calls.append(callback)
-        if not self.is_current:  # else the thread looks at the calls before it waits
-            self.wake()
+        self.wake()
         return True
 
     def wake(self) -> None:

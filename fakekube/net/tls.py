@@ -26,8 +26,6 @@ from fakekube.net.transport import RECEIVE_BYTES, Disconnected, Transport
 _NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 """The response of net/http to a client that sends plain HTTP."""
 
-_CLOSED = "the connection is closed"
-
 _DER = 2
 """The argument for DER of `public_bytes` of the certificates of the ssl module."""
 
@@ -141,14 +139,12 @@ class TLSTransport(Transport):
         return self._tls is not None and self._tls.selected_alpn_protocol() == "h2"
 
     def receive_ready(self) -> bytes | None:
-        tls = self._tls
-        if tls is None:
-            raise Disconnected(_CLOSED)
+        assert self._tls is not None
         # Fetches all decrypted data, because the selector only reports events of the socket.
         try:
-            data = tls.read(RECEIVE_BYTES)
-            while pending := tls.pending():
-                data += tls.read(pending)
+            data = self._tls.recv(RECEIVE_BYTES)
+            while pending := self._tls.pending():
+                data += self._tls.recv(pending)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         except OSError as error:
@@ -160,34 +156,26 @@ class TLSTransport(Transport):
             self._is_blocking = blocking
             super().set_blocking(blocking)
 
-    # `read` and `write` of the TLS socket are `recv` and `send` without a choice between TLS and none, which costs as much again.
-
     def receive(self) -> bytes:
-        tls = self._tls
-        if tls is None:
-            raise Disconnected(_CLOSED)
         self.set_blocking(True)
-        try:
-            return tls.read(RECEIVE_BYTES)
-        except OSError as error:
-            raise Disconnected(*error.args) from error
+        return super().receive()
 
     def send(self, data: bytes | memoryview) -> None:
-        sent = self.send_ready(data)  # all of it, if the socket is blocking
-        if sent < len(data):
+        if not self._is_blocking:
+            sent = self.send_ready(data)
+            if sent == len(data):
+                return
             self.set_blocking(True)
-            super().send(memoryview(data)[sent:])  # if OpenSSL has begun to send it, it goes on with the same data
+            data = memoryview(data)[sent:]  # if OpenSSL has begun to send it, it goes on with the same data
+        super().send(data)
 
     def receive_now(self) -> bytes | None:
         self.set_blocking(False)
         return self.receive_ready()
 
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
-        tls = self._tls
-        if tls is None:
-            raise Disconnected(_CLOSED)
         try:
-            return tls.write(data)
+            return self._socket.send(data)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
         except OSError as error:

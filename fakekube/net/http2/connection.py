@@ -1,28 +1,32 @@
-"""Serves a connection with HTTP/2: the requests of all connections in turn (`leader_followers`), each watch in the pump.
+"""Serves a connection with HTTP/2: each request has a thread while the application serves it, each watch is in the pump.
 
-The thread that has received a request runs the application, and sends as much as the client's windows and the socket accept.
-Meanwhile, if the application takes long, another thread receives and serves the other requests of the connection.
+Worker threads run the application and send as much as the client's windows and the socket accept. A worker that has sent a
+response polls the socket itself for a moment, and returns it to the loop while it serves a request (`connection_socket`).
 """
 
 from __future__ import annotations
 
 import functools
 import logging
+import select
 import threading
 from typing import Any
 
+from fakekube.base.threads import WORKERS
 from fakekube.net.http1 import BodyError
 from fakekube.net.http2 import frames
 from fakekube.net.http2.connection_socket import ConnectionSocket, Owner, StreamTransport
 from fakekube.net.http2.exchange import exchange
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.stream import RequestStream
-from fakekube.net.leader_followers import REQUEST_THREADS
+from fakekube.net.loop import WRITE
 from fakekube.net.pump import RequestService
 from fakekube.net.transport import Disconnected, Transport
 
 _log = logging.getLogger(__name__)
 
+_LISTENING_MILLISECONDS = 100
+"""How long a worker waits for the next request."""
 _CONTINUE = b"\x08\x03100"
 """The header block of `100 Continue`."""
 
@@ -35,6 +39,7 @@ class MultiplexedConnection(ConnectionSocket):
         super().__init__(transport, service, owner)
         self.service = service
         self.base = base
+        self._poll: select.poll | None = None
         self._threads: set[int] = set()
 
     @property
@@ -43,11 +48,11 @@ class MultiplexedConnection(ConnectionSocket):
         with self._lock:
             return next(iter(self._threads)) if len(self._threads) == self._running == 1 else 0
 
-    # ------------------------------------------------------------ in the threads that serve
+    # ------------------------------------------------------------ in worker threads
 
-    def _serve_next(self, stream: RequestStream) -> None:
+    def _serve_in_worker(self, stream: RequestStream) -> None:
         try:
-            REQUEST_THREADS.run_next(functools.partial(self._serve, stream))
+            WORKERS.run(functools.partial(self._serve, stream))
         except RuntimeError:
             with self._lock:
                 self._running -= 1
@@ -56,19 +61,17 @@ class MultiplexedConnection(ConnectionSocket):
                 self._call_flush()
 
     def _serve(self, stream: RequestStream) -> None:
-        """Serves a request. Never raises."""
+        """Serves a request, and those that follow soon. Never raises."""
         thread = threading.get_ident()
         with self._lock:
             self._threads.add(thread)
-        goes_on = self._exchange(stream)
+        following: RequestStream | None = stream
+        while following is not None:
+            goes_on = self._exchange(following)
+            following = self._finish_request(goes_on)
         with self._lock:
-            if not goes_on:
-                self._protocol.end_request()
             self._threads.discard(thread)
             self._running -= 1
-            self._leave_to_loop()
-            if not (self._protocol.streams or self._protocol.failed):
-                self._set_idle_deadline()
             is_unused = self._is_unused()
         if is_unused:
             self._close()
@@ -82,6 +85,56 @@ class MultiplexedConnection(ConnectionSocket):
             _log.exception("Unexpected error on a stream")
         self.break_stream(stream)
         return False
+
+    def _finish_request(self, goes_on: bool) -> RequestStream | None:
+        """Called when a request is served, or its response is handed to the pump; returns the next request for this thread."""
+        protocol = self._protocol
+        with self._lock:
+            if not goes_on:
+                protocol.end_request()
+            self._leave_to_loop()
+            if not protocol.streams and not protocol.failed:
+                self._set_idle_deadline()
+            self._claim_listening()
+            if self._listener != threading.get_ident():
+                return None
+        return self._listen()
+
+    def _claim_listening(self) -> None:
+        """Takes the socket from the loop, to poll it in this thread, unless another worker does. With the lock held."""
+        protocol = self._protocol
+        if not (self._listener or self._ended or protocol.failed or protocol.is_congested) and self._loop.is_concurrent:
+            self._listener = threading.get_ident()
+            self._watch(self._events & WRITE)
+
+    def _listen(self) -> RequestStream | None:
+        """Polls the socket for the next request for a while."""
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self._transport.fileno(), select.POLLIN)
+        started: list[RequestStream] = []
+        me = threading.get_ident()
+        while not started and self._listener == me:  # another worker may listen as soon as this one has stopped
+            is_ready = bool(self._poll.poll(_LISTENING_MILLISECONDS))
+            with self._lock:
+                if is_ready and not self._ended:
+                    started = self._receive()
+                    self._leave_to_loop()
+                if started or not is_ready or self._ended or self._protocol.failed:
+                    self._stop_listening()
+        if not started:
+            return None
+        with self._lock:
+            self._running -= 1  # this thread is counted already
+        for stream in started[1:]:
+            self._serve_in_worker(stream)
+        return started[0]
+
+    def _stop_listening(self) -> None:
+        """Returns the socket to the loop. With the lock held."""
+        self._listener = 0
+        if not self._ended:
+            self._update_watch()
 
     # ------------------------------------------------------------ for exchanges
 
@@ -118,6 +171,8 @@ class MultiplexedConnection(ConnectionSocket):
             protocol.send_head(stream, block, ends=not body)
             if body:
                 protocol.send_rest(stream, body)
+            # Before the client can send its next request, so that this thread and not the loop receives it.
+            self._claim_listening()
             self._send_or_leave()
 
     def send_head(self, stream: RequestStream, block: bytes) -> None:
@@ -152,8 +207,7 @@ class MultiplexedConnection(ConnectionSocket):
         stream.is_last = True
 
     def _wait(self) -> None:
-        """Waits for a change of the protocol, which another thread receives. With the lock held."""
-        REQUEST_THREADS.yield_lead()
+        """Waits for a change of the protocol. With the lock held."""
         self._waiting += 1
         try:
             self._changed.wait()

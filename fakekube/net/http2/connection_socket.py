@@ -1,10 +1,10 @@
-"""The socket of an HTTP/2 connection, which several threads share, and a watch's transport on it.
+"""The socket of an HTTP/2 connection, which the loop's thread and worker threads share, and a watch's transport on it.
 
-The leader of the request threads receives (`leader_followers`). Threads send what they have, and the loop's thread what the
-socket did not accept at once. Threads hold `_lock` while they use the protocol or the socket, and do not wait for the client
-meanwhile.
+The loop's thread receives and sends pending bytes. Threads hold `_lock` while they use the protocol or the socket, and do not
+wait for the client meanwhile. A worker that has sent a response polls the socket itself for a moment (`_listener`), so that a
+client with one request after the other is served without a change of threads.
 
-Invariant: the socket is closed, and the server notified, when the connection has ended and no thread serves it.
+Invariant: the socket is closed, and the server notified, when the connection has ended and no worker serves it.
 
 The transport of a watch on an HTTP/2 stream, for the pump: the client's windows limit what it sends, not a socket.
 
@@ -25,7 +25,6 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.protocol import Protocol as ServerProtocol
 from fakekube.net.http2.stream import RequestStream
-from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.pump import RequestService
 from fakekube.net.transport import UNEXPECTED_ERROR, Disconnected, Transport
@@ -143,10 +142,10 @@ class ConnectionSocket:
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
         """The number of threads that wait for `_changed`."""
-        self._receives = False
-        """Whether the leader of the request threads waits for the client."""
-        self._sends_later = False
-        """Whether the loop waits until the socket accepts more bytes."""
+        self._events = 0
+        """The events that the loop watches."""
+        self._listener = 0
+        """The identifier of the worker thread that polls the socket for the next request, or will; 0 for none."""
         self._flush_called = False
         self._ended = self._closed = False
         self._is_silent = False
@@ -158,14 +157,15 @@ class ConnectionSocket:
         """Those that have more to send than the windows accept."""
 
     def start(self) -> None:
-        """Makes the leader of the request threads receive."""
+        """Hands the socket to the loop."""
         self._owner.deadline = time.monotonic() + _PREFACE_SECONDS
         self._transport.set_blocking(False)
-        with self._lock:
-            self._watch_socket()
+        if not self._loop.call(lambda: self._on_events(READ)):
+            self._ended = True
+            self._owner.close()
 
     def abort(self) -> None:
-        """Ends the connection from any thread; the thread that receives closes it."""
+        """Ends the connection from any thread; the loop's thread closes it."""
         with self._lock:
             if not self._ended:
                 self._protocol.go_away()
@@ -173,12 +173,8 @@ class ConnectionSocket:
                     self._send()
         self._transport.abort()
 
-    def _serve_next(self, stream: RequestStream) -> None:
-        """Serves a request after the present turn of the leader, or in another thread."""
-        raise NotImplementedError
-
-    def _serve(self, stream: RequestStream) -> None:
-        """Serves a request."""
+    def _serve_in_worker(self, stream: RequestStream) -> None:
+        """Serves a request in another thread."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ the socket, with the lock held
@@ -245,12 +241,10 @@ class ConnectionSocket:
     def _leave_to_loop(self) -> None:
         """Makes the loop's thread continue, if there is work left."""
         protocol, listeners = self._protocol, self._listeners
-        if protocol.changed and self._waiting:
-            self._changed.notify_all()
-        if protocol.ended and not (listeners and any(stream in listeners for stream in protocol.ended)):
+        if protocol.ended and not any(stream in listeners for stream in protocol.ended):
             protocol.ended.clear()  # no watch is among them
-        watches_wait = protocol.ended or (protocol.changed and self._blocked)
-        if protocol.output or protocol.has_waiting or protocol.is_finished or watches_wait:
+        somebody_waits = protocol.ended or (protocol.changed and (self._blocked or self._waiting))
+        if protocol.output or protocol.has_waiting or protocol.is_finished or somebody_waits:
             self._call_flush()
 
     def _call_flush(self) -> None:
@@ -258,93 +252,52 @@ class ConnectionSocket:
             self._flush_called = True
             self._loop.call(self._flush)
 
-    def _watch_socket(self) -> None:
-        """Makes the leader receive, unless the client does not read responses. With the lock held."""
-        receives = not (self._ended or self._protocol.is_congested)
-        if receives is self._receives:
-            return
-        self._receives = receives
-        if not receives:
-            REQUEST_THREADS.forget(self._transport.fileno())
-            return
-        try:
-            REQUEST_THREADS.watch(self._transport.fileno(), self._on_readable, is_shared=True)
-        except RuntimeError:  # no thread can be started
-            self._lose()
-            self._call_flush()
-
-    # ------------------------------------------------------------ in the thread of the leader
-
-    def _on_readable(self) -> bool:
-        """Receives, and serves the requests that are complete, one after the other."""
-        with self._lock:
-            if self._ended:
-                return True
-            started = self._receive()
-            if self._protocol.is_congested:
-                self._watch_socket()
-            if started:
-                self._owner.deadline = math.inf
-            else:
-                self._set_deadline()
-            is_gone = self._is_gone() and not self._listeners and not self._sends_later
-            if not is_gone:
-                self._leave_to_loop()
-        for stream in started[1:]:
-            self._serve_next(stream)
-        if is_gone:
-            self._end_connection()
-        if started:
-            self._serve(started[0])
-        return True
+    def _watch(self, events: int) -> None:
+        """Makes the loop call `_on_events` for these events only."""
+        if events != self._events:
+            self._events = events
+            self._loop.watch(self._transport.fileno(), events, self._on_events)
 
     # ------------------------------------------------------------ in the loop's thread
 
     def _flush(self) -> None:
         self._flush_called = False
-        self._send_pending(0)
+        self._on_events(0)
 
-    def _send_pending(self, _events: int) -> None:
-        """Sends output, starts requests that have waited for others, and notifies watches; ends a connection that is finished."""
+    def _on_events(self, events: int) -> None:
         protocol = self._protocol
         with self._lock:
             if self._ended:
                 return
-            started = self._count_new_requests()
-            try:
-                self._send()
-            except Disconnected:
-                self._lose()
+            if events & READ:
+                started = self._receive()
+            else:
+                started = self._count_new_requests()
+                try:
+                    self._send()
+                except Disconnected:
+                    self._lose()
             ended, protocol.ended = protocol.ended, []
             has_changed, protocol.changed = protocol.changed, False
             if has_changed and self._waiting:
                 self._changed.notify_all()
-            is_gone = self._is_gone()
+            is_gone = protocol.is_finished and not protocol.output
             if not is_gone:
-                self._watch_socket()
-                self._watch_sending(bool(protocol.output))
-                self._set_deadline()
+                self._update_watch()
         for stream in started:
-            self._serve_next(stream)
+            self._serve_in_worker(stream)
         if is_gone:
             self._end_connection()
         self._notify(ended, has_changed)
 
-    def _watch_sending(self, is_watched: bool) -> None:
-        """Makes the loop call `_send_pending` when the socket accepts more bytes."""
-        if is_watched is not self._sends_later:
-            self._sends_later = is_watched
-            self._transport.watch(self._loop, WRITE if is_watched else 0, self._send_pending)
-
-    def _is_gone(self) -> bool:
-        """Reports whether the connection can be closed. With the lock held."""
-        return self._protocol.is_finished and not self._protocol.output
-
-    def _set_deadline(self) -> None:
-        """Sets the deadline for what is expected of the client. With the lock held."""
-        if self._protocol.failed:
+    def _update_watch(self) -> None:
+        """Makes the loop watch the events that the connection waits for. With the lock held."""
+        protocol = self._protocol
+        events = 0 if protocol.is_congested or self._listener else READ
+        self._watch(events | WRITE if protocol.output else events)
+        if protocol.failed:
             self._owner.deadline = min(self._owner.deadline, time.monotonic() + _GOAWAY_SECONDS)
-        elif self._protocol.settings_received:
+        elif protocol.settings_received:
             self._set_idle_deadline()
 
     def _set_idle_deadline(self) -> None:
@@ -367,14 +320,11 @@ class ConnectionSocket:
                 listener.notify()
 
     def _end_connection(self) -> None:
-        """Ends the connection; closes the socket if no thread uses it. In the loop's thread, if it watches the socket."""
+        """Ends the connection; closes the socket if no worker uses it."""
         self._owner.deadline = math.inf
         with self._lock:
-            if self._ended:  # another thread was faster
-                return
             self._ended = True
-            self._watch_socket()
-            self._watch_sending(False)
+            self._loop.forget(self._transport.fileno())
             self._protocol.close()
             self._changed.notify_all()
             ended, self._protocol.ended = self._protocol.ended, []

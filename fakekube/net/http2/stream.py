@@ -204,8 +204,7 @@ class Sender:
         if self._late and not self.output:
             self.output += self._late
             self._late.clear()
-        if self._with_outbox:
-            self.fill()
+        self.fill()
 
     def fill(self) -> None:
         """Sends from the outboxes, in turn."""

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.net import Server
-from fakekube.net.http2 import connection, connection_socket
-from fakekube.net.leader_followers import LeaderFollowers
+from fakekube.net.http2.connection import MultiplexedConnection
 from fakekube.net.streams import BrokenStreamError
 
 TIMEOUT = 60.0
@@ -60,36 +59,27 @@ def test_slow_request_does_not_block_other_streams(serve_http2: Serve, connect_h
     assert client.answer(first).status == "200"
 
 
-def test_requests_at_once_and_one_after_the_other_are_served_by_one_thread(
+def test_worker_stops_listening_if_another_one_begins(
     serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = LeaderFollowers()
-    for module in (connection, connection_socket):
-        monkeypatch.setattr(module, "REQUEST_THREADS", threads)
-    monkeypatch.setattr(threads, "_call_follower", lambda: None)  # no thread takes over from one that is slow
-    used: list[int] = []
+    stop, listen = MultiplexedConnection._stop_listening, MultiplexedConnection._listen
+    returned = threading.Event()
 
-    def remember(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
-        used.append(threading.get_ident())
-        return echo(environ, start_response)
+    def stop_while_another_begins(connection: MultiplexedConnection) -> None:
+        stop(connection)
+        connection._listener = -1
 
-    clients = [connect_http2(server) for server in [serve_http2(remember)] * 2]
-    asked = [(client, client.ask(f"/{number}")) for number in range(5) for client in clients]
-    assert [client.answer(stream_id).status for client, stream_id in asked] == ["200"] * 10
-    assert len(set(used)) == 1
+    def listen_once(connection: MultiplexedConnection) -> Any:
+        following = listen(connection)
+        returned.set()
+        connection._listener = 0
+        return following
 
-
-def test_slow_requests_at_once_are_served_by_several_threads(serve_http2: Serve, connect_http2: Connect) -> None:
-    together = threading.Barrier(4)
-
-    def wait_for_the_others(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
-        together.wait(TIMEOUT)
-        return echo(environ, start_response)
-
-    client = connect_http2(serve_http2(wait_for_the_others))
-    asked = [client.ask(f"/{number}") for number in range(4)]
-    client.flush()
-    assert [client.answer(stream_id).status for stream_id in asked] == ["200"] * 4
+    monkeypatch.setattr(MultiplexedConnection, "_stop_listening", stop_while_another_begins)
+    monkeypatch.setattr(MultiplexedConnection, "_listen", listen_once)
+    client = connect_http2(serve_http2(echo))
+    assert client.get("/").status == "200"
+    assert returned.wait(TIMEOUT)
 
 
 @pytest.mark.parametrize(("size", "has_length"), [(1, True), (4096, True), (4097, False), (3_000_000, False)])
