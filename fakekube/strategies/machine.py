@@ -61,6 +61,8 @@ _INCIDENTAL: Final = frozenset({"events", "leases"})
 _CONFLICT: Final = 409
 #: Seconds between two looks at the processor time that others have used.
 _SLICE: Final = 0.05
+#: The part of the time that is rest at least: other threads of the process, which are not the operator's, may be busy for ever.
+_LEAST_REST: Final = 0.2
 #: How many times as long as a given time it may take on a busy machine.
 _BUSY_FACTOR: Final = 20.0
 _RETRIES: Final = 10
@@ -317,7 +319,10 @@ class OperatorMachine(RuleBasedStateMachine):
                 view.wait(1, timeout=min(seconds - rested, _SLICE))
                 return rested
             began, was_busy, now, busy = now, busy, time.monotonic(), _busy_seconds(processes)
-            rested += max(now - began - max(busy - was_busy, 0.0), 0.0)  # a thread that has ended makes the sum smaller
+            passed = now - began
+            rested += max(
+                passed - max(busy - was_busy, 0.0), passed * _LEAST_REST
+            )  # a thread that has ended makes the sum smaller
         return None
 
     def _check_all(self) -> None:
