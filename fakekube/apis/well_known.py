@@ -1,10 +1,11 @@
-"""Labels, annotations, taints, effects, finalizers and types of Secrets of Kubernetes that more than one module uses.
+"""Labels, annotations, taints, effects, finalizers, users and types of Secrets of Kubernetes that more than one module uses.
 
 The names are those of the Go constants.
 
 Specified by: k8s.io/api/core/v1/{well_known_labels,well_known_taints,annotation_key_constants,types}.go,
 k8s.io/api/apps/v1/types.go, k8s.io/component-helpers/storage/volume/helpers.go,
-k8s.io/api/{discovery,networking}/v1, k8s.io/kubernetes/pkg/{serviceaccount,volume/util} and plugin/pkg/admission/serviceaccount.
+k8s.io/api/{discovery,networking}/v1, k8s.io/kubernetes/pkg/{serviceaccount,volume/util} and plugin/pkg/admission/serviceaccount,
+k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, k8s.io/kube-aggregator/pkg/controllers/autoregister.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ KUBELET_PORT: Final = 10250
 NODE_USER_NAME_PREFIX: Final = "system:node:"
 
 NODES_GROUP: Final = "system:nodes"
+
+SERVICE_ACCOUNT_USERNAME_PREFIX: Final = "system:serviceaccount:"
+
+ALL_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
+
+AUTO_REGISTER_MANAGED_LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
 
 SYSTEM_PRIVILEGED_GROUP: Final = "system:masters"
 
@@ -49,8 +56,20 @@ SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX: Final = "container.seccomp.security.alp
 SECCOMP_POD_ANNOTATION_KEY: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECRET_TYPE_SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
 SERVICE_ACCOUNT_NAME_KEY: Final = "kubernetes.io/service-account.name"
+
+SERVICE_ACCOUNT_UID_KEY: Final = "kubernetes.io/service-account.uid"
 TAINT_EFFECT_NO_EXECUTE: Final = "NoExecute"
 TAINT_NODE_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_NODE_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 TAINT_NODE_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 VAC_PROTECTION_FINALIZER: Final = "kubernetes.io/vac-protection"
+
+
+def service_account_username(namespace: str, name: str) -> str:
+    """Returns the user name of a service account (MakeUsername)."""
+    return f"{SERVICE_ACCOUNT_USERNAME_PREFIX}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """Returns the groups of a service account, without system:authenticated (MakeGroupNames)."""
+    return (ALL_SERVICE_ACCOUNTS_GROUP, f"{ALL_SERVICE_ACCOUNTS_GROUP}:{namespace}")

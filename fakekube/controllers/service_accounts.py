@@ -26,7 +26,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fakekube.apis.core.pods.visitor import secret_names
-from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY, SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
+from fakekube.apis.well_known import (
+    INVALID_SINCE_LABEL_KEY,
+    SECRET_TYPE_SERVICE_ACCOUNT_TOKEN,
+    SERVICE_ACCOUNT_NAME_KEY,
+    SERVICE_ACCOUNT_UID_KEY,
+    service_account_username,
+)
 from fakekube.apiserver.auth.service_accounts import LEGACY_ISSUER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
@@ -118,8 +124,6 @@ class RootCertificatePublisher(Reconciler):
             self.client.update({**found, "metadata": metadata, "data": config_map["data"]})
 
 
-UID: Final = "kubernetes.io/service-account.uid"
-
 _ACCOUNT, _SECRET = "serviceaccount", "secret"
 
 
@@ -202,7 +206,11 @@ class TokensController(Reconciler):
         if data == secret.get("data"):
             return
         own = account["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), SERVICE_ACCOUNT_NAME_KEY: own["name"], UID: own["uid"]}
+        annotations = {
+            **(metadata.get("annotations") or {}),
+            SERVICE_ACCOUNT_NAME_KEY: own["name"],
+            SERVICE_ACCOUNT_UID_KEY: own["uid"],
+        }
         self.client.update({**secret, "metadata": {**metadata, "annotations": annotations}, "data": data})
 
 
@@ -213,14 +221,14 @@ def _new_key(namespace: str, *parts: str) -> Key:
 def _account_of(secret: StoredObject) -> tuple[str, str]:
     """Returns name and uid of the account in a Secret's annotations; the uid may be ""."""
     annotations: Mapping[str, str] = secret["metadata"].get("annotations") or {}
-    return annotations.get(SERVICE_ACCOUNT_NAME_KEY, ""), annotations.get(UID, "")
+    return annotations.get(SERVICE_ACCOUNT_NAME_KEY, ""), annotations.get(SERVICE_ACCOUNT_UID_KEY, "")
 
 
 def _legacy_claims(account: Object, secret: str) -> dict[str, str]:
     metadata, prefix = account["metadata"], "kubernetes.io/serviceaccount/"
     return {
         "iss": LEGACY_ISSUER,
-        "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+        "sub": service_account_username(metadata["namespace"], metadata["name"]),
         prefix + "namespace": metadata["namespace"],
         prefix + "secret.name": secret,
         prefix + "service-account.name": metadata["name"],
@@ -277,7 +285,7 @@ class LegacyTokenCleaner(Reconciler):
             return False
         annotations = metadata.get("annotations") or {}
         account = self.cache.get("serviceaccounts", metadata["namespace"], annotations.get(SERVICE_ACCOUNT_NAME_KEY, ""))
-        if account is None or annotations.get(UID, "") not in ("", account["metadata"]["uid"]):
+        if account is None or annotations.get(SERVICE_ACCOUNT_UID_KEY, "") not in ("", account["metadata"]["uid"]):
             return False
         if metadata["name"] not in {one.get("name") for one in account.get("secrets") or ()}:
             return False

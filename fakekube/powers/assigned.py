@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from fakekube.apis.batch.jobs import UID_LABELS
+from fakekube.apis.networking import MANAGED_BY_LABEL
+from fakekube.apis.well_known import AUTO_REGISTER_MANAGED_LABEL, SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_UID_KEY
 from fakekube.base.objects import Object
+from fakekube.controllers.volumes.binding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 
-#: Labels with the uid of a Job, which its selector has, too.
-JOB_UID_LABELS: Final = frozenset({"controller-uid", "batch.kubernetes.io/controller-uid"})
-_BINDING: Final = frozenset({"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"})
+_BINDING: Final = frozenset({BIND_COMPLETED, BOUND_BY_CONTROLLER})
 
 
 def is_made_by_every_server(obj: Object) -> bool:
@@ -27,8 +29,8 @@ def is_made_by_every_server(obj: Object) -> bool:
     if kind == "ServiceCIDR":
         return bool(metadata["name"] == "kubernetes")
     if kind == "IPAddress":
-        return "ipaddress.kubernetes.io/managed-by" in labels
-    return kind == "APIService" and "kube-aggregator.kubernetes.io/automanaged" in labels
+        return MANAGED_BY_LABEL in labels
+    return kind == "APIService" and AUTO_REGISTER_MANAGED_LABEL in labels
 
 
 def without_assigned(obj: Object) -> Object:
@@ -69,7 +71,7 @@ def _without_selector(job: Object) -> Object:
 def _without_job_labels(metadata: Mapping[str, Any] | None) -> Object:
     if metadata is None or "labels" not in metadata:
         return dict(metadata or {})
-    return {**metadata, "labels": _drop_members(metadata["labels"], *JOB_UID_LABELS)}
+    return {**metadata, "labels": _drop_members(metadata["labels"], *UID_LABELS)}
 
 
 def _without_claim_uid(volume: Object) -> Object:
@@ -84,9 +86,9 @@ def _without_binding(claim: Object) -> Object:
 
 
 def _without_token(secret: Object) -> Object:
-    if secret.get("type") != "kubernetes.io/service-account-token":
+    if secret.get("type") != SECRET_TYPE_SERVICE_ACCOUNT_TOKEN:
         return secret
-    return _drop_members(_without_annotations(secret, frozenset({"kubernetes.io/service-account.uid"})), "data")
+    return _drop_members(_without_annotations(secret, frozenset({SERVICE_ACCOUNT_UID_KEY})), "data")
 
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[Object], Object]]] = {

@@ -47,6 +47,7 @@ from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.decode import decode
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import Resource
+from fakekube.apis.well_known import AUTO_REGISTER_MANAGED_LABEL
 from fakekube.base.objects import Object
 from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 
@@ -333,7 +334,6 @@ def _changes(rows: Iterable[Mapping[str, Any]], now: float) -> Iterator[tuple[_R
 
 Value = Mapping[str, Any]
 
-_AUTO_MANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 _SHOWN: Final = 3
 """The largest number of objects of an unknown kind that an error names."""
 
@@ -400,7 +400,7 @@ def _refuse_unknown(unknown: Mapping[str, list[dict[str, Any]]], version: str) -
 
 def _is_stale(service: Value, served: set[tuple[str, str]]) -> bool:
     """Reports whether an APIService is one that the server makes itself, of a group version that it does not serve."""
-    is_own = _AUTO_MANAGED in (service["metadata"].get("labels") or {})
+    is_own = AUTO_REGISTER_MANAGED_LABEL in (service["metadata"].get("labels") or {})
     return is_own and (service["spec"].get("group", ""), service["spec"]["version"]) not in served
 
 

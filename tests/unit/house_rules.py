@@ -34,7 +34,6 @@ SIZES: Mapping[str, str] = {
     "nodes/metrics_api.py": "every cluster imports it, and few import its server",
     "apis/coordination.py": "an API group of its own",
     "apis/validation/expressions.py": "imports CEL, which most kinds do not need",
-    "apis/well_known.py": "names alone",
     "base/objects.py": "two names that all rooms use",
     "base/private_files.py": "one job, which belongs to no other module",
     "controllers/cluster_role_aggregation.py": "a controller of its own, as in Go",

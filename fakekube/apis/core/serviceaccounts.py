@@ -16,7 +16,7 @@ from fakekube.apimachinery.errors.field import invalid, not_supported
 from fakekube.apis.rest.strategy import Strategy, WriteContext, check_key_name
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import token_seconds
-from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION
+from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, service_account_groups, service_account_username
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
@@ -155,13 +155,12 @@ def _check_spec(spec: Mapping[str, Any], minor: int) -> None:
     """Validates a request (ValidateTokenRequest). Raises StatusError 422."""
     errors = token_seconds(spec.get("expirationSeconds", 0), "spec.expirationSeconds")
     attestations = spec.get("attestations") or {}
-    if minor < _KNOWS_ATTESTATIONS:
-        pass
-    elif _is_webhook(spec.get("boundObjectRef")):
+    is_webhook = minor >= _KNOWS_ATTESTATIONS and _is_webhook(spec.get("boundObjectRef"))
+    if is_webhook:
         if len(spec["audiences"]) != 1:
             errors.append(invalid("spec.audiences", spec["audiences"], "must be length 1 when bound to a webhook config"))
         errors += _attestations(attestations, "spec.attestations")
-    elif attestations:
+    elif attestations and minor >= _KNOWS_ATTESTATIONS:
         text = "attestations may only be specified with a webhook bound object reference"
         errors = [invalid("spec.attestations", attestations, text)]
     if errors:
@@ -240,9 +239,9 @@ def _bound_webhook(context: WriteContext, name: str, spec: dict[str, Any], refer
 
 
 def _check_attests(context: WriteContext, name: str, group: str) -> None:
-    account = f"system:serviceaccount:{context.namespace}:{name}"
+    account = service_account_username(context.namespace, name)
     question = {"group": "authentication.k8s.io", "version": "*", "resource": REVIEWED_GROUPS, "verb": "attest", "name": group}
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{context.namespace}", "system:authenticated")
+    groups = (*service_account_groups(context.namespace), "system:authenticated")
     allowed, reason = context.services.authorize(account, groups, {"resourceAttributes": question})
     if not allowed:
         who = f"User {go_quote(account)} cannot attest"
@@ -301,7 +300,7 @@ def _claims(context: WriteContext, account: Object, bound: _Bound, spec: Mapping
         "jti": random_uuid(),
         "kubernetes.io": dict(sorted(private.items())),
         "nbf": at,
-        "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
+        "sub": service_account_username(meta["namespace"], meta["name"]),
     }
 
 

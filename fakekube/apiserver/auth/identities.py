@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from fakekube.apis.validation import names
-from fakekube.apis.well_known import NODE_USER_NAME_PREFIX, SYSTEM_PRIVILEGED_GROUP
+from fakekube.apis.well_known import NODE_USER_NAME_PREFIX, SERVICE_ACCOUNT_USERNAME_PREFIX, SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
 
@@ -24,9 +24,6 @@ CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
 ADMIN: Final = User("admin", "admin", (SYSTEM_PRIVILEGED_GROUP, AUTHENTICATED))
 
-_SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
-_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
-
 
 def with_authenticated(user: User) -> User:
     """Returns the user with the group system:authenticated added, unless it has that group or
@@ -36,20 +33,11 @@ def with_authenticated(user: User) -> User:
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
 
 
-def service_account_username(namespace: str, name: str) -> str:
-    return f"{_SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
-
-
-def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """Returns the groups of a service account, without system:authenticated."""
-    return (_SERVICE_ACCOUNTS_GROUP, f"{_SERVICE_ACCOUNTS_GROUP}:{namespace}")
-
-
 def service_account(username: str) -> tuple[str, str] | None:
     """Returns namespace and name of the service account of a user name; None for other user names."""
-    if not username.startswith(_SERVICE_ACCOUNT_PREFIX):
+    if not username.startswith(SERVICE_ACCOUNT_USERNAME_PREFIX):
         return None
-    parts = username[len(_SERVICE_ACCOUNT_PREFIX) :].split(":")
+    parts = username[len(SERVICE_ACCOUNT_USERNAME_PREFIX) :].split(":")
     if len(parts) != 2 or names.dns_label(parts[0], False) or names.dns_subdomain(parts[1], False):
         return None
     return parts[0], parts[1]

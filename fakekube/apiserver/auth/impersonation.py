@@ -21,7 +21,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import DOMAIN_PREFIXED_PATH
-from fakekube.apis.well_known import NODES_GROUP, SYSTEM_PRIVILEGED_GROUP
+from fakekube.apis.well_known import NODES_GROUP, SYSTEM_PRIVILEGED_GROUP, service_account_groups
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Authorizer, UndecidedError, forbidden
 from fakekube.apiserver.auth.certificates import unescape_extra_key
@@ -274,7 +274,7 @@ class _Check:
         account = identities.service_account(wanted.name)
         if account is not None:
             question = self._question("serviceaccounts", account[1], self._mode.group, namespace=account[0])
-            groups = groups or identities.service_account_groups(account[0])
+            groups = groups or service_account_groups(account[0])
         self._require(question)
         return groups
 

@@ -19,7 +19,7 @@ from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rbac import unsupported_role_kind
 from fakekube.apis.rest.cluster_access import Decision
-from fakekube.apiserver.auth import identities
+from fakekube.apis.well_known import service_account_username
 from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregate_errors
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
@@ -169,7 +169,7 @@ def _subject_key(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
         return subject["kind"], subject["name"]
     where = subject.get("namespace") or namespace
     # A ServiceAccount subject without a namespace matches nobody: no user has this name.
-    return "User", identities.service_account_username(where, subject["name"]) if where else ""
+    return "User", service_account_username(where, subject["name"]) if where else ""
 
 
 def _describe_subject(subject: Mapping[str, Any], namespace: str) -> str:

@@ -20,7 +20,7 @@ from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.errors import status
-from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY
+from fakekube.apis.well_known import INVALID_SINCE_LABEL_KEY, service_account_groups, service_account_username
 from fakekube.apiserver.auth import identities, jose
 from fakekube.apiserver.auth.identities import AuthenticatedToken, BadCredentialsError, Getter, common_audiences, go_list
 from fakekube.apiserver.auth.jose import InvalidSignatureError, MalformedTokenError
@@ -246,7 +246,7 @@ class ServiceAccountTokens:
         namespace, secret, name, uid = (
             _claim(claims, key) for key in ("namespace", "secret.name", "service-account.name", "service-account.uid")
         )
-        if claims.get("sub") != identities.service_account_username(namespace, name):
+        if claims.get("sub") != service_account_username(namespace, name):
             raise BadCredentialsError("sub claim is invalid")
         found = self._objects.get("", "secrets", namespace, secret)
         if found is None or "deletionTimestamp" in found["metadata"]:
@@ -266,7 +266,7 @@ class ServiceAccountTokens:
                 "Use tokens from the TokenRequest API or manually created secret-based tokens, "
                 f"or remove the '{INVALID_SINCE_LABEL_KEY}' label from the secret to temporarily allow use of this token"
             )
-        return User(identities.service_account_username(namespace, name), uid, identities.service_account_groups(namespace))
+        return User(service_account_username(namespace, name), uid, service_account_groups(namespace))
 
 
 _MISSING: Final = {
@@ -302,5 +302,5 @@ def _user(namespace: str, account: Mapping[str, Any], private: Mapping[str, Any]
                 extra[f"{_EXTRA}{kind}-uid"] = (reference["uid"],)
     if token_id:
         extra[identities.CREDENTIAL_ID] = (f"JTI={token_id}",)
-    name = identities.service_account_username(namespace, account["name"])
-    return User(name, account["uid"], identities.service_account_groups(namespace), extra)
+    name = service_account_username(namespace, account["name"])
+    return User(name, account["uid"], service_account_groups(namespace), extra)

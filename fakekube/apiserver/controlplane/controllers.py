@@ -35,6 +35,7 @@ from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.validation.objectmeta import condition, with_condition, with_condition_since
+from fakekube.apis.well_known import AUTO_REGISTER_MANAGED_LABEL
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
@@ -72,12 +73,12 @@ class ControlLoop:
 
 
 API_REGISTRATION, API_SERVICES = "apiregistration.k8s.io", "apiservices"
-LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"
+ALWAYS = "true"
 
 #: The priorities of the group versions of definitions: after the built-in ones, and by name among each other.
 _PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 100}
 _CONDITION_FIELDS: Mapping[str, Any] = {
-    "f:metadata": {"f:labels": {".": {}, f"f:{LABEL}": {}}},
+    "f:metadata": {"f:labels": {".": {}, f"f:{AUTO_REGISTER_MANAGED_LABEL}": {}}},
     "f:spec": {"f:group": {}, "f:groupPriorityMinimum": {}, "f:version": {}, "f:versionPriority": {}},
 }
 _LOCAL = ("True", "Local", LOCAL_IS_AVAILABLE)
@@ -123,7 +124,7 @@ class AutoRegisterController(ControlLoop):
                 self._create(name, desired)
             return desired is not None
         obj = record.value.object
-        if (obj["metadata"].get("labels") or {}).get(LABEL) != ALWAYS or obj["spec"] == desired:
+        if (obj["metadata"].get("labels") or {}).get(AUTO_REGISTER_MANAGED_LABEL) != ALWAYS or obj["spec"] == desired:
             return False
         if desired is None:
             self._services.remove(API_REGISTRATION, API_SERVICES, "", name)
@@ -145,7 +146,7 @@ class AutoRegisterController(ControlLoop):
             "name": name,
             "uid": random_uuid(),
             "creationTimestamp": now,
-            "labels": {LABEL: ALWAYS},
+            "labels": {AUTO_REGISTER_MANAGED_LABEL: ALWAYS},
             "managedFields": [owner],
         }
         try:

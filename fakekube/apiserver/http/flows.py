@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fakekube.apimachinery.data import FLOW_CONTROL
+from fakekube.apis.well_known import service_account_username
 from fakekube.apiserver.auth.authorization import Lister, Observed
-from fakekube.apiserver.auth.identities import service_account_username
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.base.caches import LONGEST_TEXT
 from fakekube.base.objects import StoredObject

@@ -20,6 +20,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apimachinery.patch import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program
 
@@ -46,12 +48,7 @@ _STEPS: Final[Mapping[str, frozenset[str]]] = {
     "patch": _TARGET | {"subresource", "type", "patch"},
 }
 #: Type of a patch in a solution → its media type; `apply` is that of the step of this name.
-PATCH_TYPES: Final = {
-    "apply": "application/apply-patch+yaml",
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-}
+PATCH_TYPES: Final = {"apply": APPLY_YAML, "merge": MERGE_PATCH, "json": JSON_PATCH, "strategic": STRATEGIC_MERGE_PATCH}
 
 
 class ScenarioError(ValueError):
