@@ -15,7 +15,7 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, invalid, not_supported, required, too_many
 from fakekube.apis.resource.devices import uid as validate_uid
-from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.base.objects import Object
@@ -170,10 +170,5 @@ def _eviction_status(obj: Object, old: Object) -> list[FieldError]:
     return errors
 
 
-class _StatusStrategy(StatusStrategy):
-    unconditional_update = False
-
-
-_RESETS: Final = (("metadata",), ("spec",))
-REQUEST_STATUS = _StatusStrategy(_request_status, keeps_metadata=True, resets=_RESETS)
-STATUS = _StatusStrategy(_eviction_status, keeps_metadata=True, resets=_RESETS)
+REQUEST_STATUS = ConditionalStatusStrategy(_request_status)
+STATUS = ConditionalStatusStrategy(_eviction_status)

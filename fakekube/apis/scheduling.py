@@ -14,7 +14,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
-from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_A_CLAIM, conditions, invalid_each
 from fakekube.apis.validation.rules import (
@@ -157,11 +157,7 @@ def _group_status(obj: Object, old: Object) -> list[FieldError]:
     ]
 
 
-class _GroupStatusStrategy(StatusStrategy):
-    unconditional_update = False
-
-
-POD_GROUP_STATUS = _GroupStatusStrategy(_group_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))
+POD_GROUP_STATUS = ConditionalStatusStrategy(_group_status)
 
 
 class WorkloadStrategy(Strategy):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, invalid, required
-from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions
 from fakekube.apis.validation.rules import from_minor
@@ -87,8 +87,4 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     return errors
 
 
-class _StatusStrategy(StatusStrategy):
-    unconditional_update = False
-
-
-STATUS = _StatusStrategy(_validate_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))
+STATUS = ConditionalStatusStrategy(_validate_status)

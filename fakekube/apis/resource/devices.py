@@ -17,7 +17,7 @@ from fakekube.apimachinery.cel.types import ANY, BOOL, DYN, INT, STRING, Type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.apis.core.pods.volumes import csi_driver_name
-from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
+from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
@@ -395,8 +395,4 @@ def _validate_status(obj: Object, _old: Object) -> list[FieldError]:
     return errors
 
 
-class _StatusStrategy(StatusStrategy):
-    unconditional_update = False
-
-
-STATUS = _StatusStrategy(_validate_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))
+STATUS = ConditionalStatusStrategy(_validate_status)

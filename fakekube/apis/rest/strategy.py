@@ -338,6 +338,19 @@ class StatusStrategy(Strategy):
         return self._resets
 
 
+class ConditionalStatusStrategy(StatusStrategy):
+    """The status strategy of a kind whose updates must name a resourceVersion; its writes change neither metadata nor spec.
+
+    Args:
+        validate: the kind's validation of a changed status.
+    """
+
+    unconditional_update = False
+
+    def __init__(self, validate: Validate) -> None:
+        super().__init__(validate, keeps_metadata=True, resets=(("metadata",), ("spec",)))
+
+
 class KindStatusStrategy(StatusStrategy):
     """The status strategy of a kind without its own status validation: validated as any update of the kind."""
 
