@@ -12,14 +12,12 @@ pkg/endpoints/handlers/rest.go, pkg/server/filters/longrunning.go.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import inf
 from typing import Final
 
 from fakekube.apimachinery import selectors
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, RequestInfo
-from fakekube.base.caches import LONGEST_TEXT
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import parse_duration
 
@@ -30,7 +28,6 @@ _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
 _NOTHING: Final = ("false", "0")
-_NO_QUERY: Final = Query()
 
 
 class UnknownTargetError(Exception):
@@ -44,21 +41,7 @@ def split_path(path: str) -> list[str]:
 
 
 def request_info(method: str, path: str, query: Query) -> RequestInfo:
-    """Returns the RequestInfo of a request, which must not be changed: requests without a query share it.
-
-    Raises UnknownTargetError for /api/VERSION/watch and the like.
-    """
-    if query.raw or len(path) > LONGEST_TEXT:
-        return _parse(method, path, query)
-    return _parse_without_query(method, path)
-
-
-@lru_cache(maxsize=1024)
-def _parse_without_query(method: str, path: str) -> RequestInfo:
-    return _parse(method, path, _NO_QUERY)
-
-
-def _parse(method: str, path: str, query: Query) -> RequestInfo:
+    """Returns the RequestInfo of a request. Raises UnknownTargetError for /api/VERSION/watch and the like."""
     parts = split_path(path)
     prefix = parts[0] if parts else ""
     versioned = 1 if prefix == "api" else 2 if prefix == "apis" else 0

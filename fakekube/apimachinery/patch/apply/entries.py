@@ -218,9 +218,10 @@ class _Shared(NamedTuple):
 
 #: The bytes of a tree for each character of its JSON, approximately.
 _TREE_SIZE: Final = 5
+_MAX_SHARED: Final = 4096
 #: By the identity of the encoded tree (which the entry keeps alive), and by its JSON.
-_by_identity: dict[int, _Shared] = {}
-_by_text: BoundedCache[str, _Shared] = BoundedCache(4096)
+_by_identity: BoundedCache[int, _Shared] = BoundedCache(_MAX_SHARED)
+_by_text: BoundedCache[str, _Shared] = BoundedCache(_MAX_SHARED)
 
 
 def are_same(entries: list[Any], others: list[Any]) -> bool:
@@ -248,9 +249,7 @@ def _share(written: Tree, fields: FieldSet) -> _Shared:
     text = json_text(written)
     found = _by_text.get(text)
     if found is None:
-        found = _by_text.add(text, _Shared(written, fields), _TREE_SIZE * len(text))
-        if len(_by_text) == 1:  # the others were removed
-            _by_identity.clear()
-        if text in _by_text:
-            _by_identity[id(written)] = found
+        size = _TREE_SIZE * len(text)
+        found = _by_text.add(text, _Shared(written, fields), size)
+        _by_identity.add(id(written), found, size)
     return found
