@@ -296,9 +296,7 @@ class Report(CheckResult):
 
     def _rules_by_reason(self) -> dict[str, list[str]]:
         """Returns the reasons that several rules have for being not exercised, with their ids: one line tells each."""
-        found: dict[str, list[str]] = {}
-        for rule in self.of(Outcome.NOT_EXERCISED):
-            found.setdefault(_reason_of(rule), []).append(rule.id)
+        found = _ids_by_reason(self.of(Outcome.NOT_EXERCISED))
         return {reason: ids for reason, ids in found.items() if len(ids) > 1}
 
     @staticmethod
@@ -327,6 +325,14 @@ class Report(CheckResult):
 
 def _reason_of(rule: RuleReport) -> str:
     return rule.evidence[0] if rule.evidence else rule.obligation
+
+
+def _ids_by_reason(rules: Iterable[RuleReport]) -> dict[str, list[str]]:
+    """Returns the ids of rules by their reasons, in the order of the first of each."""
+    found: dict[str, list[str]] = {}
+    for rule in rules:
+        found.setdefault(_reason_of(rule), []).append(rule.id)
+    return found
 
 
 def _wrap(name: str, verdict: str, legality: str, text: str) -> list[str]:
@@ -439,10 +445,7 @@ def markdown(report: CheckResult) -> str:
     missed = report.of(Outcome.NOT_EXERCISED)
     if missed:
         lines += ["", f"<details><summary>{len(missed)} not exercised</summary>", ""]
-        reasons: dict[str, list[str]] = {}
-        for rule in missed:
-            reasons.setdefault(rule.evidence[0] if rule.evidence else "", []).append(rule.id)
-        lines += [f"* {', '.join(ids)}: {_cell(reason)}" for reason, ids in reasons.items()]
+        lines += [f"* {', '.join(ids)}: {_cell(reason)}" for reason, ids in _ids_by_reason(missed).items()]
         lines += ["", "</details>"]
     return "\n".join(lines) + "\n"
 

@@ -320,9 +320,8 @@ class OperatorMachine(RuleBasedStateMachine):
                 return rested
             began, was_busy, now, busy = now, busy, time.monotonic(), _busy_seconds(processes)
             passed = now - began
-            rested += max(
-                passed - max(busy - was_busy, 0.0), passed * _LEAST_REST
-            )  # a thread that has ended makes the sum smaller
+            ran = max(busy - was_busy, 0.0)  # a thread that has ended makes the sum smaller
+            rested += max(passed - ran, passed * _LEAST_REST)
         return None
 
     def _check_all(self) -> None:

@@ -89,6 +89,7 @@ class Run:
     elements_size: int = 0
     """The bytes of the elements of all arrays."""
     output_size: int = 0
+    """The characters of the output that waits."""
 
     def get(self, name: str) -> Value:
         if name == "NF":
