@@ -96,18 +96,20 @@ def _started(name: str, command: list[str], token: str, environment: Mapping[str
     port = free_port()
     url = f"https://127.0.0.1:{port}"
     begin = time.perf_counter()
-    process = subprocess.Popen(
-        [word.replace("{port}", str(port)) for word in command],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    )
-    try:
-        await_ready(url, token, process)
-        yield Side(name, url, token, time.perf_counter() - begin, process.pid)
-    finally:
-        process.terminate()
-        process.wait(30)
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [word.replace("{port}", str(port)) for word in command], stdout=subprocess.DEVNULL, stderr=errors, env=environment
+        )
+        try:
+            try:
+                await_ready(url, token, process)
+            except SystemExit as problem:
+                errors.seek(0)
+                raise SystemExit(f"{problem}: {errors.read()[-600:].decode(errors='replace')}") from None
+            yield Side(name, url, token, time.perf_counter() - begin, process.pid)
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 def await_ready(url: str, token: str, process: subprocess.Popen[bytes], path: str = "/readyz") -> None:

@@ -14,19 +14,14 @@ import argparse
 import contextlib
 import json
 import random
-import signal
-import socket
-import subprocess
+import shlex
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from fakekube.apimachinery import data, features
+from tests.benchmarks.sides import theirs
 from tests.differential import recordings
 from tests.differential.recordings import Recording
-from tests.differential.transports import HttpTransport
 
 #: Gates that stay: programs that read etcd or watch need them as they are, or the server does not start without more flags.
 _KEPT = (
@@ -36,12 +31,13 @@ _KEPT = (
 )  # fmt: skip
 _CONFIGS = ("", "api/all=true", "api/beta=true", "api/all=true")
 _SHARE = 0.35
+_TOKEN = "admin-token"
 _TABLES = ("minors", "newer", "alpha", "gates", "workloads", "podgroups", "pods", "core", "groups", "batch", "actions", "edits")
 _MODES = ("edits:{}:140", "subresources:{}:60", "applies:{}:40", "merges:{}:30", "tables:{}:40", "pods:{}:20")
 
 
-def drawn(minor: str, seed: str) -> tuple[dict[str, bool], str]:
-    """The gates of a seed, and its `--runtime-config`."""
+def draw_gates(minor: str, seed: str) -> tuple[dict[str, bool], str]:
+    """Returns the gates of a seed, and its `--runtime-config`."""
     rng = random.Random(f"{minor}.{seed}")
     config = rng.choice(_CONFIGS)
     default = features.emulation(minor).gates
@@ -56,34 +52,12 @@ def drawn(minor: str, seed: str) -> tuple[dict[str, bool], str]:
     return gates, "api/all=true" if gates.get("MutatingAdmissionPolicy") else config
 
 
-@contextlib.contextmanager
-def reference(oracle: str, gates: Mapping[str, bool], config: str) -> Iterator[str]:
-    """Starts the reference with gates; its URL. Raises SystemExit if it does not become ready."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    flags = [f"--feature-gates={','.join(f'{name}={json.dumps(on)}' for name, on in gates.items())}"] if gates else []
-    flags += [f"--runtime-config={config}"] if config else []
-    with tempfile.TemporaryDirectory(prefix="gates-", ignore_cleanup_errors=True) as folder:
-        log = (Path(folder) / "log").open("wb+")
-        command = ["nice", "-n", "10", oracle, "serve", "--dir", folder, "--port", str(port), "--", *flags]
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-        url = f"https://admin-token@127.0.0.1:{port}"
-        try:
-            for _ in range(600):
-                time.sleep(0.2)
-                if server.poll() is not None:
-                    log.seek(0)
-                    raise SystemExit(f"the reference does not start: {log.read()[-600:].decode(errors='replace')}")
-                with contextlib.suppress(OSError):
-                    if HttpTransport(url).send("GET", "/readyz", None, {}).status == 200:
-                        break
-            else:
-                raise SystemExit("the reference does not become ready")
-            yield url
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait()
+def serve_command(oracle: str, gates: Mapping[str, bool], config: str) -> str:
+    """Returns the command of a reference with gates, for `sides.theirs`."""
+    words = ["nice", "-n", "10", oracle, "serve", "--dir", "{dir}", "--port", "{port}", "--"]
+    words += [f"--feature-gates={','.join(f'{name}={json.dumps(on)}' for name, on in gates.items())}"] if gates else []
+    words += [f"--runtime-config={config}"] if config else []
+    return shlex.join(words)
 
 
 def main() -> int:
@@ -102,13 +76,14 @@ def main() -> int:
     data.find_spec = lambda *_: None  # no descriptions of kubernetes-validate
     wrong = 0
     for seed in range(options.seed, options.seed + options.count):
-        gates, config = drawn(options.minor, str(seed))
+        gates, config = draw_gates(options.minor, str(seed))
         if options.gates:
             gates = {name: on == "true" for name, _, on in (one.partition("=") for one in options.gates.split(",")) if on}
         config = config if options.config is None else options.config
         print(f"{options.minor} {seed}: {','.join(f'{n}={json.dumps(v)}' for n, v in gates.items())} {config}", flush=True)
         names = options.names or [f"rules_{name}" for name in _TABLES] + [mode.format(f"g{seed}") for mode in _MODES]
-        with reference(options.oracle, gates, config) as url:
+        with theirs(serve_command(options.oracle, gates, config), _TOKEN) as side:
+            url = side.url.replace("://", f"://{_TOKEN}@")
             for name in names:
                 recording = Recording(
                     name, name, version=options.minor, feature_gates=gates, everything=True, options={"runtime_config": config}
