@@ -158,7 +158,11 @@ class TLSTransport(Transport):
 
     def receive(self) -> bytes:
         self.set_blocking(True)
-        return super().receive()
+        assert self._tls is not None
+        try:
+            return self._tls.read(RECEIVE_BYTES)  # what `recv` calls
+        except OSError as error:
+            raise Disconnected(*error.args) from error
 
     def send(self, data: bytes | memoryview) -> None:
         if not self._is_blocking:
@@ -167,7 +171,12 @@ class TLSTransport(Transport):
                 return
             self.set_blocking(True)
             data = memoryview(data)[sent:]  # if OpenSSL has begun to send it, it goes on with the same data
-        super().send(data)
+        try:
+            # `sendall` does the same in several calls: a blocking `send` sends all.
+            while (sent := self._socket.send(data)) < len(data):
+                data = memoryview(data)[sent:]
+        except OSError as error:
+            raise Disconnected(*error.args) from error
 
     def receive_now(self) -> bytes | None:
         self.set_blocking(False)

@@ -200,6 +200,7 @@ def test_server_stop_sends_tls_close_notify(secure: Secure, topic: Any, make_cur
     client.socket.suppress_ragged_eofs = False
     client.get()
     client.head()
+    assert topic.subscribed.wait(TIMEOUT)  # the pump has the stream: before that a stop closes the connection
     stopper = threading.Thread(target=server.stop)
     stopper.start()
     assert client.chunk() == b""
