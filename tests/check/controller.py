@@ -164,7 +164,7 @@ class Controller:
             annotations = obj["metadata"].setdefault("annotations", {})
             changed = annotations.get(OBSERVED) != observed
             annotations[OBSERVED] = observed
-            return changed
+            return changed or active("N3-needless")
 
         return writes.update(self._api, path, widget, annotate, uid=widget["metadata"]["uid"])
 

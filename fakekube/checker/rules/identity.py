@@ -67,48 +67,61 @@ class Recreated(Rule):
     def provoke(self, trial: Trial) -> None:
         resources = _deleted_children(trial.baseline)
         subject = trial.copies[0]
-        replaced: list[tuple[str, Object]] = []
-
-        def replace(exchange: Exchange) -> None:
-            path, resource = exchange.path, _resource_of(exchange)
-            try:
-                old = trial.cluster.call("GET", path)
-                remove(trial, resource, old)
-                metadata = {"name": old["metadata"]["name"], "namespace": old["metadata"].get("namespace")}
-                new = {**old, "metadata": {key: value for key, value in metadata.items() if value}}
-                new.pop("status", None)
-                replaced.append((resource, trial.cluster.create(new)))
-            except ApiError:
-                return
-
-        for resource in resources:
-            trial.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
+        replaced = _replace_before_deletes(trial, resources)
         trial.delete(subject)
         trial.await_until(lambda: len(replaced) == len(resources) and not own_objects(trial, subject), trial.reaction_timeout)
         self.replaced = replaced
 
     def judge(self, trial: Trial) -> Verdict:
-        for resource, obj in self.replaced:
-            metadata = obj["metadata"]
-            try:
-                now = trial.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))
-            except ApiError:
-                now = None
-            if now is None or now["metadata"]["uid"] != metadata["uid"] or now["metadata"].get("deletionTimestamp"):
-                calls = [
-                    call
-                    for call in trial.trace.since(trial.provoked_at)
-                    if call.verb == "delete" and call.name == metadata["name"]
-                ]
-                if any(call.succeeded for call in calls):
-                    return Verdict.failure(
-                        f"deleted {resource}/{metadata['name']}, which is a new object (uid {metadata['uid']})",
-                        *trial.excerpt(calls),
-                    )
+        verdict = _judge_replaced(trial, self.replaced)
+        if verdict is not None:
+            return verdict
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return Verdict.success() if self.replaced else Verdict.not_exercised("the client deleted nothing")
+
+
+def _replace_before_deletes(trial: Trial, resources: Sequence[str]) -> list[tuple[str, Object]]:
+    """Lets somebody else delete an object of each resource just before the client deletes it, and create another one of its name.
+
+    Returns the new objects with their resources, a list that grows as this happens.
+    """
+    replaced: list[tuple[str, Object]] = []
+
+    def replace(exchange: Exchange) -> None:
+        path, resource = exchange.path, _resource_of(exchange)
+        try:
+            old = trial.cluster.call("GET", path)
+            remove(trial, resource, old)
+            metadata = {"name": old["metadata"]["name"], "namespace": old["metadata"].get("namespace")}
+            new = {**old, "metadata": {key: value for key, value in metadata.items() if value}}
+            new.pop("status", None)
+            replaced.append((resource, trial.cluster.create(new)))
+        except ApiError:
+            return
+
+    for resource in resources:
+        trial.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
+    return replaced
+
+
+def _judge_replaced(trial: Trial, replaced: Sequence[tuple[str, Object]]) -> Verdict | None:
+    """Judges whether the client has deleted objects that somebody else had created under the name of what it wanted to delete."""
+    for resource, obj in replaced:
+        metadata = obj["metadata"]
+        try:
+            now = trial.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))
+        except ApiError:
+            now = None
+        if now is None or now["metadata"]["uid"] != metadata["uid"] or now["metadata"].get("deletionTimestamp"):
+            since = trial.trace.since(trial.provoked_at)
+            calls = [call for call in since if call.verb == "delete" and call.name == metadata["name"]]
+            if any(call.succeeded for call in calls):
+                return Verdict.failure(
+                    f"deleted {resource}/{metadata['name']}, which is a new object (uid {metadata['uid']})", *trial.excerpt(calls)
+                )
+    return None
 
 
 def _resource_of(exchange: Exchange) -> str:
@@ -124,7 +137,10 @@ def _deleted_children(baseline: Baseline) -> list[str]:
 
 
 class RecreatedOwner(Rule):
-    """A copy is deleted and created again while the client is disconnected; the old children still exist."""
+    """A copy is deleted and created again while the client is disconnected; the old children still exist.
+
+    If the client deletes one of them, somebody else has just created another object under its name.
+    """
 
     id = "C5"
     name = "owner"
@@ -144,6 +160,8 @@ class RecreatedOwner(Rule):
     lacks: Sequence[str] = ()
     """The resources of which the new object has no children."""
     verdict: Verdict | None = None
+    replaced: Sequence[tuple[str, Object]] = ()
+    """What somebody else has created in place of old children, with their resources."""
 
     def __init__(self) -> None:
         self.old: dict[str, tuple[str, Object]] = {}
@@ -169,6 +187,7 @@ class RecreatedOwner(Rule):
                 drop_finalizers(trial, resource, obj)
             new = trial.stimulate(token=old.token)
             trial.compact()
+            self.replaced = _replace_before_deletes(trial, resources)
         generated = [one for one in generated_children(trial.baseline) if children.get(one)]
         self.new = new
         self.lacks = []
@@ -196,7 +215,7 @@ class RecreatedOwner(Rule):
         return [one for one in resources if not _filter_by_owner(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
-        verdict = self.verdict or self._judge_children(trial)
+        verdict = self.verdict or self._judge_children(trial) or _judge_replaced(trial, self.replaced)
         if verdict is not None:
             return verdict
         if trial.ended or trial.loop:

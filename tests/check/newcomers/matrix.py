@@ -48,6 +48,9 @@ PROGRAMS = {
     "sweep": ("inline.yaml", ["bash", "sweep.sh"]),
     "guards": ("widget.yaml", ["java", "-XX:TieredStopAtLevel=1", "java/Guards.java"]),
     "duo": ("orders.yaml", ["{go}/duo"]),
+    "vaults": ("widget.yaml", [sys.executable, "vaults.py"]),
+    "shares": ("inline.yaml", ["node", "shares.mjs"]),
+    "quotas": ("namespaces.yaml", ["{go}/quotas"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -253,6 +256,29 @@ DEFECTS = (
     ("duo", "not-forced", "C7"),
     ("duo", "pid-manager", "C7"),
     ("duo", "forgets-failed", "R2,S3"),
+    ("vaults", "expired-again", "W1,W2"),
+    ("vaults", "forever", "W7"),
+    ("vaults", "iter-lines", "W8"),
+    ("vaults", "five-times", "R2"),
+    ("vaults", "any-uid", "C5"),
+    ("vaults", "own-shape", "C3"),
+    ("vaults", "sole", "C3"),
+    ("shares", "no-limit", "W7"),
+    ("shares", "drops-refused", "R2"),
+    ("shares", "soon-again", "R2"),
+    ("shares", "keeps", "W12,S3"),
+    ("shares", "as-number", "V1"),
+    ("shares", "unhandled-500", "W4,R2"),
+    ("shares", "believes", "C5"),
+    ("shares", "own-notes", "C3"),
+    ("shares", "last-wins", "C2"),
+    ("quotas", "max-six", "R2"),
+    ("quotas", "each-second", "R2"),
+    ("quotas", "asks", "C7"),
+    ("quotas", "drops", "C3"),
+    ("quotas", "ignores", "R2"),
+    ("quotas", "new-manager", "C7"),
+    ("quotas", "only-new", "W12,S3"),
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.differential import pacing
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
+from tests.differential.definitions import ANY, CRDS, DRY, definition, make, served
 from tests.differential.registry import scenario
 
 MODES = (None, "Ignore", "Warn", "Strict")
@@ -109,3 +111,51 @@ def field_labels_of_old_clients(c: Client) -> None:
     for selector in ("spec.host=n1", "spec.host!=n1", "spec.host=n1,spec.nodeName=n2", "spec.hostname=n1"):
         c.get(at(c, "pods"), {"fieldSelector": selector})
         c.watch(at(c, "pods"), {"fieldSelector": selector, "timeoutSeconds": "1"}, quiet=0.2)
+
+
+@scenario
+def managers_of_a_version_that_is_gone(c: Client) -> None:
+    """managedFields name a version that the definition no longer has: applies fail, other writes leave them as they are."""
+    body = definition(c, ANY)
+    (one,) = body["spec"]["versions"]
+    body["spec"]["versions"].append({**one, "name": "v2", "storage": False})
+    cases = ("applied", "forced", "put", "merged", "json", "reset", "status", "kept")
+    with served(c, body) as path:
+        for name in cases:
+            c.patch(f"{path}/{name}", make(c, body, name, spec={"a": "1"}), APPLY, {"fieldManager": "alpha"}, silent=True)
+            c.patch(f"{path}/{name}", {"spec": {"b": "1"}}, MERGE, {"fieldManager": "beta"}, silent=True)
+        move_storage(c, body, path, cases)
+        path = path.replace("/v1/", "/v2/")
+
+        def apply(name: str, spec: dict[str, str], **query: str) -> None:
+            c.patch(f"{path}/{name}", make(c, body, name, "v2", spec=spec), APPLY, {"fieldManager": "alpha", **query})
+
+        apply("applied", {"a": "1"})
+        apply("applied", {"a": "2"}, **DRY)
+        apply("forced", {"b": "2"}, fieldManager="new", force="true")
+        c.get(f"{path}/forced")
+        c.put(f"{path}/put", make(c, body, "put", "v2", spec={"a": "9"}))
+        apply("put", {"a": "9"})
+        c.patch(f"{path}/merged", {"spec": {"c": "3"}}, MERGE, {"fieldManager": "gamma"})
+        c.patch(f"{path}/json", [{"op": "remove", "path": "/spec/b"}], JSON_PATCH)
+        c.patch(f"{path}/reset", {"metadata": {"managedFields": [{}]}}, MERGE)
+        apply("reset", {"a": "2"})
+        apply("reset", {"a": "2"}, force="true")
+        c.patch(f"{path}/status", {"status": {"ready": True}}, MERGE)
+        c.patch(f"{path}/kept", {"metadata": {"finalizers": ["a.example.com/b"]}}, MERGE)
+        c.delete(f"{path}/kept")
+        c.patch(f"{path}/kept", {"metadata": {"finalizers": None}}, MERGE)
+
+
+def move_storage(c: Client, body: dict[str, Any], path: str, names: tuple[str, ...]) -> None:
+    """Stores objects in v2, the second version of a definition, and removes v1 from it."""
+    here, first, second = f"{CRDS}/{body['metadata']['name']}", *body["spec"]["versions"]
+    path2 = path.replace("/v1/", "/v2/")
+    c.patch(here, {"spec": {"versions": [{**first, "storage": False}, {**second, "storage": True}]}}, MERGE, silent=True)
+    pacing.sleep(2.0)
+    for name in names:
+        c.put(f"{path2}/{name}", c.get(f"{path2}/{name}", silent=True).body, silent=True)
+    c.patch(f"{here}/status", {"status": {"storedVersions": ["v2"]}}, MERGE, silent=True)
+    c.patch(here, {"spec": {"versions": [{**second, "storage": True}]}}, MERGE, silent=True)
+    pacing.until(lambda: c.get(path, silent=True).status == 404)
+    pacing.sleep(1.0)

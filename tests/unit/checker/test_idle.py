@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.rules.unprovoked import IdleRequests
+from fakekube.checker.rules.economy import IdleRequests, NeedlessWrites, _find_needless
 
 SECONDS = 60.0
 
@@ -56,3 +56,36 @@ def lists(each: float, pause: float) -> list[Any]:
 )
 def test_heartbeats_and_reconnects_are_rare_and_change_something(calls: list[Any], verdict: str) -> None:
     assert judged(*calls) == verdict
+
+
+def write(revision: int, name: str = "a", verb: str = "patch", kind: str = "application/merge-patch+json", **more: Any) -> Any:
+    """A write of a client, of which the answer has a revision."""
+    call = {"verb": verb, "path": f"/configmaps/{name}", "collection": "configmaps", "name": name, "revision": revision}
+    exchange = SimpleNamespace(content_type=kind)
+    return SimpleNamespace(**{**call, "is_write": True, "succeeded": True, "exchange": exchange, **more})
+
+
+@pytest.mark.parametrize(
+    ("call", "needless"),
+    [
+        (write(7), True),  # the revision is that of the other client's write
+        (write(8), False),
+        (write(5, "child"), True),
+        (write(6, "child"), False),  # written since
+        (write(7, verb="update"), True),
+        (write(7, verb="delete"), False),
+        (write(7, kind="application/apply-patch+yaml"), False),
+        (write(7, succeeded=False), False),
+        (write(0), False),  # the answer was not kept
+    ],
+)
+def test_a_write_that_stores_nothing_is_needless(call: Any, needless: bool) -> None:
+    assert bool(_find_needless([call], {("configmaps", "a"): 7}, before=5)) is needless
+
+
+@pytest.mark.parametrize(("second", "verdict"), [([write(9)], "warn"), ([write(9, "b")], "pass"), ([], "pass")])
+def test_needless_writes_are_suspected_if_they_come_each_time(second: list[Any], verdict: str) -> None:
+    rule = NeedlessWrites()
+    trial: Any = SimpleNamespace(excerpt=list)
+    rule.rounds = [{(one.verb, one.path): [one] for one in calls} for calls in ([write(7)], second)]
+    assert rule.judge_trace(trial).outcome == verdict
