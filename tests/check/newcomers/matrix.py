@@ -283,7 +283,9 @@ DEFECTS = (
 
 
 #: Defects that cost others something and lose nothing: a warning is right.
-SUSPECTED = frozenset({("services", "relist-always"), ("inline", "rebuilds"), ("orders", "relists-at-once")})
+SUSPECTED = frozenset(
+    {("services", "relist-always"), ("inline", "rebuilds"), ("orders", "relists-at-once"), ("vaults", "own-shape")}
+)
 
 
 def check(program: str, defect: str, options: list[str], go: str) -> dict[str, tuple[str, str]]:

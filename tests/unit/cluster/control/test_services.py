@@ -149,6 +149,51 @@ def test_command_line_forwards_services_and_writes_certificates(tmp_path: Path) 
             cluster.create(CONFIG_MAP)
 
 
+class _Echoes(http.server.BaseHTTPRequestHandler):
+    """Answers with the method, the path and the body of a request."""
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        data = f"{self.command} {self.path} {body.decode()}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_requests_to_a_forwarded_service_arrive_at_the_program(tmp_path: Path) -> None:
+    """Through the proxy of the Service, by the words of the command line."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Echoes)
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
+    thread.start()
+    words = [
+        "--profile",
+        "apiserver",
+        "--kubeconfig",
+        str(tmp_path / "kubeconfig"),
+        f"--forward=shop/web={server.server_address[1]}",
+    ]
+    try:
+        with _cluster(parse(["serve", *words])) as cluster:
+            proxy = f"{cluster.url}/api/v1/namespaces/shop/services/web:80/proxy"
+            with urllib.request.urlopen(f"{proxy}/a/b?c=d", timeout=60) as response:
+                assert response.read() == b"GET /a/b?c=d "
+            with urllib.request.urlopen(urllib.request.Request(f"{proxy}/", b"order"), timeout=60) as response:
+                assert response.read() == b"POST / order"
+            ask(cluster, "DELETE", "forward?service=shop/web")
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"{proxy}/", timeout=60)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"), [("a/b=1", ("a/b", "127.0.0.1", 1)), ("a/b=h:2", ("a/b", "h", 2)), ("a/b=[::1]:3", ("a/b", "::1", 3))]
 )
