@@ -16,8 +16,8 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.powers.actions import End, ErrorEvent, Refuse
 from fakekube.powers.fault import Action, Frequency
+from fakekube.powers.fault_actions import End, ErrorEvent, Refuse
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.errors.status import StatusError

@@ -20,7 +20,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import yaml
 from fakekube.base.private_files import write_private
 from fakekube.checker.reaction import Expectations
-from fakekube.cluster.serving import write_kubeconfig
+from fakekube.cluster.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

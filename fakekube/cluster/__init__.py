@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from fakekube.cluster.cluster import Cluster
-from fakekube.cluster.serving import TOKEN
+from fakekube.cluster.kubeconfig import TOKEN
 
 __all__ = ["TOKEN", "Cluster"]
 

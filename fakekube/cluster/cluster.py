@@ -430,7 +430,7 @@ class Cluster(SeenCluster):
                 get the 429 "storage is (re)initializing".
         """
         if cold > 0:
-            from fakekube.powers.actions import ColdCache
+            from fakekube.powers.fault_actions import ColdCache
 
             registry = self._machinery.backend.registry
             uncached = frozenset((one.group, one.plural) for one in registry if not one.strategy.cached)

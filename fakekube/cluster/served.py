@@ -22,7 +22,8 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
-from fakekube.cluster.serving import WSGI, Kubeconfigs, Serving
+from fakekube.cluster.kubeconfig import Kubeconfigs
+from fakekube.cluster.serving import WSGI, Serving
 from fakekube.cluster.state import ClusterState
 from fakekube.cluster.testing.object_client import ObjectClient
 

@@ -264,7 +264,7 @@ def new_node_lifecycle_controller() -> Reconciler:
 
 
 def new_taint_eviction_controller() -> Reconciler:
-    from fakekube.controllers.node_lifecycle import TaintEvictionController
+    from fakekube.controllers.taint_eviction import TaintEvictionController
 
     return TaintEvictionController()
 

@@ -2,8 +2,8 @@
 
 `observation` is called by the application before and after each request, and wraps the stream of a watch. An `exchange` is the
 record of one request and its response, `recorder` keeps the latest of them, `requests` selects among them. `faults` has the armed
-faults, each with one of the `actions`; `streams` is a watch with faults. `recording`, `replay`, `state`, `history` and `export`
-are about the contents of the store.
+faults, each with one of the `fault_actions`; `streams` is a watch with faults. `recording`, `replay`, `state`, `history` and
+`export` are about the contents of the store.
 
 Invariant: faults do not make up state. A conflict is a real write, a 410 a real compaction, and a request whose response is lost
 was performed.

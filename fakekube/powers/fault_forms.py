@@ -11,8 +11,8 @@ from dataclasses import MISSING, fields
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.powers.actions import ACTIONS
 from fakekube.powers.fault import Fault, Frequency
+from fakekube.powers.fault_actions import ACTIONS
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock

@@ -35,7 +35,7 @@ from typing import IO, TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.patch import strategic
 from fakekube.apimachinery.schema.builtin import kind_type
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.base.objects import Object
 from fakekube.base.private_files import open_private
 from fakekube.base.threads import WORKERS
@@ -354,7 +354,7 @@ class ChangeRecorder:
         self._writer.write_change(resource, type_, old, new, max(time - self._began_at, 0.0))
 
     def _object(self, resource: Resource, record: Record[Document]) -> Object:
-        obj = versions.to_version(resource, record.value).object
+        obj = conversion.to_version(resource, record.value).object
         shown = plain_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         return without_secret_data(shown) if self._redact else shown
 

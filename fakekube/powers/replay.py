@@ -22,7 +22,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.patch import json_patch, strategic
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.walk import DecodeError
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
@@ -190,7 +190,7 @@ class _StoreWrites:
             old = {
                 "apiVersion": resource.api_version,
                 "kind": resource.kind,
-                **versions.to_version(resource, record.value).object,
+                **conversion.to_version(resource, record.value).object,
             }
             new = (
                 json_patch.apply_merge_patch(old, template) if resource.custom else strategic.merge(resource.type, old, template)
@@ -249,7 +249,7 @@ def _document_of(resource: Resource, obj: Object) -> Object:
         obj = schema_decode.decode(resource.type, obj)
         obj.pop("kind", None)
         obj.pop("apiVersion", None)
-    return resource.to_stored_form(versions.to_storage(resource, obj))
+    return resource.to_stored_form(conversion.to_storage(resource, obj))
 
 
 def _replace_uids(value: Any, uids: dict[str, str]) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
 from fakekube.apimachinery.cel.compilation import compile_validation
+from fakekube.apimachinery.cel.cost.limits import STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT
 from fakekube.apimachinery.cel.declarations import Declaration, declaration
 from fakekube.apimachinery.cel.rules import VALIDATIONS
 from fakekube.apimachinery.cel.syntax import escape
@@ -24,11 +25,9 @@ from fakekube.apimachinery.cel.values import MAX_UINT64
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, internal, invalid
 
-_RULE_LIMIT: Final = 10_000_000
-_SCHEMA_LIMIT: Final = 100_000_000
 #: The maximum number of expensive rules that are reported, and the minimum part of the limit that each of them exceeds.
 _MOST_EXPENSIVE: Final = 4
-_EXPENSIVE: Final = _SCHEMA_LIMIT // 100
+_EXPENSIVE: Final = STATIC_ESTIMATED_CRD_COST_LIMIT // 100
 
 
 def compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
@@ -167,13 +166,13 @@ class _Total:
 
     def errors(self, path: str) -> Iterator[FieldError]:
         """Returns the errors if the total exceeds the limit: one for the schema, and one for each expensive rule."""
-        if self.cost <= _SCHEMA_LIMIT:
+        if self.cost <= STATIC_ESTIMATED_CRD_COST_LIMIT:
             return
         said = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         for _, place in self.expensive:
             yield forbidden(place, said)
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        yield forbidden(path, _excess(name, self.cost, _SCHEMA_LIMIT))
+        yield forbidden(path, _excess(name, self.cost, STATIC_ESTIMATED_CRD_COST_LIMIT))
 
 
 @dataclass(slots=True)
@@ -189,8 +188,8 @@ class _Walk:
 
 def _cost_errors(path: str, name: str, cost: int, total: _Total) -> Iterator[FieldError]:
     total.add(path, cost)
-    if cost > _RULE_LIMIT:
-        yield forbidden(path, _excess(name, cost, _RULE_LIMIT))
+    if cost > STATIC_ESTIMATED_COST_LIMIT:
+        yield forbidden(path, _excess(name, cost, STATIC_ESTIMATED_COST_LIMIT))
 
 
 def _excess(name: str, cost: int, limit: int) -> str:

@@ -23,9 +23,6 @@ from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.syntax import called_functions
 from fakekube.apimachinery.cel.types import BOOL, DYN, STRING, Type, functions_too_new, list_of, optional_of, read
 
-#: The cost limit of one evaluation.
-PER_CALL_LIMIT: Final = 1_000_000
-
 
 class CompilationError(Exception):
     """The errors of an expression, and the variables that it uses, if known."""

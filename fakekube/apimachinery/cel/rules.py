@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, NoReturn
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.cel.compilation import PER_CALL_LIMIT, CompilationError, Compiled, compile_message, compile_rule
+from fakekube.apimachinery.cel.compilation import CompilationError, Compiled, compile_message, compile_rule
+from fakekube.apimachinery.cel.cost.limits import PER_CALL_LIMIT, RUNTIME_COST_BUDGET
 from fakekube.apimachinery.cel.declarations import Declaration, declaration
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.syntax import escape
@@ -106,8 +107,6 @@ Warn = Callable[[str], None]
 
 VALIDATIONS: Final = "x-kubernetes-validations"
 _MAX_MESSAGE: Final = 5 * 1024
-#: The cost limit of all rules for one resource.
-_BUDGET: Final = 10_000_000
 _BUDGET_SPENT: Final = "failed due to running out of cost budget, no further validation rules will be run"
 
 #: The number of the first minor whose errors show values of scalars, and not their type.
@@ -236,7 +235,7 @@ class _Walk:
 
     errors: list[FieldError]
     warn: Warn
-    budget: int = _BUDGET
+    budget: int = RUNTIME_COST_BUDGET
 
     def spend(self, cost: int) -> bool:
         """Deducts a cost from the budget. Returns false if it is exhausted."""

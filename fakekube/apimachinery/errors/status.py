@@ -104,6 +104,10 @@ def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
 
 
+#: The problem of a write that was made from an older version of the object (OptimisticLockErrorMsg).
+OPTIMISTIC_LOCK_ERROR: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
 def conflict(group: str, resource: str, name: str, problem: str) -> StatusError:
     message = f"Operation cannot be fulfilled on {qualified_name(group, resource)} {go_quote(name)}: {problem}"
     return StatusError(409, "Conflict", message, _details(name, group, resource))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fakekube.apiserver.admission.chain import Attributes, Chain, Operation, Plugin
-from fakekube.apiserver.admission.profiles import UnknownPluginError, init_plugin, plugins
+from fakekube.apiserver.admission.plugins import UnknownPluginError, init_plugin, plugins
 from fakekube.apiserver.options import AdmissionOptions, ConfigurationError
 
 __all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "UnknownPluginError", "chain_of", "init_plugin"]

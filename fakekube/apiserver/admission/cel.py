@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel import values
 from fakekube.apimachinery.cel.compilation import Environment, ExpressionError, admission
+from fakekube.apimachinery.cel.cost.limits import PER_CALL_LIMIT, RUNTIME_COST_BUDGET_MATCH_CONDITIONS
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.evaluation import Program
 from fakekube.apimachinery.cel.libraries.authorization import Authorizer, Decision, ResourceCheck
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from fakekube.apiserver.admission.matching import VersionedAttributes
     from fakekube.base.objects import Object
 
-
-#: What one expression may cost.
-PER_CALL_LIMIT: Final = 1_000_000
 
 _NAMESPACE_METADATA: Final = frozenset(
     {
@@ -287,11 +285,6 @@ def admission_request(attributes: Attributes, resource: Resource, kind: GVK) -> 
     return request
 
 
-#: What all expressions of a kind may cost for one object: of a policy with one binding, of match conditions.
-BUDGET: Final = 10_000_000
-BUDGET_OF_MATCH_CONDITIONS: Final = 2_500_000
-
-
 class OutOfBudget(Exception):
     """The budget is spent."""
 
@@ -458,7 +451,7 @@ class MatchConditions:
     def match(self, activation: Activation) -> bool:
         """Reports whether all conditions are true. Raises MatchConditionError."""
         try:
-            results, _ = evaluate(self._expressions, activation, BUDGET_OF_MATCH_CONDITIONS)
+            results, _ = evaluate(self._expressions, activation, RUNTIME_COST_BUDGET_MATCH_CONDITIONS)
         except OutOfBudget as error:
             return self._handle_errors([str(error)])
         if any(result is not None and result.value is False for result in results):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from fakekube.apimachinery.cel.cost.limits import PER_CALL_LIMIT
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apis.rest.cluster_access import CallError
@@ -40,7 +41,6 @@ _TIMEOUT: Final = 30.0
 #: Seconds of clock skew that `nbf` allows.
 _NOT_BEFORE_LEEWAY: Final = 60
 _KNOWN_CODES: Final = frozenset(status.value for status in HTTPStatus)
-_COST_LIMIT: Final = 1_000_000
 _LISTED: Final = "expression must return a string or a list of strings"
 
 
@@ -354,7 +354,7 @@ def _go_time(seconds: float) -> str:
 def _evaluate(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:
     value: Any
     try:
-        value, _ = expression.program.evaluate(seen, _COST_LIMIT)
+        value, _ = expression.program.evaluate(seen, PER_CALL_LIMIT)
     except CostLimitExceeded as error:
         value = EvaluationError(str(error))
     if isinstance(value, EvaluationError):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from fakekube.apimachinery.cel.compilation import ExpressionError, access_review
+from fakekube.apimachinery.cel.cost.limits import PER_CALL_LIMIT
 from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apimachinery.data import AUTHORIZATION
@@ -37,8 +38,6 @@ _KEPT: Final = 8192
 _LARGEST_KEPT: Final = 10_000
 #: The number of attempts, and the delay before the second one in seconds (then 1.5 times as long).
 _STEPS, _DELAY, _FACTOR = 5, 0.5, 1.5
-#: The cost limit of one match condition.
-_COST_LIMIT: Final = 1_000_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -129,7 +128,7 @@ class WebhookAuthorizer:
         for source, condition in self._conditions:
             value: Any
             try:
-                value, _ = condition.evaluate({"request": wrap_untyped(_request(spec))}, _COST_LIMIT)
+                value, _ = condition.evaluate({"request": wrap_untyped(_request(spec))}, PER_CALL_LIMIT)
             except CostLimitExceeded as error:
                 value = EvaluationError(str(error))
             if isinstance(value, EvaluationError):

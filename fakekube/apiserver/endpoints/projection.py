@@ -19,7 +19,7 @@ from fakekube.apiserver.admission.chain import Operation
 from fakekube.apiserver.endpoints import admission, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry.generic import field_manager, versions, writes
+from fakekube.apiserver.registry.generic import conversion, field_manager, writes
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.objects import Object
 
@@ -37,7 +37,7 @@ def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Resp
 
 def _convert_for_scale(scope: Scope, document: Document) -> Document:
     """Converts a custom resource to the requested version, to which the paths of its scale belong."""
-    return versions.to_version(scope.resource, document) if scope.resource.custom else document
+    return conversion.to_version(scope.resource, document) if scope.resource.custom else document
 
 
 def project(scope: Scope, obj: Object) -> Object:
@@ -72,7 +72,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
 
     for record in writes.attempts(scope.main, uid=uid):
         assert record is not None
-        old = versions.to_version(scope.resource, record.value).object
+        old = conversion.to_version(scope.resource, record.value).object
         before = _project_for_update(scope, old)
         entries = mapping.to_scale(old["metadata"].get("managedFields"))
         if entries:

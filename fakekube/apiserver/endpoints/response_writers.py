@@ -28,7 +28,7 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.bodies import internal_package
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.generic.reads import Listing
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.depth import with_deep_stack
@@ -81,7 +81,7 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
     def items() -> Any:
         documents = listing.documents
         if scope.resource.custom:
-            documents = versions.all_shown(scope.resource, documents)
+            documents = conversion.all_shown(scope.resource, documents)
         return form.items(map(_metadata_of(scope, api_version), documents), kind)
 
     kept = listing.encoding((form, kind, scope.resource), items)
@@ -134,7 +134,7 @@ Keep = Callable[[Hashable, Callable[[], table.Rows]], table.Rows]
 
 def _pairs(resource: Resource, listing: Listing) -> Pairs:
     documents = listing.documents
-    return list(zip(documents, versions.all_shown(resource, documents), strict=True))
+    return list(zip(documents, conversion.all_shown(resource, documents), strict=True))
 
 
 def _not_kept(_key: Hashable, make: Callable[[], table.Rows]) -> table.Rows:
@@ -295,7 +295,7 @@ def list_kind_of(resource: Resource) -> Kind:
 @with_deep_stack
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """Returns a response with one object of the scope's resource."""
-    shown = document if scope.resource.from_storage is None else versions.to_version(scope.resource, document)
+    shown = document if scope.resource.from_storage is None else conversion.to_version(scope.resource, document)
     if chosen.target is not None:
         return transform_object(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(scope.resource)
@@ -308,7 +308,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     if chosen.target is not None:
         return transform_list(scope, chosen, listing, metadata)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(resource)
-    items = listing.encoding((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
+    items = listing.encoding((form, kind), lambda: form.items(conversion.all_shown(resource, listing.documents), kind))
     if resource.custom:  # an unstructured list: its members are sorted, and `continue` is always present
         metadata = dict(sorted({"continue": "", **metadata}.items()))
     return _response(chosen, 200, form.list(items, list_kind_of(resource), metadata))
@@ -382,7 +382,7 @@ class EventEncoder:
 
     def _convert(self, stored: Document) -> tuple[Document, Document]:
         """Returns the stored document, and the document in the requested version."""
-        return stored, versions.to_version(self._resource, stored)
+        return stored, conversion.to_version(self._resource, stored)
 
     def _documents(self, event_type: str, event: Event[Document]) -> tuple[Document, Document]:
         """Returns the documents of an event; DELETED has the last state at the revision of the change."""

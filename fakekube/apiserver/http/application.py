@@ -36,9 +36,9 @@ from fakekube.apiserver.endpoints import handlers
 from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
 from fakekube.apiserver.http import auditing, responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations
-from fakekube.apiserver.http.flows import Flows
 from fakekube.apiserver.http.metrics import Labels, Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
+from fakekube.apiserver.http.priority_and_fairness import Flows
 from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
 from fakekube.apiserver.http.routing import ResourceRouter, Site

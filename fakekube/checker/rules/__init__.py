@@ -16,9 +16,9 @@ from fakekube.checker.rules import (
     leases,
     lifecycles,
     lists,
+    outages,
     retries,
     sieve,
-    spells,
     unprovoked,
     watch_ends,
     watch_errors,
@@ -50,7 +50,7 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     unprovoked.RULES,
     sieve.RULES,
     lifecycles.RULES,
-    spells.RULES,
+    outages.RULES,
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.

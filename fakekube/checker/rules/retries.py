@@ -18,7 +18,7 @@ from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_requests, require_resumption
 from fakekube.checker.writes import creating_writes, generated_children, require_writes, writes_of
 from fakekube.controllers.client import ApiError
-from fakekube.powers.actions import TOO_MANY_REQUESTS
+from fakekube.powers.fault_actions import TOO_MANY_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

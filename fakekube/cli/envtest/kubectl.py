@@ -26,7 +26,7 @@ from urllib.parse import quote
 from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.base.objects import Object
 from fakekube.cli.envtest.command_line import FlagError, seconds, split
-from fakekube.cluster.serving import write_kubeconfig
+from fakekube.cluster.kubeconfig import write_kubeconfig
 from fakekube.cluster.testing.manifests import ManifestError, objects
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.client import DiscoveredResource

@@ -28,10 +28,10 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.cluster.control.members import BadMembers, boolean_member
 from fakekube.cluster.testing.manifests import ManifestError
 from fakekube.controllers.client import ApiError, UnknownResource
-from fakekube.powers.actions import ACTIONS
 from fakekube.powers.exchange import exchange_data
 from fakekube.powers.export import as_list, as_yaml
 from fakekube.powers.fault import Fault, Frequency
+from fakekube.powers.fault_actions import ACTIONS
 from fakekube.powers.fault_forms import actions, frequency, preview
 from fakekube.powers.recording import RecordingError
 from fakekube.powers.state import StateError, StateTooLargeError, is_state_text

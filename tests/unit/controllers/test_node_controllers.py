@@ -15,14 +15,8 @@ from fakekube.apimachinery.selectors.nodes import (
     selects_node,
     tolerates,
 )
-from fakekube.controllers.node_lifecycle import (
-    ZoneState,
-    condition_taints,
-    get_min_toleration_time,
-    step_for,
-    zone_key,
-    zone_state,
-)
+from fakekube.controllers.node_lifecycle import ZoneState, condition_taints, step_for, zone_key, zone_state
+from fakekube.controllers.taint_eviction import get_min_toleration_time
 
 Object = dict[str, Any]
 

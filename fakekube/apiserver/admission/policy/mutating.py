@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.compilation import admission
+from fakekube.apimachinery.cel.cost.limits import RUNTIME_COST_BUDGET
 from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, ObjectValue, json_value, native, type_mismatches
 from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.errors import StatusError, status
@@ -29,7 +30,6 @@ from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apiserver.admission.cel import (
-    BUDGET,
     Activation,
     Compiled,
     MatchConditionError,
@@ -224,7 +224,7 @@ class Mutation(NamedTuple):
         if self.expression.program is None:
             raise MutationError(self.expression.problem)
         try:
-            (result,), _ = evaluate([self.expression], activation, BUDGET)
+            (result,), _ = evaluate([self.expression], activation, RUNTIME_COST_BUDGET)
         except OutOfBudget as error:
             raise MutationError(str(error)) from None
         assert result is not None

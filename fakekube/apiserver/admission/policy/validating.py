@@ -18,10 +18,10 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.cel.compilation import admission
+from fakekube.apimachinery.cel.cost.limits import RUNTIME_COST_BUDGET
 from fakekube.apimachinery.codecs import json as json_codec
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.admission.cel import (
-    BUDGET,
     Activation,
     Compiled,
     Evaluation,
@@ -127,12 +127,12 @@ class Validator:
                 return Result([self._error(str(error))])
         bindings = partial(Activation, versioned, resource, params=params, namespace=namespace, variables=self._variables)
         try:
-            results, left = evaluate(self._expressions, bindings(authorizer=authorizer), BUDGET)
+            results, left = evaluate(self._expressions, bindings(authorizer=authorizer), RUNTIME_COST_BUDGET)
             unasked = bindings(authorizer=None)  # messages and annotations have no authorizer, nor have variables that they use
             decisions = self._decisions(results, unasked, left)
             if not self._values:
                 return Result(decisions)
-            values, _ = evaluate(self._values, unasked, BUDGET)
+            values, _ = evaluate(self._values, unasked, RUNTIME_COST_BUDGET)
         except OutOfBudget as error:
             return Result([self._error(str(error))])
         return Result(

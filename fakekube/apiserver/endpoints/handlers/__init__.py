@@ -16,7 +16,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.endpoints.handlers import connect, create, delete, get, patch, update
 from fakekube.apiserver.endpoints.request import Request, Response
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.scope import Backend, Scope
 from fakekube.base.depth import call_with_deep_stack
 
@@ -61,7 +61,7 @@ def _dispatch(request: Request, backend: Backend, resource: Resource) -> Respons
         if request.audit is not None:
             request.audit.record_deprecation()
     if resource.converts_by_call:
-        versions.start_conversions(backend, resource)
+        conversion.start_conversions(backend, resource)
     subresource = resource.subresources[info.subresource] if info.subresource else None
     namespace = info.namespace if resource.namespaced else ""
     scope = Scope(request, backend, resource, subresource, namespace, info.name)

@@ -17,7 +17,7 @@ from fakekube.apiserver.endpoints import admission, bodies, negotiation, respons
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import deletion, field_manager, versions, writes
+from fakekube.apiserver.registry.generic import conversion, deletion, field_manager, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.objects import Object
@@ -45,7 +45,7 @@ def _create(scope: Scope) -> Response:
     writes.match_namespace(meta, scope.namespace)
     writes.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = field_manager.update(scope, None, body, chosen.field_manager)
-    obj = tracked if scope.resource.to_storage is None else versions.to_storage(scope.resource, tracked)
+    obj = tracked if scope.resource.to_storage is None else conversion.to_storage(scope.resource, tracked)
     check = admission.checker(scope, CREATE)
     admission.admit(scope, CREATE, obj, None)
     writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)

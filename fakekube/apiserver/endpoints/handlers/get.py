@@ -11,7 +11,7 @@ from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket,
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import reads, versions
+from fakekube.apiserver.registry.generic import conversion, reads
 from fakekube.apiserver.registry.scope import Scope
 
 
@@ -24,7 +24,7 @@ def get(scope: Scope) -> Response:
     resource_version = scope.request.query.get("resourceVersion") or ""
     document = reads.get(scope, resource_version).value
     if not resource_version:  # otherwise the watch cache answers, which holds converted objects
-        document = versions.uncache(scope.resource, document)
+        document = conversion.uncache(scope.resource, document)
     if subresource is not None and subresource.projection is not None:
         return projection.show(scope, representation, 200, document)
     return response_writers.object_response(scope, representation, 200, document)

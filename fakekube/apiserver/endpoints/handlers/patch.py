@@ -34,7 +34,7 @@ from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import field_manager, versions, writes
+from fakekube.apiserver.registry.generic import conversion, field_manager, writes
 from fakekube.apiserver.registry.options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, json_kind, unmarshal_error
@@ -379,11 +379,11 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
     for record in writes.attempts(scope, create_absent=patch.creates):
         if record is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
-        live = versions.live_object(scope.resource, record)
+        live = conversion.live_object(scope.resource, record)
         if record is not None and patch.key is not None and record.value.is_unchanged_by(patch.key):
             obj = _copy_object(record.value.object)
         else:
-            obj = versions.to_storage(scope.resource, patch(live))
+            obj = conversion.to_storage(scope.resource, patch(live))
         admission.admit_update(scope, record, obj, live)
         written = writes.commit(scope, record, obj, check, check_created)
         if written is not None:

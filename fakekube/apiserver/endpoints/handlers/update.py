@@ -10,7 +10,7 @@ from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import options
-from fakekube.apiserver.registry.generic import field_manager, versions, writes
+from fakekube.apiserver.registry.generic import conversion, field_manager, writes
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.objects import Object
 
@@ -40,8 +40,8 @@ def update(scope: Scope) -> Response:
 
     check, check_created = admission.checker(scope, UPDATE), admission.creation_checker(scope)
     for record in writes.attempts(scope, uid=uid):
-        live = versions.live_object(scope.resource, record)
-        obj = versions.to_storage(scope.resource, field_manager.update(scope, live, body, chosen.field_manager))
+        live = conversion.live_object(scope.resource, record)
+        obj = conversion.to_storage(scope.resource, field_manager.update(scope, live, body, chosen.field_manager))
         admission.admit_update(scope, record, obj, live)
         written = writes.commit(scope, record, obj, check, check_created)
         if written is not None:

@@ -29,9 +29,9 @@ from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Request
 from fakekube.apiserver.endpoints.response_writers import EventEncoder, UnencodableError, encoding_key
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
+from fakekube.apiserver.registry.generic.conversion import ConvertedCursor, conversions_of
 from fakekube.apiserver.registry.generic.reads import candidates, matcher, stale_revision, wait_for_revision
-from fakekube.apiserver.registry.generic.versions import ConvertedCursor, conversions_of
 from fakekube.apiserver.registry.options import ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.net.streams import Source, Stream, frames_of
@@ -184,7 +184,7 @@ class WatchStream:
         page = self._bucket.page(self._name_key, revision=as_of) if self._name_key else self._candidates(revision=as_of)
         if self._conversions is not None:
             for record in page.records:
-                versions.to_version(self._scope.resource, record.value)
+                conversion.to_version(self._scope.resource, record.value)
         self._initial = iter(page.records)
         self._initial_revision = self._began_at = page.revision
         if not_older_than is not None and self._scope.resource.strategy.cached:

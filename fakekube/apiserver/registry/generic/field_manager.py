@@ -21,7 +21,7 @@ from fakekube.apimachinery.schema.trees import are_equal, holds_any_form, unchan
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Strategy, Subresource
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.caches import cache_by_text
@@ -62,7 +62,7 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
 
 
 def _update_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
-    back = versions.from_storage(scope.resource, versions.to_storage(scope.resource, new))
+    back = conversion.from_storage(scope.resource, conversion.to_storage(scope.resource, new))
     printed: Object = printing.normalise(scope.type, back, stored=False)
     requested = new["metadata"].pop("managedFields", None)
     printed["metadata"].pop("managedFields", None)
@@ -172,4 +172,4 @@ def _other_version(served: Mapping[str, Resource], obj: Object, api_version: str
         return obj, target.type
     if target.convert is not None:
         return target.convert(obj, other), target.type
-    return versions.from_storage(target, versions.to_storage(source, obj)), target.type
+    return conversion.from_storage(target, conversion.to_storage(source, obj)), target.type

@@ -30,7 +30,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.resource import FieldReader, Resource
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.base64 import corrupt_input_error
@@ -132,7 +132,7 @@ def matcher(resource: Resource, options: ListOptions) -> Matches | None:
         return lambda document: labels.matches(document.tree["metadata"].get("labels"))
 
     def matches(document: Document) -> bool:
-        obj = versions.to_version(resource, document).tree if resource.custom else document.tree
+        obj = conversion.to_version(resource, document).tree if resource.custom else document.tree
         return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
 
     return matches

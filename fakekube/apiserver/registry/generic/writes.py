@@ -32,7 +32,7 @@ from fakekube.apimachinery.schema import printing
 from fakekube.apis.disabled_fields import drop_disabled_fields
 from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation import names, objectmeta
-from fakekube.apiserver.registry.generic import versions
+from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.chance import random_string, random_uuid
@@ -121,8 +121,6 @@ _DOUBLED = (
     "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
 )
 
-
-OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
 
 #: The number of retries after a collision of a generated name.
 NAME_ATTEMPTS = 8
@@ -355,7 +353,7 @@ def _update_once(scope: Scope, record: Record[Document], obj: Object, check: Che
         error = fields.invalid("metadata.resourceVersion", 0, objectmeta.RESOURCE_VERSION_REQUIRED)
         raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
     if revision not in (0, record.revision):
-        raise scope.conflict(OPTIMISTIC_LOCK)
+        raise scope.conflict(status.OPTIMISTIC_LOCK_ERROR)
     meta["resourceVersion"] = str(record.revision)
     finish = scope.strategy.begin_update(scope.context, obj, old)
     stored = False
@@ -386,7 +384,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
 def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
     """Runs BeforeUpdate and validating admission; returns the object in the form in which it is stored."""
     stored = document.object
-    old = versions.to_version(scope.resource, document).object if scope.resource.custom else stored
+    old = conversion.to_version(scope.resource, document).object if scope.resource.custom else stored
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
     context.spec_text = None
     match_namespace(meta, scope.namespace)

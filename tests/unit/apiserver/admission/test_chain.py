@@ -11,7 +11,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apiserver.admission.chain import Attributes, Chain, Operation, Plugin
-from fakekube.apiserver.admission.profiles import plugins
+from fakekube.apiserver.admission.plugins import plugins
 from fakekube.apiserver.registry import builtin
 
 RESOURCES = {(resource.group, resource.plural): resource for resource in builtin.resources()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from fakekube.cluster.control.endpoints import ENDPOINTS
 from fakekube.cluster.control.openapi import openapi
-from fakekube.powers.actions import ACTIONS
+from fakekube.powers.fault_actions import ACTIONS
 
 
 def nodes(value: Any) -> Iterator[Any]:

@@ -41,11 +41,7 @@ _STATUSES: Mapping[int, tuple[str, str]] = {
     404: ("NotFound", "{what} {name} not found"),
     405: ("MethodNotAllowed", status.GENERIC_MESSAGES[405]),
     406: ("NotAcceptable", status.GENERIC_MESSAGES[406]),
-    409: (
-        "Conflict",
-        "Operation cannot be fulfilled on {what} {name}: the object has been modified; please apply your changes to the "
-        "latest version and try again",
-    ),
+    409: ("Conflict", f"Operation cannot be fulfilled on {{what}} {{name}}: {status.OPTIMISTIC_LOCK_ERROR}"),
     410: ("Expired", status.TOO_OLD_WATCH),
     413: ("RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
     415: ("UnsupportedMediaType", "the server was unable to process the media type of the request"),

@@ -1,7 +1,7 @@
-"""Rules about failures that last: writes that are refused for some seconds, a list that is not answered, a server that is not
-there when the client starts (C1, R1, R2, R5, S3, A1).
+"""Rules about outages: writes that are refused for some seconds, a list that is not answered, a server that is not there when
+the client starts (C1, R1, R2, R5, S3, A1).
 
-Invariant: a spell ends while the client runs, and the client has to complete its work afterwards.
+Invariant: an outage ends while the client runs, and the client has to complete its work afterwards.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
-from fakekube.apiserver.registry.generic.writes import OPTIMISTIC_LOCK
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.judges import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import BreakUnanswered, Budget, EachWrite, answer_with, arm
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class WriteSpell(Rule):
-    """The base class of spells in which the client's writes fail."""
+    """The base class of outages in which the client's writes fail."""
 
     expected_seconds = 12.0
 
-    #: How long the spell lasts, as a part of the option --seconds.
+    #: How long the outage lasts, as a part of the option --seconds.
     PART: ClassVar[float] = 0.5
     #: How many times a write is refused, if there is time: some clients give up after a few attempts.
     ATTEMPTS: ClassVar[int] = 0
@@ -58,9 +57,9 @@ class WriteSpell(Rule):
         return ("create", "update", "patch", "delete")
 
     def provoke(self, trial: Trial) -> None:
-        with ExitStack() as spell:
+        with ExitStack() as outage:
             faults = [
-                spell.enter_context(self.fault(trial, verb, resource))
+                outage.enter_context(self.fault(trial, verb, resource))
                 for verb, resource in learned_writes(trial.baseline, *self.verbs())
                 if resource != LEASES
             ]
@@ -122,7 +121,7 @@ class UnansweredWrites(FailingWrites):
 
 
 class EachWriteRefused(FailingWrites):
-    """Each kind of write is refused once: those that follow others, too, which a spell of failures does not meet."""
+    """Each kind of write is refused once: those that follow others, too, which an outage does not meet."""
 
     name = "writes-once"
     provocation = "each kind of write is answered with 500 once"
@@ -171,7 +170,7 @@ class ConflictSpell(WriteSpell):
             body = exchange.body
             if not isinstance(body, dict) or not (body.get("metadata") or {}).get("resourceVersion"):
                 return None
-            return answer_with(status.conflict(exchange.group, exchange.resource, exchange.name, OPTIMISTIC_LOCK))
+            return answer_with(status.conflict(exchange.group, exchange.resource, exchange.name, status.OPTIMISTIC_LOCK_ERROR))
 
         return trial.faults.on(verb, resource).intercept(refuse, label="another editor")
 
@@ -206,10 +205,10 @@ class RefusedAgainAndAgain(WriteSpell):
 @contextmanager
 def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
     """Refuses writes, each a verb and a resource, within the context."""
-    with ExitStack() as spell:
+    with ExitStack() as outage:
         for verb, resource in writes:
             selector = trial.faults.on(verb, resource)
-            spell.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
+            outage.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
         yield
 
 
@@ -324,10 +323,10 @@ class UnansweredReads(ServerErrors):
     @contextmanager
     def failing(self, trial: Trial) -> Iterator[None]:
         got = {call.collection for call in trial.baseline.trial.trace if call.verb == "get" and call.resource} - {LEASES}
-        with ExitStack() as spell:
-            spell.enter_context(trial.faults.on("list,watch").hang(label="not answered"))
+        with ExitStack() as outage:
+            outage.enter_context(trial.faults.on("list,watch").hang(label="not answered"))
             for resource in got:
-                spell.enter_context(trial.faults.on("get", resource).hang(label="not answered"))
+                outage.enter_context(trial.faults.on("get", resource).hang(label="not answered"))
             if got:
                 trial.stimulate()
             yield

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube.apiserver.endpoints.request import Query, User
-from fakekube.apiserver.http.flows import Flows
+from fakekube.apiserver.http.priority_and_fairness import Flows
 from fakekube.apiserver.http.request_info import request_info
 
 ALICE = User("alice", groups=("team-a",))

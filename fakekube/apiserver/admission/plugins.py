@@ -1,4 +1,4 @@
-"""Selects the admission plugins of a server, in order: the default ones of kube-apiserver, changed by the flags
+"""All admission plugins in their order, and which of them a server has: the default ones of kube-apiserver, changed by the flags
 --enable-admission-plugins and --disable-admission-plugins.
 
 The profile `apiserver` is a bare server as in envtest, without the ServiceAccount plugin; `cluster` has it. Plugins

@@ -1,4 +1,4 @@
-"""Classifies requests by FlowSchema and priority level, and returns both as response headers.
+"""API Priority and Fairness: classifies requests by FlowSchema and priority level, and returns both as response headers.
 
 Requests are not queued; the classification is the only part of API priority and fairness that clients see. It is
 cached until a FlowSchema or a PriorityLevelConfiguration changes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakekube.apiserver.admission.profiles import plugins
+from fakekube.apiserver.admission.plugins import plugins
 from fakekube.apiserver.options import AdmissionOptions
 
 
