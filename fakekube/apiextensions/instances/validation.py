@@ -178,12 +178,12 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
 
     Parts that are equal in `before`, the old value, are not validated again (KEP-4008, ratcheting).
     """
-    found = _errors(schema, value, path, before)
-    if len(found) < 2:
-        return found
     told: list[FieldError] = []
-    for error in found:
-        if error not in told:
+    alike: dict[tuple[object, ...], list[FieldError]] = {}  # their values cannot be hashed; there may be very many errors
+    for error in _errors(schema, value, path, before):
+        known = alike.setdefault((error.path, error.type, error.detail), [])
+        if error not in known:
+            known.append(error)
             told.append(error)
     return told
 

@@ -93,13 +93,21 @@ def _string_to_uint(text: str) -> UInt:
 
 
 _SEPARATED = re.compile(r"(?<=[0-9])_(?=[0-9])")
-_HEX_FLOAT = re.compile(r"[-+]?0[xX][0-9a-fA-F]*+\.?[0-9a-fA-F]*+[pP][-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?(?:(?:[0-9]++\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
+_SEPARATED_HEX = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
+_HEX_FLOAT = re.compile(r"[-+]?0[xX](?:[0-9a-fA-F]++\.?[0-9a-fA-F]*+|\.[0-9a-fA-F]++)[pP][-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(?:(?:[0-9]++\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?)|nan", re.IGNORECASE)
 
 
 def _string_to_double(text: str) -> float:
-    if _HEX_FLOAT.fullmatch(text):
-        return float.fromhex(text)
+    """Parses a number like strconv.ParseFloat. Raises EvaluationError, also for one that is too large."""
+    if text.lstrip("+-")[:2] in ("0x", "0X"):
+        text = _SEPARATED_HEX.sub("", _SEPARATED.sub("", text))
+        try:
+            if _HEX_FLOAT.fullmatch(text):
+                return float.fromhex(text)
+        except OverflowError:
+            pass
+        raise _unconvertible("string", "double")
     text = _SEPARATED.sub("", text)
     if not _FLOAT.fullmatch(text) or (math.isinf(float(text)) and "i" not in text.lower()):
         raise _unconvertible("string", "double")
@@ -114,13 +122,13 @@ def _string_to_bool(text: str) -> bool:
 
 
 def _double_to_int(number: float) -> int:
-    if math.isnan(number) or not -(2.0**63) < number < 2.0**63:
+    if not -(2.0**63) < number < 2.0**63:
         raise EvaluationError("integer overflow")
     return int(number)
 
 
 def _double_to_uint(number: float) -> UInt:
-    if math.isnan(number) or not 0 <= number < 2.0**64:
+    if not 0 <= number < 2.0**64:
         raise EvaluationError("unsigned integer overflow")
     return UInt(number)
 
