@@ -3,16 +3,17 @@
 Invariant: a `BoundedCache` never holds more entries than its maximum, nor more than `MAXIMUM_SIZE` bytes as far as it is told
 their sizes; a full cache is cleared, so that readers need not maintain the order of use. A `cached_bytes` function keeps the
 latest results up to a number of bytes. What comes from outside may be of any length: a `cache_by_text` function keeps nothing
-about texts that are longer than `LONGEST_TEXT`.
+about texts that are longer than `LONGEST_TEXT`, a `cache_if` function nothing about arguments that its own condition excludes.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, Final, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
+P = ParamSpec("P")
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -108,6 +109,26 @@ def cache_by_text(maximum: int) -> Callable[[Callable[[str], V]], Callable[[str]
                 if len(text) <= LONGEST_TEXT:
                     kept.add(text, found)
             return found
+
+        return call
+
+    return decorate
+
+
+def cache_if(is_kept: Callable[..., bool], maximum: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """Returns a decorator that keeps the results of a function for some arguments, which must be hashable.
+
+    Args:
+        is_kept: reports whether the arguments, as they are passed, are small enough to be kept.
+        maximum: the maximal number of results; what was not used longest is forgotten first.
+    """
+
+    def decorate(function: Callable[P, V]) -> Callable[P, V]:
+        kept = cast("Callable[P, V]", lru_cache(maximum)(function))
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> V:
+            return kept(*args, **kwargs) if is_kept(*args, **kwargs) else function(*args, **kwargs)
 
         return call
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from fakekube.apimachinery.errors import StatusError, field
@@ -33,7 +32,7 @@ from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
-from fakekube.base.caches import LONGEST_TEXT
+from fakekube.base.caches import LONGEST_TEXT, cache_if
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, plain, string_verb
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -76,25 +75,19 @@ def go_kind_of(type: Type) -> str:
     return _KINDS.get(type.shape, "struct")
 
 
+_cache_by_key = cache_if(lambda _type, key: len(key) <= LONGEST_TEXT, 4096)
+
+
+@_cache_by_key
 def look_up_object(type: Type, key: str) -> Lookup | str:
     """Returns the patch metadata of a field that is an object, or an error message if the type has no such field."""
-    return _known_object(type, key) if len(key) <= LONGEST_TEXT else _look_up_object(type, key)
-
-
-def _look_up_object(type: Type, key: str) -> Lookup | str:
     found = _field(type, key)
     return found if isinstance(found, str) else _lookup(found, found.type)
 
 
-_known_object = lru_cache(maxsize=4096)(_look_up_object)
-
-
+@_cache_by_key
 def look_up_list(type: Type, key: str) -> Lookup | str:
     """Returns the patch metadata of a field that is a list, or an error message."""
-    return _known_list(type, key) if len(key) <= LONGEST_TEXT else _look_up_list(type, key)
-
-
-def _look_up_list(type: Type, key: str) -> Lookup | str:
     found = _field(type, key)
     if isinstance(found, str):
         return found
@@ -105,9 +98,6 @@ def _look_up_list(type: Type, key: str) -> Lookup | str:
     if found.type.items.shape in (Shape.LIST, Shape.BYTES):
         return "unexpected slice of slice"
     return _lookup(found, found.type.items)
-
-
-_known_list = lru_cache(maxsize=4096)(_look_up_list)
 
 
 def _lookup(field: Field, type: Type) -> Lookup:

@@ -24,7 +24,7 @@ from functools import cmp_to_key, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.base.caches import LONGEST_TEXT, cache_by_text
+from fakekube.base.caches import LONGEST_TEXT, cache_by_text, cache_if
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Scope
@@ -177,12 +177,9 @@ class Offer:
 _STREAMED: Final = {"json": JSON, "protobuf": f"{PROTOBUF};stream=watch", "cbor": CBOR_SEQUENCE}
 
 
+@cache_if(lambda accept, _offer: len(accept) <= LONGEST_TEXT, 1024)
 def _choose(accept: str, offer: Offer) -> MediaType | None:
     """Returns the first media type that both sides support; `accept` is the whole header."""
-    return _known_choice(accept, offer) if len(accept) <= LONGEST_TEXT else _find_choice(accept, offer)
-
-
-def _find_choice(accept: str, offer: Offer) -> MediaType | None:
     if not accept:
         return MediaType("json", JSON)
     for clause in clauses(accept):
@@ -192,9 +189,6 @@ def _find_choice(accept: str, offer: Offer) -> MediaType | None:
                 if chosen is not None:
                     return chosen
     return None
-
-
-_known_choice = lru_cache(maxsize=1024)(_find_choice)
 
 
 def _accept_media_type(clause: Clause, media_type: str, offer: Offer) -> MediaType | None:
@@ -310,6 +304,11 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
 # ---------------------------------------------------------------- the router
 
 
+def _is_short(accept: str, _produced: Sequence[str], content_type: str = "", *_rest: object) -> bool:
+    return len(accept) + len(content_type) <= LONGEST_TEXT
+
+
+@cache_if(_is_short, 1024)
 def route(
     accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = (), empty: str | None = None
 ) -> None:
@@ -326,11 +325,6 @@ def route(
     Raises:
         StatusError: 415 or 406, with empty details.
     """
-    check = _known_route if len(accept) + len(content_type) <= LONGEST_TEXT else _check_route
-    check(accept, produced, content_type, consumed, empty)
-
-
-def _check_route(accept: str, produced: Sequence[str], content_type: str, consumed: Sequence[str], empty: str | None) -> None:
     if consumed and not any(media_type in consumed for media_type in _bare_list(content_type)):
         available = "" if empty is None else "\n\nAvailable representations: "
         if empty:
@@ -340,9 +334,6 @@ def _check_route(accept: str, produced: Sequence[str], content_type: str, consum
         available = ", ".join(produced)
         message = f"406: Not Acceptable\n\nAvailable representations: {available}"
         raise StatusError(406, "NotAcceptable", message, {})
-
-
-_known_route = lru_cache(maxsize=1024)(_check_route)
 
 
 def _bare_list(header: str) -> Iterable[str]:

@@ -18,7 +18,7 @@ import errno
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -43,6 +43,7 @@ from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_run
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
 from fakekube.apiserver.http.routing import ResourceRouter, Site
 from fakekube.apiserver.registry.scope import Backend
+from fakekube.base.caches import cache_if
 from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
@@ -334,13 +335,9 @@ class _Target(NamedTuple):
     labels: Labels
 
 
+@cache_if(lambda _method, path, raw_query: len(path) + len(raw_query) <= _MAXIMUM_TARGET, 1024)
 def _interpret(method: str, path: str, raw_query: str) -> _Target:
     """Returns the target of a request. Clients ask for few targets, so the latest are kept. Raises UnknownTargetError."""
-    find = _known_target if len(path) + len(raw_query) <= _MAXIMUM_TARGET else _find_target
-    return find(method, path, raw_query)
-
-
-def _find_target(method: str, path: str, raw_query: str) -> _Target:
     query = Query(raw_query) if raw_query else _NO_QUERY
     info = request_info(method, path, query)
     try:
@@ -348,9 +345,6 @@ def _find_target(method: str, path: str, raw_query: str) -> _Target:
     except StatusError:
         timeout = None
     return _Target(query, info, timeout, labels_of(info, dry_run="dryRun" in query))
-
-
-_known_target: Final = lru_cache(maxsize=1024)(_find_target)
 
 
 def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:

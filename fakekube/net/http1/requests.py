@@ -12,11 +12,11 @@ Specified by: net/http of Go (request.go: readRequest; server.go: readRequest of
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fakekube.base.caches import cache_if
 from fakekube.base.golang.urls import CONTROL_CHARACTER, INVALID_ESCAPE
 from fakekube.net.http1.messages import (
     END_OF_HEADER,
@@ -136,7 +136,7 @@ class RequestParser:
             self._check_early()
             return None
         head = buffer[: end.end()].decode("latin-1")
-        request = _known_request(head) if len(head) <= _USUAL_BLOCK else _request(head)
+        request = _request(head)
         del buffer[: end.end()]
         self._searched = 0
         self._line_checked = False
@@ -179,6 +179,7 @@ class RequestParser:
             raise ProtocolError(HEADER_TOO_LARGE)
 
 
+@cache_if(lambda head: len(head) <= _USUAL_BLOCK, 512)
 def _request(head: str) -> Request:
     """Parses a complete header with its blank line. Checks are in the order of net/http."""
     line, _, block = head.partition("\n")
@@ -193,9 +194,6 @@ def _request(head: str) -> Request:
     if fields.fault:
         raise ProtocolError(fields.fault)
     return Request(method, target, version, fields)
-
-
-_known_request = functools.lru_cache(maxsize=512)(_request)
 
 
 def _request_line(line: str) -> tuple[str, str, tuple[int, int]]:
@@ -221,12 +219,8 @@ def is_valid_target(method: str, target: str) -> bool:
     return not INVALID_ESCAPE.search(target.partition("?")[0])
 
 
+@cache_if(lambda block, _is_1_1: len(block) <= _USUAL_BLOCK, 512)
 def _fields(block: str, is_1_1: bool) -> Fields:
-    """Parses a header block; small blocks are cached, because clients repeat them."""
-    return _known_fields(block, is_1_1) if len(block) <= _USUAL_BLOCK else _parse_block(block, is_1_1)
-
-
-def _parse_block(block: str, is_1_1: bool) -> Fields:
     """Parses a header block with the blank line at its end; HTTP/1.0 has fewer fields with a meaning."""
     try:
         pairs = [(name.lower(), value) for name, value in parse_mime_header(block)]
@@ -258,8 +252,6 @@ def _parse_block(block: str, is_1_1: bool) -> Fields:
         fault=fault,
     )
 
-
-_known_fields = functools.lru_cache(maxsize=512)(_parse_block)
 
 _SPECIAL = frozenset({"connection", "content-length", "expect", "host", "trailer", "transfer-encoding"})
 _FORBIDDEN_TRAILERS = frozenset({"content-length", "trailer", "transfer-encoding"})

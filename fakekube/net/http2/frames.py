@@ -19,6 +19,7 @@ from typing import cast
 import hpack
 from hpack.table import HeaderTable
 
+from fakekube.base.caches import cache_if
 from fakekube.net.http1 import Fields, Request, is_valid_target
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -270,7 +271,7 @@ def parse_request(block: Block, has_body: bool) -> Request:
         start += 1
     regular = tuple(block[start:])
     authority = pseudo.get(b":authority", b"")
-    fields = _known_fields(regular, authority, has_body)
+    fields = _parse_fields(regular, authority, has_body)
     if _list_bytes(block) > MAX_LIST_BYTES:
         fields = Fields(fields.pairs, fields.length, True, False, False, fields.has_host, _TOO_LARGE)
     return _request(pseudo, fields)
@@ -298,6 +299,11 @@ def _list_bytes(block: Block) -> int:
     return sum([len(name) + len(value) for name, value in block]) + 32 * len(block)
 
 
+def _is_usual(regular: Block, _authority: bytes, _has_body: bool) -> bool:
+    return len(regular) <= 32 and _list_bytes(regular) <= _REMEMBERED_LIST_BYTES
+
+
+@cache_if(_is_usual, 512)
 def _parse_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
     """Parses the regular fields of a request."""
     pairs: list[tuple[str, str]] = [("host", authority.decode("latin-1"))] if authority else []
@@ -328,15 +334,6 @@ def _parse_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
         has_host=bool(pairs) and pairs[0][0] == "host",
         fault=_fault(regular),
     )
-
-
-_cached_fields = functools.lru_cache(maxsize=512)(_parse_fields)
-
-
-def _known_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
-    if len(regular) > 32 or _list_bytes(regular) > _REMEMBERED_LIST_BYTES:
-        return _parse_fields(regular, authority, has_body)
-    return _cached_fields(regular, authority, has_body)
 
 
 def _length(lengths: list[str]) -> int | None:
@@ -374,25 +371,19 @@ def encode_block(status: str, fields: Sequence[tuple[str, str]]) -> bytes:
     return b"".join(parts)
 
 
+_USUAL_VALUE = 128
+_AUDIT_ID = "Audit-Id"
+"""The field that differs in all responses: it would push the others out of the cache."""
+
+
+@cache_if(lambda name, value: len(value) <= _USUAL_VALUE and name != _AUDIT_ID, 512)
 def _literal(name: str, value: str) -> bytes:
-    """Returns an encoded field; those that many responses have are encoded once."""
-    is_usual = len(value) <= _USUAL_VALUE and name != _AUDIT_ID
-    return _usual_literal(name, value) if is_usual else _encode_literal(name, value)
-
-
-def _encode_literal(name: str, value: str) -> bytes:
     """Encodes a literal field without indexing (RFC 7541, 6.2.2)."""
     raw = value.encode("latin-1", "replace")
     if b"\n" in raw or b"\r" in raw:
         raw = raw.replace(b"\r", b" ").replace(b"\n", b" ")
     length = len(raw)
     return _name(name) + (bytes((length,)) if length < 127 else _integer(length, 7)) + raw
-
-
-_USUAL_VALUE = 128
-_AUDIT_ID = "Audit-Id"
-"""The field that differs in all responses: it would push the others out of the cache."""
-_usual_literal = functools.lru_cache(maxsize=512)(_encode_literal)
 
 
 @functools.lru_cache(maxsize=512)

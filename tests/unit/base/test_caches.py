@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fakekube.base.caches import LONGEST_TEXT, MAXIMUM_SIZE, BoundedCache, cache_by_text, cached_bytes
+from fakekube.base.caches import LONGEST_TEXT, MAXIMUM_SIZE, BoundedCache, cache_by_text, cache_if, cached_bytes
 
 
 def test_the_results_that_were_not_used_longest_are_forgotten_beyond_the_bound() -> None:
@@ -42,6 +42,18 @@ def test_nothing_is_kept_about_long_texts() -> None:
     count("c")
     count("b")
     assert calls[4:] == ["c", "b"]
+
+
+def test_results_are_kept_for_the_arguments_that_the_condition_admits() -> None:
+    calls: list[tuple[str, int]] = []
+
+    @cache_if(lambda text, times: len(text) * times <= 4, 2)
+    def repeat(text: str, times: int) -> str:
+        calls.append((text, times))
+        return text * times
+
+    assert [repeat("ab", times) for times in (2, 2, 3, 3)] == ["abab", "abab", "ababab", "ababab"]
+    assert calls == [("ab", 2), ("ab", 3), ("ab", 3)]
 
 
 def test_a_bounded_cache_is_cleared_when_its_entries_are_too_large() -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs import EncodeError, json
 from fakekube.apimachinery.codecs.yaml import reader
-from fakekube.base.caches import LONGEST_TEXT, BoundedCache
+from fakekube.base.caches import LONGEST_TEXT, BoundedCache, cache_if
 from fakekube.base.golang.json_writer import LONGEST
 from fakekube.base.golang.strings import bytes_of, readable
 from fakekube.base.objects import StoredObject
@@ -226,11 +226,8 @@ _SPACE_BREAK: Final = re.compile(f" [{_BREAKS}]").search
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?").fullmatch
 
 
+@cache_if(lambda text, _is_key: len(text) <= LONGEST_TEXT, 4096)
 def _style(text: str, is_key: bool) -> _Style:
-    return _known_style(text, is_key) if len(text) <= LONGEST_TEXT else _choose_style(text, is_key)
-
-
-def _choose_style(text: str, is_key: bool) -> _Style:
     special = _SPECIAL(text) is not None or _SPACE_BREAK(text) is not None
     if "\n" in text:
         return _Style.DOUBLE if special or is_key or text[-1] == " " else _Style.LITERAL
@@ -242,9 +239,6 @@ def _choose_style(text: str, is_key: bool) -> _Style:
     if (is_key and has_break) or _BREAK_SPACE(text):
         return _Style.DOUBLE
     return _Style.SINGLE
-
-
-_known_style = lru_cache(maxsize=4096)(_choose_style)
 
 
 def _scalar_text(value: Any) -> str:

@@ -454,7 +454,7 @@ class ItemList(Atom):
         if only is not None:
             try:
                 found = {fieldpath.known_key(only, item[only]): item for item in value}
-            except (KeyError, TypeError):  # the key is missing or is no scalar, or an item is no object
+            except (KeyError, TypeError, fieldpath.TooLongError):  # the key is missing or no scalar, or an item is no object
                 found = {}
             if len(found) == len(value):
                 return found

@@ -56,28 +56,30 @@ def _string_value(item: str) -> str:
     return f"v:{_json(item)}"
 
 
+class TooLongError(ValueError):
+    """A path element is too long to be kept."""
+
+
 def key(*names_and_values: Any) -> str:
     """Returns the path element of an item of an associative list; `names` (sorted) and values alternate in the arguments."""
     try:
         return known_key(*names_and_values)
-    except TypeError:
+    except (TypeError, TooLongError):
         return _key(*names_and_values)
+
+
+@lru_cache(maxsize=8192, typed=True)  # `typed` distinguishes 1 from True and 1.0
+def known_key(*names_and_values: Any) -> str:
+    """Returns the same from a cache. Raises TypeError for values that are no scalars, TooLongError."""
+    text = _key(*names_and_values)
+    if len(text) > LONGEST_TEXT:
+        raise TooLongError
+    return text
 
 
 def _key(*names_and_values: Any) -> str:
     pairs = zip(names_and_values[::2], names_and_values[1::2], strict=True)
     return "k:{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in pairs) + "}"
-
-
-def _short_key(*names_and_values: Any) -> str:
-    text = _key(*names_and_values)
-    if len(text) > LONGEST_TEXT:
-        raise TypeError("too long to be kept")
-    return text
-
-
-# `typed` distinguishes 1 from True and 1.0; long and unhashable values raise a TypeError.
-known_key = lru_cache(maxsize=8192, typed=True)(_short_key)
 
 
 def _json(item: Any) -> str:
