@@ -12,7 +12,6 @@ Specified by: pkg/kubelet/podcertificate/podcertificatemanager.go (IssuingManage
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
+from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.certificates import POD_REQUESTS
@@ -38,9 +38,6 @@ _ABANDONED_AFTER: Final = timedelta(minutes=10)
 _OVERDUE_AFTER: Final = timedelta(minutes=10)
 #: What is due after a time is looked for a moment later.
 _LATER: Final = timedelta(milliseconds=1)
-_CERTIFICATE: Final = re.compile(r"-----BEGIN [^-]+-----\s+(.*?)\s+-----END [^-]+-----", re.S)
-
-_BEGIN, _END = b"-----BEGIN CERTIFICATE-----\n", b"-----END CERTIFICATE-----\n"
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 _GENERATE: Final[Mapping[str, Callable[[], PrivateKey]]] = {
@@ -251,5 +248,4 @@ def _encode(content: bytes) -> str:
 
 def clean_chain(chain: str) -> bytes:
     """Returns certificates in PEM without anything around them (cleanCertificateChain)."""
-    blocks = (base64.b64encode(base64.b64decode(block)) for block in _CERTIFICATE.findall(chain))
-    return b"".join(_BEGIN + b"".join(block[at : at + 64] + b"\n" for at in range(0, len(block), 64)) + _END for block in blocks)
+    return b"".join(pem.encode("CERTIFICATE", block.content) for block in pem.blocks(chain.encode()))

@@ -9,7 +9,6 @@ pkg/apis/core/validation/names.go (ValidateSignerName).
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
@@ -245,32 +245,13 @@ def _labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[Fie
 
 # ---------------------------------------------------------------- PEM and X.509
 
-_BLOCK = re.compile(
-    rb"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n"
-    rb"((?:[^\n:]+:[^\n]*\n)*\n?)([A-Za-z0-9+/=\s]*?)"
-    rb"-----END \1-----[ \t\r]*(?:\n|\Z)",
-    re.MULTILINE,
-)
-
-
-def pem_blocks(text: str) -> list[tuple[str, bool, bytes]]:
-    """Yields the type, the presence of headers, and the content of each PEM block; other text is skipped."""
-    blocks = []
-    for found in _BLOCK.finditer(base64.b64decode(text)):
-        try:
-            content = base64.b64decode(b"".join(found[3].split()), validate=True)
-        except ValueError:
-            continue
-        blocks.append((found[1].decode("utf-8", "replace"), bool(found[2].strip()), content))
-    return blocks
-
 
 def problem_with_request(text: str) -> str:
     """Returns the error text of a PEM request, as the real server words it; "" if it is valid."""
-    blocks = pem_blocks(text)
-    if not blocks or blocks[0][0] != "CERTIFICATE REQUEST":
+    block, _ = pem.decode(base64.b64decode(text))
+    if block is None or block.type != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
-    content = blocks[0][2]
+    content = block.content
     try:
         request = x509.load_der_x509_csr(content)
     except ValueError:
@@ -286,16 +267,16 @@ def problem_with_request(text: str) -> str:
 def _problem_with_certificate(text: str) -> str:
     if not text:
         return ""
-    blocks = pem_blocks(text)
-    for kind, headers, content in blocks:
-        if kind != "CERTIFICATE":
-            return f"only CERTIFICATE PEM blocks are allowed, found {go_quote(kind)}"
-        if headers:
+    blocks = list(pem.blocks(base64.b64decode(text)))
+    for block in blocks:
+        if block.type != "CERTIFICATE":
+            return f"only CERTIFICATE PEM blocks are allowed, found {go_quote(block.type)}"
+        if block.has_headers:
             return "no PEM block headers are permitted"
-        if not content:
+        if not block.content:
             return "found CERTIFICATE PEM block containing 0 certificates"
         try:
-            x509.load_der_x509_certificate(content)
+            x509.load_der_x509_certificate(block.content)
         except ValueError:
             return "x509: malformed certificate"
     return "" if blocks else "must contain at least one CERTIFICATE PEM block"

@@ -21,12 +21,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.certificates.certificatesigningrequests import pem_blocks, signer_name
+from fakekube.apis.certificates.certificatesigningrequests import signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.objectmeta import ANNOTATIONS_LENGTH
 from fakekube.apis.validation.to_internal import same
+from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
@@ -284,13 +285,13 @@ def _validate_issued(context: WriteContext, status: Object, spec: Object) -> lis
     chain = status.get("certificateChain", "")
     if len(chain.encode()) > MAX_CHAIN_SIZE:
         return [too_long(_CHAIN, MAX_CHAIN_SIZE)]
-    blocks = pem_blocks(base64.b64encode(chain.encode()).decode())
+    blocks = list(pem.blocks(chain.encode()))
     if not blocks:
         return [invalid(_CHAIN, chain, "issued certificate chain must contain at least one certificate")]
-    if blocks[0][0] != "CERTIFICATE":
+    if blocks[0].type != "CERTIFICATE":
         return [invalid(_CHAIN, chain, "issued certificate chain must consist entirely of CERTIFICATE PEM blocks")]
     try:
-        leaf = x509.load_der_x509_certificate(blocks[0][2])
+        leaf = x509.load_der_x509_certificate(blocks[0].content)
     except ValueError:
         return [invalid(_CHAIN, chain, "leaf certificate does not parse as valid X.509")]
     errors = _validate_names(leaf)
@@ -361,12 +362,12 @@ def _nanoseconds(span: timedelta) -> int:
     return int(span.total_seconds()) * 10**9
 
 
-def _validate_intermediates(chain: str, blocks: Sequence[tuple[str, bool, bytes]]) -> list[FieldError]:
-    for kind, _, content in blocks:
-        if kind != "CERTIFICATE":
+def _validate_intermediates(chain: str, blocks: Sequence[pem.Block]) -> list[FieldError]:
+    for block in blocks:
+        if block.type != "CERTIFICATE":
             return [invalid(_CHAIN, chain, "issued certificate chain must consist entirely of CERTFICATE PEM blocks")]
         try:
-            x509.load_der_x509_certificate(content)
+            x509.load_der_x509_certificate(block.content)
         except ValueError:
             return [invalid(_CHAIN, chain, "intermediate certificate does not parse as valid X.509")]
     return []
@@ -431,12 +432,12 @@ def _validate_trust_bundle(bundle: str) -> list[FieldError]:
         return [too_long(_PATH, MAX_TRUST_BUNDLE_SIZE)]
     errors: list[FieldError] = []
     anchors: dict[bytes, list[int]] = {}
-    for index, (kind, has_headers, content) in enumerate(pem_blocks(base64.b64encode(bundle.encode()).decode())):
-        problem = _problem_with_block(kind, content, has_headers=has_headers)
+    for index, block in enumerate(pem.blocks(bundle.encode())):
+        problem = _problem_with_block(block)
         if problem:
             errors.append(invalid(_PATH, _OMITTED, f"entry {index} {problem}"))
         else:
-            anchors.setdefault(content, []).append(index)
+            anchors.setdefault(block.content, []).append(index)
     if errors:
         return errors
     if not anchors:
@@ -445,13 +446,13 @@ def _validate_trust_bundle(bundle: str) -> list[FieldError]:
     return [invalid(_PATH, _OMITTED, f"duplicate trust anchor (indices [{' '.join(map(str, indices))}])") for indices in repeated]
 
 
-def _problem_with_block(kind: str, content: bytes, *, has_headers: bool) -> str:
-    if kind != "CERTIFICATE":
-        return f"has bad block type: {kind}"
-    if has_headers:
+def _problem_with_block(block: pem.Block) -> str:
+    if block.type != "CERTIFICATE":
+        return f"has bad block type: {block.type}"
+    if block.has_headers:
         return "has PEM block headers"
     try:
-        certificate = x509.load_der_x509_certificate(content)
+        certificate = x509.load_der_x509_certificate(block.content)
         certificate.public_key()
     except ValueError:
         return "does not parse as X.509"

@@ -6,7 +6,6 @@ k8s.io/client-go/transport.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -15,6 +14,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.golang import pem
 from fakekube.base.golang.urls import parse_url
 
 NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
@@ -101,9 +101,6 @@ def _path_errors(value: str, path: str) -> list[FieldError]:
     return errors
 
 
-_BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
-
-
 def ca_bundle_errors(bundle: str, path: str) -> Iterator[FieldError]:
     """Validates a caBundle, which is PEM in base64; an empty one is valid."""
     problem = _problem(b64decode(bundle)) if bundle else ""
@@ -129,18 +126,20 @@ def _bundle(spec: Mapping[str, Any]) -> str:
     return bundle
 
 
-def _problem(pem: bytes) -> str:
+def _problem(bundle: bytes) -> str:
+    """Returns why a bundle has no certificate that can be loaded (createErrorParsingCAData); "" if it has one."""
     from cryptography import x509
 
-    blocks = list(_BLOCK.finditer(pem))
-    if not blocks:
-        return "unable to parse bytes as PEM block"
-    for block in blocks:
-        if block.group(1) != b"CERTIFICATE":
-            continue
-        try:
-            x509.load_pem_x509_certificate(block.group())
-        except ValueError:
-            return "failed to parse certificate: x509: malformed certificate"
-        return ""
-    return "no valid certificate authority data seen"
+    is_malformed, block, at = False, *pem.decode(bundle)
+    while block is not None:
+        if block.type == "CERTIFICATE" and not block.has_headers:
+            try:
+                x509.load_der_x509_certificate(block.content)
+            except ValueError:
+                is_malformed = True
+            else:
+                return ""
+        block, at = pem.decode(bundle, at)
+    if is_malformed:
+        return "failed to parse certificate: x509: malformed certificate"
+    return "unable to parse bytes as PEM block" if at < len(bundle) else "no valid certificate authority data seen"

@@ -26,6 +26,7 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
+from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.filesystem import SET_GROUP, BlockDevice, Device, Directory, File, FileSystem, Node, Socket, Symlink
@@ -222,10 +223,6 @@ def resource_value(pod: StoredObject, container: StoredObject, reference: Stored
 def _containers(pod: StoredObject) -> Iterable[StoredObject]:
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         yield from pod["spec"].get(kind) or ()
-
-
-#: A certificate in PEM.
-_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.S)
 
 
 class _Content(NamedTuple):
@@ -548,6 +545,6 @@ def trust_anchors(source: StoredObject, cluster: ClusterAccess) -> tuple[bytes, 
         ]
         if not bundles:
             problem = "combination of signerName and labelSelector matched zero ClusterTrustBundles"
-    blocks = [block for one in bundles for block in _PEM.findall(one["spec"].get("trustBundle") or "")]
-    content = "".join(f"{block}\n" for block in dict.fromkeys(blocks)).encode()
+    anchors = [block.content for one in bundles for block in pem.blocks((one["spec"].get("trustBundle") or "").encode())]
+    content = b"".join(pem.encode("CERTIFICATE", anchor) for anchor in dict.fromkeys(anchors))
     return content, "" if source.get("optional") else problem

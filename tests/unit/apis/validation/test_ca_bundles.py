@@ -24,6 +24,7 @@ def bundle(text: str) -> str:
         ("", None),
         ("hi", "unable to parse bytes as PEM block"),
         (block("FOO"), "no valid certificate authority data seen"),
+        (block("FOO") + "hi", "unable to parse bytes as PEM block"),
         (block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
     ],
 )
@@ -35,6 +36,7 @@ def test_invalid_ca_bundles_are_rejected(text: str, complaint: str | None) -> No
 def test_valid_ca_bundle_is_accepted() -> None:
     authority = credentials("localhost").ca_certificate
     assert list(ca_bundle_errors(bundle(authority), "p")) == []
+    assert list(ca_bundle_errors(bundle(block("FOO") + block("CERTIFICATE") + authority), "p")) == []
 
 
 def test_ca_bundle_of_conversion_webhook_spec() -> None:
