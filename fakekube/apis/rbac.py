@@ -288,8 +288,7 @@ def only_garbage_collection(obj: Object, old: Object) -> bool:
 
 def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, group: str = RBAC) -> bool:
     attributes = {"verb": verb, "group": group, "version": _ALL, "resource": plural, "name": name, "namespace": context.namespace}
-    question = {"uid": context.uid, "extra": context.extra, "resourceAttributes": attributes}
-    return context.services.authorize(context.user, context.groups, question)[0]
+    return context.authorize(attributes)[0]
 
 
 def _forbidden(context: WriteContext, obj: Object, problem: str) -> StatusError:

@@ -234,6 +234,13 @@ def signer_name(name: str, path: str) -> list[FieldError]:
     return errors if names.fits(name, longest) else [*errors, too_long(path, longest)]
 
 
+def is_authorized_for_signer_name(context: WriteContext, verb: str, signer: str) -> bool:
+    """Reports whether the user may do this with requests for a signer, or for all signers of its domain
+    (IsAuthorizedForSignerName)."""
+    asked = {"group": "certificates.k8s.io", "version": "*", "resource": "signers", "verb": verb}
+    return any(context.authorize({**asked, "name": name})[0] for name in (signer, f"{signer.partition('/')[0]}/*"))
+
+
 def _labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[FieldError]:
     """Returns the errors of the first invalid label of a domain."""
     for label in text.split("."):

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.certificates.certificatesigningrequests import signer_name
+from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.checks import conditions, invalid_each
@@ -215,26 +215,13 @@ class PodCertificateRequestStatusStrategy(Strategy):
         errors = _validate_status(context, status, before, old.get("spec") or {})
         if not errors and not same(status, before):
             signer = (old.get("spec") or {}).get("signerName", "")
-            if not _may_sign(context, signer):
+            if not is_authorized_for_signer_name(context, "sign", signer):
                 text = f'User {go_quote(context.user)} is not permitted to "sign" for signer {go_quote(signer)}'
                 errors = [forbidden("spec.signerName", text)]
         return errors
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("metadata",), ("spec",)]
-
-
-_SIGNERS = {"group": "certificates.k8s.io", "version": "*", "resource": "signers"}
-
-
-def _may_sign(context: WriteContext, signer: str) -> bool:
-    domain = signer.partition("/")[0]
-    return any(
-        context.services.authorize(
-            context.user, context.groups, {"resourceAttributes": {**_SIGNERS, "verb": "sign", "name": name}}
-        )[0]
-        for name in (signer, f"{domain}/*")
-    )
 
 
 def _types_of(status: Object) -> set[str]:

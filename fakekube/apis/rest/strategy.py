@@ -106,6 +106,15 @@ class WriteContext:
         """Returns the current time as metav1.Time prints it."""
         return print_time(self.clock.now())
 
+    def authorize(self, attributes: Mapping[str, str]) -> tuple[bool, str]:
+        """Asks the authorizers whether the user may do something; returns the decision with its reason.
+
+        Args:
+            attributes: the resourceAttributes of an access review; absent ones are "".
+        """
+        spec = {"uid": self.uid, "extra": self.extra, "resourceAttributes": attributes}
+        return self.services.authorize(self.user, self.groups, spec)
+
 
 def spec_as_stored(context: WriteContext, obj: Object, old: Object) -> Object:
     """Returns the spec of a changed object in the form in which it will be stored, for comparison with the old one.

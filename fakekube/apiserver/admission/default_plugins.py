@@ -189,32 +189,12 @@ class CertificateSubjectRestriction(Plugin):
 
 def _check_signer_permission(attributes: Attributes, verb: str) -> None:
     """Raises StatusError 403 unless the user has the permission for the signer of the stored request."""
+    from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name  # needs cryptography
+
     assert attributes.old is not None
     signer = attributes.old["spec"].get("signerName", "")
-    if not _is_authorized_for_signer(attributes, verb, signer):
+    if not is_authorized_for_signer_name(attributes.context, verb, signer):
         raise forbidden(attributes, f"user not permitted to {verb} requests with signerName {go_quote(signer)}")
-
-
-def _is_authorized_for_signer(attributes: Attributes, verb: str, signer: str) -> bool:
-    """Reports whether the user has the permission for the signer name, or for its domain with a wildcard."""
-    context = attributes.context
-    for name in (signer, f"{signer.partition('/')[0]}/*"):
-        question = {
-            "user": context.user,
-            "uid": context.uid,
-            "groups": list(context.groups),
-            "extra": {key: list(values) for key, values in context.extra.items()},
-            "resourceAttributes": {
-                "group": "certificates.k8s.io",
-                "resource": "signers",
-                "name": name,
-                "verb": verb,
-                "version": "*",
-            },
-        }
-        if context.services.authorize(context.user, context.groups, question)[0]:
-            return True
-    return False
 
 
 # --- Claims, volumes and Ingresses -------------------------------------------------------------------------------------

@@ -338,18 +338,14 @@ def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Obj
     if problems:
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise forbidden(attributes, f"error validating audience {go_quote(audience)}: {text}")
-    question = {
-        "uid": context.uid,
-        "extra": context.extra,
-        "resourceAttributes": {
-            "verb": "request-serviceaccounts-token-audience",
-            "namespace": attributes.namespace,
-            "version": "v1",
-            "resource": audience,
-            "name": attributes.name,
-        },
+    asked = {
+        "verb": "request-serviceaccounts-token-audience",
+        "namespace": attributes.namespace,
+        "version": "v1",
+        "resource": audience,
+        "name": attributes.name,
     }
-    if not context.services.authorize(context.user, context.groups, question)[0]:
+    if not context.authorize(asked)[0]:
         text = f"audience {go_quote(audience)} not found in pod spec volume"
         raise forbidden(attributes, f"{text}, {context.user} is not authorized to request tokens for this audience")
 

@@ -258,7 +258,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         if attributes.operation is not Operation.CREATE:
             self._check_deletion(attributes)
         blocking = [owner for owner in _blocking(new) if not _is_blocking(owner, old)]
-        if not blocking or _authorize(attributes, _ANYTHING)[0]:
+        if not blocking or attributes.context.authorize(_ANYTHING)[0]:
             return
         for owner in blocking:
             self._check_owner(attributes, owner)
@@ -266,8 +266,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     @staticmethod
     def _check_deletion(attributes: Attributes) -> None:
         resource = attributes.resource
-        allowed, reason = _authorize(
-            attributes,
+        allowed, reason = attributes.context.authorize(
             {
                 "verb": "delete",
                 "group": resource.group,
@@ -276,7 +275,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
                 "subresource": attributes.subresource,
                 "namespace": attributes.namespace,
                 "name": attributes.name,
-            },
+            }
         )
         if not allowed:
             raise forbidden(attributes, f"cannot set an ownerRef on a resource you can't delete: {reason}, <nil>")
@@ -290,8 +289,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             problem = f"no matches for kind {go_quote(kind)} in version {go_quote(api_version)}"
             what = f"cannot find RESTMapping for APIVersion {api_version} Kind {kind}: {problem}"
             raise forbidden(attributes, f"cannot set blockOwnerDeletion in this case because {what}")
-        allowed, reason = _authorize(
-            attributes,
+        allowed, reason = attributes.context.authorize(
             {
                 "verb": "update",
                 "group": resource.group,
@@ -300,7 +298,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
                 "subresource": "finalizers",
                 "namespace": attributes.namespace if resource.namespaced else "",
                 "name": owner.get("name", ""),
-            },
+            }
         )
         if not allowed:
             what = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
@@ -317,19 +315,6 @@ def _blocking(owners: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]
 
 def _is_blocking(owner: Mapping[str, Any], owners: Sequence[Mapping[str, Any]]) -> bool:
     return any(other.get("uid") == owner.get("uid") for other in _blocking(owners))
-
-
-def _authorize(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
-    """Asks the authorizer whether the user may perform a request; returns its decision with the reason."""
-    context = attributes.context
-    question = {
-        "user": context.user,
-        "uid": context.uid,
-        "groups": list(context.groups),
-        "extra": {key: list(values) for key, values in context.extra.items()},
-        "resourceAttributes": {field: value for field, value in asked.items() if value},
-    }
-    return context.services.authorize(context.user, context.groups, question)
 
 
 _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"

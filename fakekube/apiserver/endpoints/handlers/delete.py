@@ -103,7 +103,7 @@ def _options(scope: Scope) -> DeleteOptions:
 
 def _authorize_unsafe_delete(scope: Scope) -> None:
     """Raises StatusError 403 if the user has no permission to delete objects that cannot be read (authorizeUnsafeDelete)."""
-    context, resource = scope.context, scope.resource
+    resource = scope.resource
     verb = "unsafe-delete-ignore-read-errors"
     attributes = {
         "group": resource.group,
@@ -113,8 +113,9 @@ def _authorize_unsafe_delete(scope: Scope) -> None:
         "namespace": scope.namespace,
         "name": scope.name,
     }
-    if not context.services.authorize(context.user, context.groups, attributes)[0]:
-        text = f"not permitted to do {go_quote(verb)}, reason: "
+    allowed, reason = scope.context.authorize(attributes)
+    if not allowed:
+        text = f"not permitted to do {go_quote(verb)}, reason: {reason}"
         raise status.forbidden(resource.group, resource.plural, scope.name, text)
 
 
