@@ -57,6 +57,17 @@ def test_error_paths() -> None:
     assert places(value_errors(schema, {"l": [{"s": 1}, "x"]}, "spec")) == ["spec.l[0].s", "spec.l[0].r", "spec.l[1]"]
 
 
+def test_errors_of_several_branches_are_reported_once() -> None:
+    either = {"allOf": [{"maximum": 1}, {"maximum": 1}]}
+    found = value_errors({"type": "array", "items": {"type": "integer", **either}}, [2, 3], "l")
+    assert places(found) == ["l[0]", "", "l[1]", ""]
+
+
+def test_very_many_errors_take_a_time_in_proportion() -> None:
+    wrong = list(range(50_000))  # a minute or more, if each error were compared with all others
+    assert len(value_errors({"type": "array", "items": STRING}, wrong, "l")) == len(wrong)
+
+
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(0, 9), st.sampled_from(["", "abc"])),
     lambda values: st.one_of(st.lists(values, max_size=3), st.dictionaries(st.sampled_from("ab"), values, max_size=2)),
