@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
 from fakekube.apiserver.http.nonresource_paths import git_version
+from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
@@ -127,10 +127,6 @@ ONE_ADVANCE: Final = 0.2
 EVICTED: Final = "Evicted"
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
-
-
-def _print_micro_time(time_: datetime) -> str:
-    return time_.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Kubelet(StatusManager):
@@ -269,7 +265,7 @@ class Kubelet(StatusManager):
 
     def _renew_lease(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        now = _print_micro_time(self.clock.now())
+        now = print_micro_time(self.clock.now())
         try:
             self.client.patch("leases.coordination.k8s.io", name, {"spec": {"renewTime": now}}, namespace=NAMESPACE_NODE_LEASE)
         except ApiError as error:

@@ -20,7 +20,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
@@ -34,6 +34,7 @@ from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.apiserver.options import AuditOptions
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.private_files import open_private
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ class AuditContext:
             **self._fields,
             "objectRef": {name: reference[name] for name in _REFERENCE if name in reference},
             "stage": stage,
-            "requestReceivedTimestamp": _micro_time(self._received),
-            "stageTimestamp": _micro_time(moment),
+            "requestReceivedTimestamp": print_micro_time(self._received),
+            "stageTimestamp": print_micro_time(moment),
             "annotations": annotations,
         }
         self._emit({name: values[name] for name in _ORDER if values.get(name) not in _ABSENT or name in _ALWAYS})
@@ -252,10 +253,6 @@ def _request_fields(
         }
         fields["objectRef"] = {key: value for key, value in reference.items() if value}
     return fields
-
-
-def _micro_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _without_managed_fields(value: Any) -> Any:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +28,7 @@ from fakekube.apiserver.auth.service_accounts import issuer_of
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
+from fakekube.base.golang.timestamps import print_unix_time
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program
@@ -98,7 +98,7 @@ class JWTAuthenticator:
         self._keys = _RemoteKeys(configuration)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
-        """See `credentials.TokenAuthenticator`."""
+        """See `identities.TokenAuthenticator`."""
         common = common_audiences(audiences, self._audiences)
         if issuer_of(token) != self._configuration.issuer or not common:
             return None
@@ -136,10 +136,10 @@ class JWTAuthenticator:
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now, expiry, begins = self._clock.now().timestamp(), claims.get("exp"), claims.get("nbf")
         if expiry is None or expiry < now:
-            shown = _NO_TIME if expiry is None else _go_time(expiry)
+            shown = _NO_TIME if expiry is None else print_unix_time(expiry)
             raise BadCredentialsError(f"oidc: verify token: oidc: token is expired (Token Expiry: {shown})")
         if begins is not None and now + _NOT_BEFORE_LEEWAY < begins:
-            text = f"oidc: current time {_go_time(now)} before the nbf (not before) time: {_go_time(begins)}"
+            text = f"oidc: current time {print_unix_time(now)} before the nbf (not before) time: {print_unix_time(begins)}"
             raise BadCredentialsError(f"oidc: verify token: {text}")
 
     # ------------------------------------------------------------ the user
@@ -162,9 +162,8 @@ class JWTAuthenticator:
                 "groups": list(user.groups),
                 "extra": {key: list(values) for key, values in user.extra.items()},
             }
-            _check_rules(
-                configuration.user_rules, {"user": wrap_untyped(info)}, "oidc: error evaluating user info validation rule"
-            )
+            seen = {"user": wrap_untyped(info)}
+            _check_rules(configuration.user_rules, seen, "oidc: error evaluating user info validation rule")
         return user
 
     def _name(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> str:
@@ -301,6 +300,8 @@ class _RemoteKeys:
 def _keys_in(value: Any) -> list[tuple[str, PublicKey]]:
     """Returns the keys of a JSON Web Key Set. Raises ValueError if one of them is not supported."""
     keys = (value if isinstance(value, dict) else {}).get("keys") or ()
+    if not isinstance(keys, list | tuple):
+        raise ValueError(unmarshal_error(json_kind(keys), "[]jose.JSONWebKey"))
     found = []
     for key in keys:
         kind = key.get("kty", "") if isinstance(key, dict) else ""
@@ -343,12 +344,6 @@ def _check_kinds(claims: Mapping[str, Any]) -> None:
 
 #: The zero time, as Go prints it.
 _NO_TIME: Final = "0001-01-01 00:00:00 +0000 UTC"
-
-
-def _go_time(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    fraction = f".{moment.microsecond:06}".rstrip("0") if moment.microsecond else ""
-    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} +0000 UTC"
 
 
 def _evaluate(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:

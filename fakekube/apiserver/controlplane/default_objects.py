@@ -41,7 +41,7 @@ from fakekube.apis.rest.resource import Registry
 from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
-from fakekube.base.golang.timestamps import print_time
+from fakekube.base.golang.timestamps import print_micro_time, print_time
 from fakekube.base.objects import Object, StoredObject
 from fakekube.net.streams import subscribe_weakly
 from fakekube.store import Conflict, Store
@@ -213,7 +213,7 @@ class DefaultObjectsController:
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         if self._present(kind, first) is None:
             if kind.plural == "leases":
-                first = {**first, "spec": {**first["spec"], "renewTime": f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"}}
+                first = {**first, "spec": {**first["spec"], "renewTime": print_micro_time(now)}}
             if kind.plural == "services" and not self._has_address(first):
                 return
             self._services.create(kind.group, kind.plural, namespace, as_created_now(first, print_time(now)))

@@ -33,6 +33,7 @@ from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.timestamps import print_time
 
 
 def git_version(minor: str) -> str:
@@ -326,7 +327,7 @@ def _statusz(clock: Clock, started: datetime, emulation: Emulation, request: Req
         request,
         "Statusz",
         {
-            "startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "startTime": print_time(started),
             "uptimeSeconds": seconds,
             "goVersion": go_version,
             "binaryVersion": binary,

@@ -35,6 +35,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from fakekube.base.golang.timestamps import print_time
 from fakekube.net.leader_followers import REQUEST_THREADS
 
 _FAILED = "tls: failed to verify certificate: x509: "
@@ -144,14 +145,10 @@ def _certificate_error(peer: tuple[str, int], timeout: float | None, name: str, 
 
 def _wrong_time(leaf: x509.Certificate) -> str:
     now, begins, ends = datetime.now(UTC), leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    problem = f"certificate has expired or is not yet valid: current time {_time(now)} is "
+    problem = f"certificate has expired or is not yet valid: current time {print_time(now)} is "
     if now < begins:
-        return f"{problem}before {_time(begins)}"
-    return f"{problem}after {_time(ends)}" if now > ends else ""
-
-
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"{problem}before {print_time(begins)}"
+    return f"{problem}after {print_time(ends)}" if now > ends else ""
 
 
 def _wrong_name(leaf: x509.Certificate, name: str) -> str:

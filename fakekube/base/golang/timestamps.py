@@ -1,16 +1,16 @@
-"""Parses times like Go's time.Parse with the two layouts of the API, with the same error messages.
+"""Parses and prints times and durations like Go's time package, with the same error messages.
 
 Objects contain times in the form that the real server prints: in UTC, with whole seconds (`Time`) or with
 microseconds (`MicroTime`).
 
-Specified by: Go's time package (format.go: Parse, RFC3339) and k8s.io/apimachinery/pkg/apis/meta/v1 (time.go,
-micro_time.go).
+Specified by: Go's time package (format.go: Parse, RFC3339, ParseDuration, Time.String; time.go: Duration.String) and
+k8s.io/apimachinery/pkg/apis/meta/v1 (time.go, micro_time.go).
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from fakekube.base.caches import cache_by_text
@@ -21,12 +21,15 @@ _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _LOCAL: Final = "2006-01-02T15:04:05"
 _ZERO: Final = "0001-01-01T00:00:00"
-ZERO_TIME: Final = "0001-01-01T00:00:00Z"
+#: The zero time, as Go writes it.
+ZERO_TIME: Final = f"{_ZERO}Z"
 #: The error of time.LoadLocation for a name that leaves the folder of time zones.
 INVALID_LOCATION: Final = "time: invalid location name"
-"""The zero time, as Go writes it."""
+#: The length of the date and time of an ISO 8601 text, to the second.
 _SECONDS: Final = len(_ZERO)
-"""The length of the date and time of an ISO 8601 text, to the second."""
+#: The calendar repeats itself after so many years, which last so many seconds.
+CALENDAR_YEARS: Final = 400
+CALENDAR_SECONDS: Final = 146_097 * 86_400
 
 _USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
@@ -40,7 +43,25 @@ class TimeError(ValueError):
 
 def print_time(moment: datetime) -> str:
     """Prints a UTC time like metav1.Time, in whole seconds."""
-    return moment.isoformat(timespec="seconds")[:19] + "Z"
+    return f"{moment.isoformat(timespec='seconds')[:_SECONDS]}Z"
+
+
+def print_micro_time(moment: datetime) -> str:
+    """Prints a UTC time like metav1.MicroTime."""
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def print_unix_time(seconds: float) -> str:
+    """Prints a time in UTC like Go's Time.String, without a monotonic clock.
+
+    Args:
+        seconds: since 1970; of any year, unlike those of `datetime`.
+    """
+    periods, rest = divmod(seconds, CALENDAR_SECONDS)
+    moment = datetime.fromtimestamp(rest, UTC)
+    year = moment.year + int(periods) * CALENDAR_YEARS
+    fraction = f".{moment.microsecond:06}".rstrip("0") if moment.microsecond else ""
+    return f"{year:0{4 if year >= 0 else 5}}-{moment:%m-%d %H:%M:%S}{fraction} +0000 UTC"
 
 
 @cache_by_text(1024)
@@ -120,8 +141,8 @@ class _Parser:
             raise TimeError(f"parsing time {quote(self.text)}: extra text: {quote(self.rest)}")
         if not 1 <= day <= _days(year, month):
             raise self._out_of_range("day")
-        # Years outside of the range of `datetime` are shifted by 400, the period of the calendar.
-        shift = 400 if year < 2 else -400 if year > 9998 else 0
+        # Years outside of the range of `datetime` are shifted by the period of the calendar.
+        shift = CALENDAR_YEARS if year < 2 else -CALENDAR_YEARS if year > 9998 else 0
         moment = datetime(year + shift, month, day, hour, minute, second) - offset
         text = f"{moment.year - shift:04d}{moment.strftime('-%m-%dT%H:%M:%S')}"
         if text == _ZERO and not nanoseconds:
@@ -227,12 +248,9 @@ def _days(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-# Parses and prints durations such as `1h30m` or `-1.5s` like Go, with the same error messages.
-#
+# --- Durations such as `1h30m` or `-1.5s` ----------------------------------------------------------------------------
 # The OpenAPI format `duration` also accepts unit names in full, days and weeks (`parse_spelled_duration`).
-#
-# Specified by: Go's time package (format.go: ParseDuration, time.go: Duration.String);
-# k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
+# Specified by: k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
 
 
 _NANOSECONDS: Final = {

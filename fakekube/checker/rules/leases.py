@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -28,8 +29,7 @@ _LONGER = 7
 
 
 def _time(ago: float = 0.0) -> str:
-    then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=ago)
-    return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return print_micro_time(datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=ago))
 
 
 class Election(Rule):

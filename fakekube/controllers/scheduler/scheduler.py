@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Final
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.clock import Clock
+from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.reconciler import Key, Reconciler
@@ -163,7 +164,7 @@ class SeriesRecorder:
             return
 
     def _micro_time_now(self) -> str:
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return print_micro_time(self._clock.now())
 
 
 class VolumeBinder:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.apiserver.http.nonresource_paths import git_version
+from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_lifecycle import has_kubelet
@@ -190,7 +191,7 @@ class StageController(Reconciler):
     # ------------------------------------------------------------ functions of templates
 
     def _micro_time(self) -> str:
-        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return print_micro_time(self.clock.now())
 
     def _hold_addresses(self, obj: Object) -> None:
         for one in (obj.get("status") or {}).get("podIPs") or ():

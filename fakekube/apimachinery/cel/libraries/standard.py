@@ -27,11 +27,12 @@ from fakekube.apimachinery.cel.values import (
 )
 from fakekube.base.golang import timestamps
 from fakekube.base.golang.strconv import parse_int, parse_uint
-from fakekube.base.golang.timestamps import INVALID_LOCATION
+from fakekube.base.golang.timestamps import CALENDAR_SECONDS, CALENDAR_YEARS, INVALID_LOCATION
 
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
@@ -67,15 +68,10 @@ def read_timestamp(text: str) -> tuple[int, int]:
     if sign and (int(hours) > 24 or int(minutes) > 60):
         raise ValueError(text)
     offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
-    moment = datetime(int(year) or _LEAP_YEAR, int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
-    seconds = round((moment - _EPOCH).total_seconds()) - offset * 60 - (0 if int(year) else _SECONDS_TO_LEAP_YEAR)
+    calendar = int(year) or CALENDAR_YEARS  # `datetime` does not have the year 0
+    moment = datetime(calendar, int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
+    seconds = round((moment - _EPOCH).total_seconds()) - offset * 60 - (0 if int(year) else CALENDAR_SECONDS)
     return seconds * NANOSECONDS + int((fraction or "")[:9].ljust(9, "0")), offset
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LEAP_YEAR: Final = 400
-"""Replaces the year 0, which `datetime` does not have, by a year with the same calendar."""
-_SECONDS_TO_LEAP_YEAR: Final = 146_097 * 86_400
 
 
 def _string_to_int(text: str) -> int:

@@ -35,6 +35,7 @@ from fakekube.apimachinery.codecs.protobuf.wire import (
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.trees import raw_value
 from fakekube.base.golang.strings import text_of
+from fakekube.base.golang.timestamps import print_micro_time, print_time
 
 # The Go names of fields, which the error messages of the generated code contain.
 #
@@ -291,12 +292,12 @@ def _moment(data: bytes) -> datetime | None:
 
 def _time(data: bytes) -> str | None:
     moment = _moment(data)
-    return None if moment is None else f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    return None if moment is None else print_time(moment)
 
 
 def _micro_time(data: bytes) -> str | None:
     moment = _moment(data)
-    return None if moment is None else f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return None if moment is None else print_micro_time(moment)
 
 
 def _quantity(data: bytes) -> str:

@@ -172,6 +172,7 @@ def test_tokens_expire_by_the_cluster_clock(issuer: Issuer, start: Start) -> Non
     token, early = issuer.token(clock), issuer.token(clock, nbf=int((clock.now() + timedelta(minutes=2)).timestamp()))
     assert review(cluster, token)["authenticated"]
     assert "before the nbf (not before) time" in problem(cluster, early)
+    assert "time: 31690708-07-05 01:46:40 +0000 UTC" in problem(cluster, issuer.token(clock, nbf=10**15))
     clock.advance(minutes=1, seconds=1)
     assert review(cluster, early)["authenticated"]
     clock.advance(minutes=59)

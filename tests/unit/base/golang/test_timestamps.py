@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.base.golang.timestamps import TimeError, parse_micro_time, parse_time
+from fakekube.base.golang.timestamps import TimeError, parse_micro_time, parse_time, print_micro_time, print_time, print_unix_time
 
 #: Written, printed: as Go does.
 TIMES = [
@@ -99,3 +99,22 @@ def test_arbitrary_text_is_parsed_or_rejected(text: str) -> None:
             read(text)
         except TimeError as error:
             assert str(error).startswith("parsing time ")
+
+
+def test_times_are_printed_as_in_objects() -> None:
+    moment = datetime(2024, 1, 2, 3, 4, 5, 60, tzinfo=UTC)
+    assert (print_time(moment), print_micro_time(moment)) == ("2024-01-02T03:04:05Z", "2024-01-02T03:04:05.000060Z")
+    assert print_micro_time(moment.replace(microsecond=0)) == "2024-01-02T03:04:05.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "printed"),
+    [
+        (1.5, "1970-01-01 00:00:01.5 +0000 UTC"),
+        (-62135596801, "0000-12-31 23:59:59 +0000 UTC"),
+        (-100_000_000_000, "-1199-02-15 14:13:20 +0000 UTC"),
+        (10**15, "31690708-07-05 01:46:40 +0000 UTC"),
+    ],
+)
+def test_times_of_any_year_are_printed_like_time_string(seconds: float, printed: str) -> None:
+    assert print_unix_time(seconds) == printed
