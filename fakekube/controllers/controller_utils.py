@@ -265,3 +265,36 @@ def get_scaled_value(value: int | str | None, total: int, *, round_up: bool) -> 
         raise ValueError("invalid value for IntOrString: invalid type: string is not a percentage")
     share = int(value[:-1]) * total
     return -(-share // 100) if round_up else share // 100
+
+
+# --- Finalizers that protect objects which others use ----------------------------------------------------------------
+# Specified by: pkg/controller/volume/protectionutil/utils.go.
+
+
+def is_deletion_candidate(obj: StoredObject, finalizer: str) -> bool:
+    """Reports whether the object is being deleted and has the finalizer (IsDeletionCandidate)."""
+    metadata = obj["metadata"]
+    return "deletionTimestamp" in metadata and finalizer in metadata.get("finalizers", ())
+
+
+def needs_finalizer(obj: StoredObject, finalizer: str) -> bool:
+    """Reports whether the object is not being deleted and lacks the finalizer (NeedToAddFinalizer)."""
+    metadata = obj["metadata"]
+    return "deletionTimestamp" not in metadata and finalizer not in metadata.get("finalizers", ())
+
+
+def needs_protection_sync(obj: StoredObject, finalizer: str) -> bool:
+    """Reports whether the finalizer has to be added, or may have to be removed."""
+    return is_deletion_candidate(obj, finalizer) or needs_finalizer(obj, finalizer)
+
+
+def add_finalizer(obj: Object, finalizer: str) -> Object:
+    """Returns the object with a finalizer."""
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "finalizers": [*metadata.get("finalizers", ()), finalizer]}}
+
+
+def remove_finalizer(obj: Object, finalizer: str) -> Object:
+    """Returns the object without a finalizer."""
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "finalizers": [one for one in metadata["finalizers"] if one != finalizer]}}

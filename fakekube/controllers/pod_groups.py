@@ -10,6 +10,7 @@ from typing import Final
 
 from fakekube.apis.well_known import POD_GROUP_PROTECTION_FINALIZER
 from fakekube.base.objects import StoredObject
+from fakekube.controllers.controller_utils import is_deletion_candidate, is_pod_terminal, remove_finalizer
 from fakekube.controllers.reconciler import Key, Reconciler
 
 POD_GROUPS: Final = "podgroups.scheduling.k8s.io"
@@ -24,38 +25,27 @@ class PodGroupProtection(Reconciler):
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource == "pods":
-            return bool(_group_name(obj)) and (obj is old or _is_terminated(obj))
-        return obj is not old and _is_deletion_candidate(obj)
+            return bool(_group_name(obj)) and (obj is old or is_pod_terminal(obj))
+        return obj is not old and is_deletion_candidate(obj, POD_GROUP_PROTECTION_FINALIZER)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "pods":
             name = _group_name(obj)
-            return (Key(metadata["namespace"], name),) if name and (event_type == "DELETED" or _is_terminated(obj)) else ()
-        deleted = event_type != "DELETED" and _is_deletion_candidate(obj)
+            return (Key(metadata["namespace"], name),) if name and (event_type == "DELETED" or is_pod_terminal(obj)) else ()
+        deleted = event_type != "DELETED" and is_deletion_candidate(obj, POD_GROUP_PROTECTION_FINALIZER)
         return (Key(metadata["namespace"], metadata["name"]),) if deleted else ()
 
     def reconcile(self, key: Key) -> None:
         group = self.cache.get(POD_GROUPS, key.namespace, key.name)
-        if group is None or not _is_deletion_candidate(group):
+        if group is None or not is_deletion_candidate(group, POD_GROUP_PROTECTION_FINALIZER):
             return
         pods = self.cache.list("pods", key.namespace)
-        if any(_group_name(pod) == key.name and not _is_terminated(pod) for pod in pods):
+        if any(_group_name(pod) == key.name and not is_pod_terminal(pod) for pod in pods):
             return
-        metadata = group["metadata"]
-        kept = [one for one in metadata["finalizers"] if one != POD_GROUP_PROTECTION_FINALIZER]
-        self.client.update({**group, "metadata": {**metadata, "finalizers": kept}})
+        self.client.update(remove_finalizer(group, POD_GROUP_PROTECTION_FINALIZER))
 
 
 def _group_name(pod: StoredObject) -> str:
     name: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or ""
     return name
-
-
-def _is_terminated(pod: StoredObject) -> bool:
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _is_deletion_candidate(group: StoredObject) -> bool:
-    metadata = group["metadata"]
-    return "deletionTimestamp" in metadata and POD_GROUP_PROTECTION_FINALIZER in metadata.get("finalizers", ())

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.core.pods.resources import container_sums
+from fakekube.apis.core.pods.sysctls import normalize_name
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
 from fakekube.nodes.running_pods import insufficient_resource
-from fakekube.nodes.runtime.kernel import sysctl_name
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
@@ -105,7 +105,7 @@ def forbid_sysctls(pod: Object) -> Rejection | None:
     spec = pod["spec"]
     shared = {"net": spec.get("hostNetwork"), "ipc": spec.get("hostIPC")}
     for one in (spec.get("securityContext") or {}).get("sysctls") or ():
-        name = sysctl_name(one["name"])
+        name = normalize_name(one["name"])
         namespace = next((namespace for namespace, names in _SAFE_SYSCTLS.items() if name in names), "")
         if not namespace:
             return Rejection("SysctlForbidden", f"forbidden sysctl: {go_quote(name)} not allowlisted")

@@ -22,7 +22,14 @@ from fakekube.apis.validation.objectmeta import find_condition, set_status_condi
 from fakekube.apis.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_utils import is_pod_terminal
+from fakekube.controllers.controller_utils import (
+    add_finalizer,
+    is_deletion_candidate,
+    is_pod_terminal,
+    needs_finalizer,
+    needs_protection_sync,
+    remove_finalizer,
+)
 from fakekube.controllers.informers import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.volumes.binding import CLAIMS, not_created_for_pod
@@ -120,7 +127,7 @@ class ClaimProtection(Reconciler):
             if old is None or obj is old or "deletionTimestamp" in obj["metadata"]:
                 return True
             return is_pod_terminal(obj) and not is_pod_terminal(old)
-        return obj is not old and (_needs_sync(obj, PVC_PROTECTION_FINALIZER) or _lacks_unused_condition(obj))
+        return obj is not old and (needs_protection_sync(obj, PVC_PROTECTION_FINALIZER) or _lacks_unused_condition(obj))
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
@@ -132,7 +139,7 @@ class ClaimProtection(Reconciler):
             self._in_use.discard(key)
             return ()
         is_told = self._tells_unused and _lacks_unused_condition(obj)
-        return (key,) if is_told or _needs_sync(obj, PVC_PROTECTION_FINALIZER) else ()
+        return (key,) if is_told or needs_protection_sync(obj, PVC_PROTECTION_FINALIZER) else ()
 
     def reconcile(self, key: Key) -> None:
         claim = self.cache.get("persistentvolumeclaims", key.namespace, key.name)
@@ -140,14 +147,14 @@ class ClaimProtection(Reconciler):
             return
         if self._tells_unused and _is_bound(claim):
             claim = self._update_unused_condition(key, claim)
-        if _needs_finalizer(claim, PVC_PROTECTION_FINALIZER):
-            self.client.update(_add_finalizer(claim, PVC_PROTECTION_FINALIZER))
-        elif _is_deletion_candidate(claim, PVC_PROTECTION_FINALIZER):
+        if needs_finalizer(claim, PVC_PROTECTION_FINALIZER):
+            self.client.update(add_finalizer(claim, PVC_PROTECTION_FINALIZER))
+        elif is_deletion_candidate(claim, PVC_PROTECTION_FINALIZER):
             self.also_watch("pods")  # not earlier, because most clusters have many pods and no such claim
             if any(_pod_uses_claim(pod, claim) for pod in self.cache.list("pods", key.namespace)):
                 self._in_use.add(key)
             else:
-                self.client.update(_remove_finalizer(claim, PVC_PROTECTION_FINALIZER))
+                self.client.update(remove_finalizer(claim, PVC_PROTECTION_FINALIZER))
 
     def _update_unused_condition(self, key: Key, claim: Object) -> Object:
         """Says in the condition Unused whether a pod that has not terminated refers to the claim; returns the claim."""
@@ -174,7 +181,7 @@ class VolumeProtection(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return obj is not old and _needs_sync(obj, PV_PROTECTION_FINALIZER)
+        return obj is not old and needs_protection_sync(obj, PV_PROTECTION_FINALIZER)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         return (_object_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
@@ -183,10 +190,10 @@ class VolumeProtection(Reconciler):
         volume = self.cache.get("persistentvolumes", "", key.name)
         if volume is None:
             return
-        if _needs_finalizer(volume, PV_PROTECTION_FINALIZER):
-            self.client.update(_add_finalizer(volume, PV_PROTECTION_FINALIZER))
-        elif _is_deletion_candidate(volume, PV_PROTECTION_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
-            self.client.update(_remove_finalizer(volume, PV_PROTECTION_FINALIZER))
+        if needs_finalizer(volume, PV_PROTECTION_FINALIZER):
+            self.client.update(add_finalizer(volume, PV_PROTECTION_FINALIZER))
+        elif is_deletion_candidate(volume, PV_PROTECTION_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
+            self.client.update(remove_finalizer(volume, PV_PROTECTION_FINALIZER))
 
 
 class AttributesClassProtection(Reconciler):
@@ -199,7 +206,7 @@ class AttributesClassProtection(Reconciler):
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         if resource != ATTRIBUTES_CLASSES:
             return old is not None and (obj is old or _attributes_classes(obj) != _attributes_classes(old))
-        return obj is not old and _needs_sync(obj, VAC_PROTECTION_FINALIZER)
+        return obj is not old and needs_protection_sync(obj, VAC_PROTECTION_FINALIZER)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == ATTRIBUTES_CLASSES:
@@ -212,12 +219,12 @@ class AttributesClassProtection(Reconciler):
         found = self.cache.get(ATTRIBUTES_CLASSES, "", key.name)
         if found is None:
             return
-        if _needs_finalizer(found, VAC_PROTECTION_FINALIZER):
-            self.client.update(_add_finalizer(found, VAC_PROTECTION_FINALIZER))
-        elif _is_deletion_candidate(found, VAC_PROTECTION_FINALIZER):
+        if needs_finalizer(found, VAC_PROTECTION_FINALIZER):
+            self.client.update(add_finalizer(found, VAC_PROTECTION_FINALIZER))
+        elif is_deletion_candidate(found, VAC_PROTECTION_FINALIZER):
             users = (*self.cache.list("persistentvolumes"), *self.cache.list("persistentvolumeclaims"))
             if not any(key.name in _attributes_classes(user) for user in users):
-                self.client.update(_remove_finalizer(found, VAC_PROTECTION_FINALIZER))
+                self.client.update(remove_finalizer(found, VAC_PROTECTION_FINALIZER))
 
 
 def _attributes_classes(obj: StoredObject) -> set[str]:
@@ -236,32 +243,6 @@ def _attributes_classes(obj: StoredObject) -> set[str]:
 
 def _object_key(obj: StoredObject) -> Key:
     return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-
-
-def _is_deletion_candidate(obj: StoredObject, finalizer: str) -> bool:
-    """Reports whether the object is being deleted and has the finalizer (IsDeletionCandidate)."""
-    metadata = obj["metadata"]
-    return "deletionTimestamp" in metadata and finalizer in metadata.get("finalizers", ())
-
-
-def _needs_finalizer(obj: StoredObject, finalizer: str) -> bool:
-    """Reports whether the object is not being deleted and lacks the finalizer (NeedToAddFinalizer)."""
-    metadata = obj["metadata"]
-    return "deletionTimestamp" not in metadata and finalizer not in metadata.get("finalizers", ())
-
-
-def _needs_sync(obj: StoredObject, finalizer: str) -> bool:
-    return _is_deletion_candidate(obj, finalizer) or _needs_finalizer(obj, finalizer)
-
-
-def _add_finalizer(obj: Object, finalizer: str) -> Object:
-    metadata = obj["metadata"]
-    return {**obj, "metadata": {**metadata, "finalizers": [*metadata.get("finalizers", ()), finalizer]}}
-
-
-def _remove_finalizer(obj: Object, finalizer: str) -> Object:
-    metadata = obj["metadata"]
-    return {**obj, "metadata": {**metadata, "finalizers": [one for one in metadata["finalizers"] if one != finalizer]}}
 
 
 def _pod_uses_claim(pod: Object, claim: Object) -> bool:

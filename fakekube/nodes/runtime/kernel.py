@@ -1,7 +1,7 @@
-"""What the kernel of a node knows of a container: its processes, /proc/self/status, and the names of kernel parameters.
+"""What the kernel of a node knows of a container: its processes, and /proc/self/status.
 
-Specified by: pid_namespaces(7), proc_pid_status(5), capabilities(7), sysctl(8); containerd's defaults (oci/spec.go);
-pkg/kubelet/kuberuntime/security_context.go; k8s.io/component-helpers/node/util/sysctl (NormalizeName).
+Specified by: pid_namespaces(7), proc_pid_status(5), capabilities(7); containerd's defaults (oci/spec.go);
+pkg/kubelet/kuberuntime/security_context.go.
 """
 
 from __future__ import annotations
@@ -116,12 +116,6 @@ class ProcessNamespace:
         """Removes the ended processes if so many more would be too many."""
         if len(self.tasks) + count > MAX_PROCESSES:
             self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
-
-
-def sysctl_name(name: str) -> str:
-    """Returns the name of a kernel parameter with dots (NormalizeName); in one with slashes, dots become slashes."""
-    separator = next((one for one in name if one in "./"), ".")
-    return name if separator == "." else name.translate(str.maketrans("./", "/."))
 
 
 def mount_proc(

@@ -27,12 +27,15 @@ _IPC = frozenset(
 _SWAPPED = str.maketrans("./", "/.")
 
 
+def normalize_name(name: str) -> str:
+    """Returns the name of a sysctl with dots; in one that was written with slashes, dots become slashes (NormalizeName)."""
+    separator = next((character for character in name if character in "./"), ".")
+    return name if separator == "." else name.translate(_SWAPPED)
+
+
 def shared_namespace(name: str, spec: Mapping[str, Any]) -> str:
-    """Returns the field with which the pod shares the namespace of this sysctl with its node; "" if it does not share
-    it.
-    """
-    first = next((character for character in name if character in "./"), ".")
-    dotted = (name if first == "." else name.translate(_SWAPPED)).partition("*")[0]
+    """Returns the field by which the pod shares the namespace of this sysctl with its node; "" if it does not share it."""
+    dotted = normalize_name(name).partition("*")[0]
     if dotted in _IPC or dotted.startswith("fs.mqueue."):
         field = "hostIPC"
     elif dotted.startswith("net."):

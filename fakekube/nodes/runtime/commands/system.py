@@ -10,7 +10,7 @@ import shlex
 from datetime import UTC, datetime
 from typing import Final
 
-from fakekube.nodes.runtime.kernel import sysctl_name
+from fakekube.apis.core.pods.sysctls import normalize_name
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
 from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, wait_until
 
@@ -77,9 +77,9 @@ async def _printenv(program: Program) -> int:
 async def _sysctl(program: Program) -> int:
     flags, names = options(program, "anewqN")
     given = {one["name"]: one["value"] for one in (program.host.pod["spec"].get("securityContext") or {}).get("sysctls") or ()}
-    known = {**_SYSCTLS, **{sysctl_name(name): value for name, value in given.items()}}
+    known = {**_SYSCTLS, **{normalize_name(name): value for name, value in given.items()}}
     code = 0
-    for name in sorted(known) if "a" in flags else [sysctl_name(one) for one in names]:
+    for name in sorted(known) if "a" in flags else [normalize_name(one) for one in names]:
         if name in known:
             await program.write(f"{known[name]}\n" if "n" in flags else f"{name} = {known[name]}\n")
         else:
