@@ -1,7 +1,7 @@
 """ValidatingAdmissionPolicy and MutatingAdmissionPolicy: the plugins that put policies into force.
 
-`source` keeps the policies of a cluster with their bindings, compiled; `params` finds the parameters of a binding;
-`validating` and `mutating` are the plugins, `patching` is what mutations do to an object.
+`plugins` has the plugins, `source` the compiled policies of a cluster with their bindings and parameters. `dispatch` finds
+those for a write, which `validating` and `mutating` evaluate. `typechecking` makes the warnings in the status of a policy.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy.
 """

@@ -22,7 +22,7 @@ from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.cost.limits import RUNTIME_COST_BUDGET
 from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, ObjectValue, json_value, native, type_mismatches
 from fakekube.apimachinery.cel.values import ABSENT
-from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.patch import json_patch
 from fakekube.apimachinery.patch.apply.updater import ConfigurationError, merge
 from fakekube.apimachinery.schema import defaults, printing
@@ -41,9 +41,8 @@ from fakekube.apiserver.admission.cel import (
     evaluate,
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
-from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
-from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsError, PolicySource, collect_params, param_resource
-from fakekube.apiserver.admission.policy.validating import namespace_object
+from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
+from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource
 from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class MutationError(Exception):
 
 
 def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
-    """The object with an apply configuration merged into it. Raises MutationError."""
+    """Returns the object with an apply configuration merged into it. Raises MutationError."""
     problems = list(type_mismatches(value))
     if problems:
         raise MutationError("type mismatch: " + "\n".join(problems))
@@ -92,7 +91,7 @@ def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
 
 
 def _apply_json_patch(versioned: VersionedAttributes, value: Any) -> Object:
-    """The object with the operations of a JSON patch performed on it. Raises MutationError, StatusError 500."""
+    """Returns the object after the operations of a JSON patch. Raises MutationError, StatusError 500."""
     live = versioned.object
     assert live is not None
     try:
@@ -220,7 +219,7 @@ class Mutation(NamedTuple):
     patch: Callable[[VersionedAttributes, Any], Object]
 
     def apply(self, versioned: VersionedAttributes, activation: Activation) -> Object:
-        """The object of the write, mutated. Raises MutationError, StatusError."""
+        """Returns the object of the write, mutated. Raises MutationError, StatusError."""
         if self.expression.program is None:
             raise MutationError(self.expression.problem)
         try:
@@ -252,7 +251,7 @@ class Mutator:
 
 
 def mutator_of(spec: Object) -> Mutator:
-    """The mutator of a policy's spec, cached by its text."""
+    """Returns the mutator of a policy's spec, cached by its text."""
     return _mutator(json.dumps(spec, sort_keys=True))
 
 
@@ -263,22 +262,8 @@ def _mutator(spec: str) -> Mutator:
 
 _NAME: Final = "MutatingAdmissionPolicy"
 
-#: Policy, binding, and namespace and name of the parameter.
+#: See `Invocation.key`.
 _Key = tuple[str, str, str, str]
-
-
-class _Invocation(NamedTuple):
-    """An invocation of a policy for a write, with one binding and one parameter."""
-
-    hook: Hook[Mutator]
-    binding: Binding
-    match: Match
-    param: Object | None
-
-    @property
-    def key(self) -> _Key:
-        meta = {} if self.param is None else self.param["metadata"]
-        return self.hook.name, self.binding.name, meta.get("namespace", ""), meta.get("name", "")
 
 
 @dataclass(slots=True)
@@ -310,15 +295,13 @@ class Dispatcher:
         _Dispatch(attributes).run(self._source.hooks(attributes.context.services))
 
 
-class _Dispatch:
-    """The dispatch of one write to all policies."""
+class _Dispatch(PolicyDispatch[Mutator]):
+    """The dispatch of one write to all mutating policies."""
 
     def __init__(self, attributes: Attributes) -> None:
-        self._attributes = attributes
-        self._cluster = attributes.context.services
+        super().__init__(attributes)
         self._errors: list[tuple[str, str]] = []
         """Messages and reasons."""
-        self._versions: dict[int, VersionedAttributes] = {}
 
     def run(self, hooks: Sequence[Hook[Mutator]]) -> None:
         """Raises StatusError."""
@@ -332,43 +315,12 @@ class _Dispatch:
             error.details = {**(error.details or {}), "causes": [{"message": message} for message, _ in self._errors]}
             raise error
 
-    # ------------------------------------------------------------ who acts
-
-    def _invocations(self, hook: Hook[Mutator]) -> list[_Invocation]:
-        try:
-            match = hook.criteria.match(self._attributes)
-            if match is None:
-                return []
-            resource = param_resource(self._cluster, hook.spec.get("paramKind"))
-        except (StatusError, ParamsError) as error:
-            self._report_configuration_error(hook, None, error)
-            return []
-        found: list[_Invocation] = []
-        for binding in hook.bindings:
-            try:
-                if binding.criteria is not None and binding.criteria.match(self._attributes) is None:
-                    continue
-                reference, namespace = binding.spec.get("paramRef"), namespace_of(self._attributes)
-                params = collect_params(self._cluster, resource, reference, namespace)
-            except (StatusError, ParamsError) as error:
-                self._report_configuration_error(hook, binding, error)
-                continue
-            found += [_Invocation(hook, binding, match, param) for param in params]
-        return found
-
-    def _report_configuration_error(self, hook: Hook[Mutator], binding: Binding | None, error: Exception) -> None:
-        what = "policy" if binding is None else "binding"
-        message = error.message if isinstance(error, StatusError) else str(error)
-        self._fail(hook, binding, f"failed to configure {what}: {message}", "")
-
-    def _fail(self, hook: Hook[Mutator], binding: Binding | None, message: str, reason: str) -> None:
+    def _fail(self, hook: Hook[Mutator], binding: Binding | None, message: str, reason: str = "") -> None:
         if hook.fails:
             who = f"policy {go_quote(hook.name)}" if binding is None else f"policy '{hook.name}' with binding '{binding.name}'"
             self._errors.append((f"{who} denied request: {message}", reason))
 
-    # ------------------------------------------------------------ what they do
-
-    def _invoke_all(self, invocations: Sequence[_Invocation]) -> None:
+    def _invoke_all(self, invocations: Sequence[Invocation[Mutator]]) -> None:
         attributes, again = self._attributes, self._attributes.reinvocation_context()
         state: _Reinvocation = again.values.setdefault(_NAME, _Reinvocation())
         if again.is_reinvoke and state.output != attributes.object:
@@ -397,7 +349,7 @@ class _Dispatch:
         finally:
             state.output = deep_copy(attributes.object)
 
-    def _should_invoke(self, invocation: _Invocation, asked: Activation, state: _Reinvocation) -> bool:
+    def _should_invoke(self, invocation: Invocation[Mutator], asked: Activation, state: _Reinvocation) -> bool:
         """Reports whether the match conditions hold and, in the second run, the policy is to be reinvoked."""
         conditions = invocation.hook.evaluator.conditions
         try:
@@ -409,7 +361,7 @@ class _Dispatch:
         return not self._attributes.reinvocation_context().is_reinvoke or invocation.key in state.wanted
 
     def _invoke(
-        self, invocation: _Invocation, versioned: VersionedAttributes, activation: Activation, state: _Reinvocation
+        self, invocation: Invocation[Mutator], versioned: VersionedAttributes, activation: Activation, state: _Reinvocation
     ) -> None:
         before = versioned.object
         for mutation in invocation.hook.evaluator.mutations:
@@ -426,9 +378,3 @@ class _Dispatch:
             self._attributes.reinvocation_context().should_reinvoke = True
         if invocation.hook.spec.get("reinvocationPolicy") == "IfNeeded":
             state.invoked.add(invocation.key)
-
-    def _versioned_attributes(self, match: Match) -> VersionedAttributes:
-        found = self._versions.get(id(match.resource))
-        if found is None:
-            found = self._versions[id(match.resource)] = VersionedAttributes(self._attributes, match.resource)
-        return found

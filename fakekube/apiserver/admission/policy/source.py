@@ -69,7 +69,7 @@ class PolicySource(Generic[E]):
         self._known: tuple[tuple[int, int], Sequence[Hook[E]]] = ((-1, -1), ())
 
     def hooks(self, cluster: ClusterAccess) -> Sequence[Hook[E]]:
-        """The policies in force, in the order of their names."""
+        """Returns the policies in force, in the order of their names."""
         revisions = (
             cluster.last_change(ADMISSION_REGISTRATION, self._bindings),
             cluster.last_change(ADMISSION_REGISTRATION, self._policies),
@@ -102,7 +102,7 @@ class ParamsError(Exception):
 
 
 def param_resource(cluster: ClusterAccess, param_kind: Mapping[str, Any] | None) -> Resource | None:
-    """The resource of a policy's paramKind; None if the policy has none. Raises ConfigurationError."""
+    """Returns the resource of a policy's paramKind; None if the policy has none. Raises ParamsError."""
     if param_kind is None:
         return None
     group, _, version = param_kind.get("apiVersion", "").rpartition("/")
@@ -127,7 +127,7 @@ def collect_params(
     Returns:
         The parameters; a list of None if the policy or the binding has none; empty if none are found and that is allowed.
 
-    Raises ConfigurationError.
+    Raises ParamsError.
     """
     if resource is None or reference is None:
         return [None]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.cost.limits import RUNTIME_COST_BUDGET
 from fakekube.apimachinery.codecs import json as json_codec
-from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.admission.cel import (
     Activation,
     Compiled,
@@ -34,8 +34,8 @@ from fakekube.apiserver.admission.cel import (
     evaluate,
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
-from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
-from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsError, PolicySource, collect_params, param_resource
+from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
+from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.libraries.authorization import Authorizer
@@ -117,7 +117,7 @@ class Validator:
         params: Object | None,
         namespace: Object | None,
     ) -> Result:
-        """Judge a write, with one of the policy's parameters."""
+        """Judges a write, with one of the policy's parameters."""
         if self._conditions is not None:
             try:
                 asked = Activation(versioned, versioned.attributes.resource, authorizer, params=params)
@@ -189,7 +189,7 @@ class Validator:
 
 
 def _get_message(message: Evaluation | None) -> str:
-    """The message that an expression has made, if it is one."""
+    """Returns the message that an expression has made; "" if it is none."""
     if message is None or not isinstance(message.value, str):
         return ""
     text = message.value.strip()
@@ -197,7 +197,7 @@ def _get_message(message: Evaluation | None) -> str:
 
 
 def validator_of(spec: Object) -> Validator:
-    """The validator of a policy's spec, cached by its text."""
+    """Returns the validator of a policy's spec, cached by its text."""
     return _validator(json.dumps(spec, sort_keys=True))
 
 
@@ -225,54 +225,32 @@ class Dispatcher:
         _Dispatch(attributes).run(self._source.hooks(attributes.context.services))
 
 
-class _Dispatch:
-    """The dispatch of one write to all policies."""
+class _Dispatch(PolicyDispatch[Validator]):
+    """The dispatch of one write to all validating policies."""
 
     def __init__(self, attributes: Attributes) -> None:
-        self._attributes = attributes
-        self._cluster = attributes.context.services
+        super().__init__(attributes)
         self._authorizer: Authorizer = authorizer_of(attributes.context)
         self._denials: list[tuple[str, Decision]] = []
         """The messages of the denials, and their decisions."""
-        self._versions: dict[int, VersionedAttributes] = {}
         self._namespace: list[Object | None] = []
 
     def run(self, hooks: Sequence[Hook[Validator]]) -> None:
         """Raises StatusError if the write is denied."""
         for hook in hooks:
-            try:
-                match = hook.criteria.match(self._attributes)
-                resource = None if match is None else param_resource(self._cluster, hook.spec.get("paramKind"))
-            except (StatusError, ParamsError) as error:
-                self._add_configuration_error(hook, None, error)
-                continue
-            if match is None:
-                continue
             annotations: dict[str, list[str]] = {}
-            for binding in hook.bindings:
-                try:
-                    if binding.criteria is not None and binding.criteria.match(self._attributes) is None:
-                        continue
-                    params = collect_params(self._cluster, resource, binding.spec.get("paramRef"), namespace_of(self._attributes))
-                except (StatusError, ParamsError) as error:
-                    self._add_configuration_error(hook, binding, error)
-                    continue
-                for param in params:
-                    self._validate(hook, binding, match, param, annotations)
+            for invocation in self._invocations(hook):
+                self._validate(invocation, annotations)
             for key, values in annotations.items():
                 self._attributes.add_annotation(f"{hook.name}/{key}", ", ".join(values))
         if self._denials:
             raise self._refusal(*self._denials[0])
 
-    def _add_configuration_error(self, hook: Hook[Validator], binding: Binding | None, error: Exception) -> None:
-        if hook.fails:
-            what = "policy" if binding is None else "binding"
-            message = error.message if isinstance(error, StatusError) else str(error)
-            self._deny(hook, binding, Decision(Action.DENY, f"failed to configure {what}: {message}"))
+    def _fail(self, hook: Hook[Validator], binding: Binding | None, message: str) -> None:
+        self._deny(hook, binding, Decision(Action.DENY, message))
 
-    def _validate(
-        self, hook: Hook[Validator], binding: Binding, match: Match, param: Object | None, annotations: dict[str, list[str]]
-    ) -> None:
+    def _validate(self, invocation: Invocation[Validator], annotations: dict[str, list[str]]) -> None:
+        hook, binding, match, param = invocation
         result = hook.evaluator.validate(
             self._versioned_attributes(match), match.resource, self._authorizer, param, self._namespace_object()
         )
@@ -319,24 +297,7 @@ class _Dispatch:
         error.details = {**(error.details or {}), "causes": [{"message": message}]}
         return error
 
-    def _versioned_attributes(self, match: Match) -> VersionedAttributes:
-        found = self._versions.get(id(match.resource))
-        if found is None:
-            found = self._versions[id(match.resource)] = VersionedAttributes(self._attributes, match.resource)
-        return found
-
     def _namespace_object(self) -> Object | None:
         if not self._namespace:
             self._namespace.append(namespace_object(self._attributes))
         return self._namespace[0]
-
-
-def namespace_object(attributes: Attributes) -> Object | None:
-    """The namespace of the object; None for cluster-scoped ones, namespaces among them. Raises StatusError 404."""
-    kind = attributes.kind
-    if not attributes.namespace or (kind.group, kind.kind) == ("", "Namespace"):
-        return None
-    found = attributes.context.services.get("", "namespaces", "", attributes.namespace)
-    if found is None:
-        raise status.not_found("", "namespaces", attributes.namespace)
-    return found

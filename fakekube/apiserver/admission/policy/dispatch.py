@@ -1,0 +1,96 @@
+"""Finds what a write has to do with the policies of a cluster: the bindings that match it, each with its parameters.
+
+A policy is invoked once for each binding that matches, and each parameter of it. Validating and mutating policies differ in what
+an invocation does.
+
+Invariant: an error of one policy or binding does not keep the others from being invoked; it counts if the failure policy says so.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go (Dispatch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
+from fakekube.apiserver.admission.policy.source import Binding, Hook, ParamsError, collect_params, param_resource
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.admission.chain import Attributes
+    from fakekube.base.objects import Object
+
+E = TypeVar("E")
+
+
+class Invocation(NamedTuple, Generic[E]):
+    """An invocation of a policy for a write, with one binding and one parameter."""
+
+    hook: Hook[E]
+    binding: Binding
+    match: Match
+    param: Object | None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Policy, binding, and namespace and name of the parameter."""
+        meta = {} if self.param is None else self.param["metadata"]
+        return self.hook.name, self.binding.name, meta.get("namespace", ""), meta.get("name", "")
+
+
+class PolicyDispatch(Generic[E]):
+    """The dispatch of one write to all policies."""
+
+    def __init__(self, attributes: Attributes) -> None:
+        self._attributes = attributes
+        self._cluster = attributes.context.services
+        self._versions: dict[int, VersionedAttributes] = {}
+
+    def _fail(self, hook: Hook[E], binding: Binding | None, message: str) -> None:
+        """Records that a policy or a binding cannot be configured; called only if that denies the write."""
+        raise NotImplementedError
+
+    def _invocations(self, hook: Hook[E]) -> Iterator[Invocation[E]]:
+        """Yields the invocations of a policy, in the order of its bindings."""
+        try:
+            match = hook.criteria.match(self._attributes)
+            if match is None:
+                return
+            resource = param_resource(self._cluster, hook.spec.get("paramKind"))
+        except (StatusError, ParamsError) as error:
+            self._report_configuration_error(hook, None, error)
+            return
+        for binding in hook.bindings:
+            try:
+                if binding.criteria is not None and binding.criteria.match(self._attributes) is None:
+                    continue
+                params = collect_params(self._cluster, resource, binding.spec.get("paramRef"), namespace_of(self._attributes))
+            except (StatusError, ParamsError) as error:
+                self._report_configuration_error(hook, binding, error)
+                continue
+            for param in params:
+                yield Invocation(hook, binding, match, param)
+
+    def _report_configuration_error(self, hook: Hook[E], binding: Binding | None, error: Exception) -> None:
+        if hook.fails:
+            what = "policy" if binding is None else "binding"
+            self._fail(hook, binding, f"failed to configure {what}: {error.message if isinstance(error, StatusError) else error}")
+
+    def _versioned_attributes(self, match: Match) -> VersionedAttributes:
+        """Returns the attributes of the write in the version that a policy matched."""
+        found = self._versions.get(id(match.resource))
+        if found is None:
+            found = self._versions[id(match.resource)] = VersionedAttributes(self._attributes, match.resource)
+        return found
+
+
+def namespace_object(attributes: Attributes) -> Object | None:
+    """Returns the namespace of the object; None for cluster-scoped ones, namespaces among them. Raises StatusError 404."""
+    kind = attributes.kind
+    if not attributes.namespace or (kind.group, kind.kind) == ("", "Namespace"):
+        return None
+    found = attributes.context.services.get("", "namespaces", "", attributes.namespace)
+    if found is None:
+        raise status.not_found("", "namespaces", attributes.namespace)
+    return found
