@@ -273,9 +273,17 @@ def _without_managed_fields(value: Any) -> Any:
     return shown
 
 
-_TIMEOUT: Final = 30.0
-_TRIES: Final = 5
-_DELAY: Final = 0.5
+# --- Backends ----------------------------------------------------------------------------------------------------------
+
+
+class Backend(Protocol):
+    """A destination of events."""
+
+    def process(self, event: Event) -> None:
+        """Processes one event. May be called from several threads."""
+
+    def close(self) -> None:
+        """Processes queued events and releases resources."""
 
 
 class LogBackend:
@@ -337,7 +345,14 @@ def _legacy(event: Event) -> bytes:
     return f'{event["requestReceivedTimestamp"]} AUDIT: {text} response="{code}"\n'.encode("utf-8", "surrogateescape")
 
 
-_LINES: Final[dict[str, Callable[[Event], bytes]]] = {"json": lambda event: json.dumps(event) + b"\n", "legacy": _legacy}
+#: Name of a format of the log → how it writes an event.
+_LINES: Final[Mapping[str, Callable[[Event], bytes]]] = {"legacy": _legacy, "json": lambda event: json.dumps(event) + b"\n"}
+
+_MODES: Final = ("batch", "blocking", "blocking-strict")
+#: The seconds that the webhook has for an answer, and the maximum number of attempts, with the seconds before the second one.
+_TIMEOUT: Final = 30.0
+_TRIES: Final = 5
+_DELAY: Final = 0.5
 
 
 class WebhookBackend:
@@ -385,7 +400,7 @@ class WebhookBackend:
                 self._send(batch, tries=_TRIES)
 
     def _send(self, events: Sequence[Event], tries: int) -> None:
-        """Posts events. As in kube-apiserver, they are dropped if no attempt succeeds."""
+        """Posts events. As in kube-apiserver, they are dropped if no attempt succeeds; after `close` attempts follow at once."""
         from fakekube.apiserver.webhooks.transport import Transport
 
         if self._transport is None:
@@ -404,7 +419,7 @@ class WebhookBackend:
             delay *= 1.5
 
     def close(self) -> None:
-        """Sends queued events, with one attempt, and ends the thread."""
+        """Sends queued events, and ends the thread; waits for both at most `_TIMEOUT` seconds."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -415,18 +430,7 @@ class WebhookBackend:
             self._transport.close()
 
 
-_FORMATS: Final = ("legacy", "json")
-_MODES: Final = ("batch", "blocking", "blocking-strict")
-
-
-class Backend(Protocol):
-    """A destination of events."""
-
-    def process(self, event: Event) -> None:
-        """Processes one event. May be called from several threads."""
-
-    def close(self) -> None:
-        """Processes queued events and releases resources."""
+# --- The auditor of a cluster ------------------------------------------------------------------------------------------
 
 
 class Auditor:
@@ -485,8 +489,8 @@ def auditor_of(options: AuditOptions, clock: Clock) -> Auditor | None:
         return None
     backends: list[Backend] = []
     if options.audit_log_path:
-        if options.audit_log_format not in _FORMATS:
-            raise OptionError(f"invalid audit log format {options.audit_log_format}, allowed formats are {','.join(_FORMATS)}")
+        if options.audit_log_format not in _LINES:
+            raise OptionError(f"invalid audit log format {options.audit_log_format}, allowed formats are {','.join(_LINES)}")
         backends.append(LogBackend(options.audit_log_path, options.audit_log_format))
     if options.audit_webhook_config_file:
         backends.append(_webhook(options))

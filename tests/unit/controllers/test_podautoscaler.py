@@ -73,10 +73,8 @@ def test_replicas_by_ratio(ratio: float, present: int, found: int) -> None:
 def test_the_highest_recent_recommendation_counts_for_five_minutes() -> None:
     history = History()
     history.record_initial_recommendation(5, 0.0)
-    assert history.normalize(2, 5, BOUNDS, 60.0)[:2] == (
-        5,
-        ("ScaleDownStabilized", history.normalize(2, 5, BOUNDS, 61.0).able[1]),
-    )
+    stabilized = history.normalize(2, 5, BOUNDS, 60.0)
+    assert (stabilized.replicas, stabilized.able[0]) == (5, "ScaleDownStabilized")
     assert history.normalize(2, 5, BOUNDS, 301.0).replicas == 2
 
 

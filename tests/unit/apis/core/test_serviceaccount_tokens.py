@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
-
 from fakekube import Cluster
 
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "default"}}
 
 
 def token_of(cluster: Cluster) -> str:
-    body = json.dumps({"spec": {"expirationSeconds": 600}}).encode()
-    url = f"{cluster.url}/api/v1/namespaces/default/serviceaccounts/robot/token"
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        return str(json.load(answer)["status"]["token"])
+    path = "/api/v1/namespaces/default/serviceaccounts/robot/token"
+    answer = cluster.request("POST", path, {"spec": {"expirationSeconds": 600}})
+    return str(answer.json()["status"]["token"])
 
 
 def authenticated(cluster: Cluster, token: str) -> bool:

@@ -294,22 +294,18 @@ def test_webhook_backend_sends_batches_with_retry(start: Start, tmp_path: Path) 
     server.server_close()
 
 
-def test_invalid_audit_flags_are_rejected(start: Start, tmp_path: Path) -> None:
-    cases: tuple[tuple[dict[str, Any], str], ...] = (
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
         ({"audit_log_format": "xml"}, "invalid audit log format xml"),
-        ({"audit_webhook_config_file": tmp_path / "none"}, "no such file"),
-        ({"audit_webhook_config_file": tmp_path / "policy.yaml", "audit_webhook_mode": "x"}, "invalid audit webhook mode x"),
+        ({"audit_webhook_config_file": "{folder}/none"}, "no such file"),
+        ({"audit_webhook_config_file": "{folder}/policy.yaml", "audit_webhook_mode": "x"}, "invalid audit webhook mode x"),
         ({"audit_policy_file": ""}, "--audit-policy-file"),
-    )
-    for flags, problem in cases:
-        with pytest.raises(OptionError) as caught:
-            start({"level": "Metadata"}) if not flags else Cluster(
-                **{
-                    "profile": "apiserver",
-                    "audit_policy_file": tmp_path / "policy.yaml",
-                    "audit_log_path": tmp_path / "log",
-                    **flags,
-                }
-            )
-        assert problem in str(caught.value)
-        (tmp_path / "policy.yaml").write_text('{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}')
+    ],
+)
+def test_invalid_audit_flags_are_rejected(tmp_path: Path, flags: dict[str, str], problem: str) -> None:
+    (tmp_path / "policy.yaml").write_text('{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}')
+    usual: dict[str, Any] = {"audit_policy_file": "{folder}/policy.yaml", "audit_log_path": "{folder}/log"}
+    with pytest.raises(OptionError) as caught:
+        Cluster(profile="apiserver", **{name: value.format(folder=tmp_path) for name, value in {**usual, **flags}.items()})
+    assert problem in str(caught.value)
