@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apiextensions.instances.formats import FORMATS
 from fakekube.apiextensions.instances.validation import (
-    FORMATS,
     becomes,
     integer_limits,
     number_errors,

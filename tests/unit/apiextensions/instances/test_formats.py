@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiextensions.instances.validation import FORMATS
+from fakekube.apiextensions.instances.formats import FORMATS
 
 TABLE = {
     "date": (["2024-02-29", "0000-01-01"], ["٢٠٢٤-01-01", "2023-02-29", "24-1-1", "20240229", ""]),
