@@ -1,10 +1,10 @@
-"""The syntax tree of an expression.
+"""The tokens and the syntax tree of an expression, and how names of properties are escaped in it.
 
-A tree of nodes, each with the position (in characters) at which the real compiler reports its errors. Operators are
-calls of functions with the names in error messages (`_+_`, `_[_]`, `!_`). Macros with variables are nodes of their own
+An expression is a tree of nodes, each with the position (in characters) at which the real compiler reports its errors. Operators
+are calls of functions with the names in error messages (`_+_`, `_[_]`, `!_`). Macros with variables are nodes of their own
 (`Loop`): they are evaluated directly, and checked and estimated as their expansion (`fakekube.apimachinery.cel.parser`).
 
-Nodes are compared by identity, so that the checker can use them as keys.
+Invariant: nodes are immutable and compared by identity, so that the checker can use them as keys.
 
 Specified by: cel-spec, doc/langdef.md; names of operators: cel-go/common/operators.
 """
@@ -22,39 +22,18 @@ from fakekube.base.caches import cache_by_text
 
 LOGICAL_OPERATORS: Final = frozenset({"_&&_", "_||_"})
 
-# Splits an expression into tokens.
-#
-# The tokens of literals have their values. Like the real lexer, reports and skips characters that do not start a token.
-#
+# --- Tokens ----------------------------------------------------------------------------------------------------------
+# The tokens of literals have their values. Like the real lexer, `tokenize` reports and skips characters that do not start one.
 # Specified by: cel-spec, doc/langdef.md (Lexis); cel-go/parser/gen/CEL.g4, cel-go/parser/unescape.go.
 
 
 #: Keywords, which are not names of variables.
 RESERVED: Final = frozenset(
     {
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "null",
-        "namespace",
-        "package",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
+        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "null",
+        "namespace", "package", "return", "true", "var", "void", "while",
     }
-)
+)  # fmt: skip
 
 _ESCAPES = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
 _STRING_BODIES = "|".join(
@@ -154,7 +133,7 @@ def _token(kind: str, text: str, position: int, issues: list[Issue]) -> Token:
 _MAX_DIGITS = 20
 
 
-def _integer(text: str) -> int:
+def _read_integer(text: str) -> int:
     if text.startswith("0x"):
         return int(text, 16)
     digits = text.lstrip("0") or "0"
@@ -165,7 +144,7 @@ def _integer(text: str) -> int:
 
 def _read_unsigned(text: str) -> UInt:
     try:
-        number = _integer(text[:-1])
+        number = _read_integer(text[:-1])
     except ValueError:
         number = 1 << 64
     if number >= 1 << 64:
@@ -173,24 +152,24 @@ def _read_unsigned(text: str) -> UInt:
     return UInt(number)
 
 
-def _double(text: str) -> float:
+def _read_double(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
         raise ValueError("invalid double literal")
     return number
 
 
-def _raw(text: str) -> str | bytes:
+def _read_raw_string(text: str) -> str | bytes:
     quoted = text.lstrip("bBrR")
     body = _unquote(quoted)
     return body.encode() if len(text) - len(quoted) == 2 else body
 
 
-def _string(text: str) -> str | bytes:
+def _read_string(text: str) -> str | bytes:
     if text[0] in "bB":
-        return b"".join(_pieces(_unquote(text[1:])))
+        return _unescape_bytes(_unquote(text[1:]))
     body = _unquote(text)
-    return _ESCAPE.sub(_character, body) if "\\" in body else body
+    return _ESCAPE.sub(_unescape_character, body) if "\\" in body else body
 
 
 def _unquote(text: str) -> str:
@@ -198,7 +177,7 @@ def _unquote(text: str) -> str:
     return text[width:-width].replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _character(match: re.Match[str]) -> str:
+def _unescape_character(match: re.Match[str]) -> str:
     plain = match["plain"]
     if plain:
         return _PLAIN.get(plain, plain)
@@ -210,7 +189,7 @@ def _character(match: re.Match[str]) -> str:
     return chr(int(digits, 16))
 
 
-def _pieces(body: str) -> list[bytes]:
+def _unescape_bytes(body: str) -> bytes:
     """Returns the bytes of a bytes literal: `\\x` and octal escapes are bytes, everything else is UTF-8."""
     pieces, end = [], 0
     for match in _ESCAPE.finditer(body):
@@ -219,11 +198,15 @@ def _pieces(body: str) -> list[bytes]:
         code = int(match["hex"], 16) if match["hex"] else int(match["octal"], 8) if match["octal"] else None
         if code is None and not match["plain"]:
             raise ValueError("unable to unescape string")
-        pieces.append(bytes([code]) if code is not None else _character(match).encode())
-    return [*pieces, body[end:].encode()]
+        pieces.append(bytes([code]) if code is not None else _unescape_character(match).encode())
+    return b"".join([*pieces, body[end:].encode()])
 
 
-_READERS = {"float": _double, "uint": _read_unsigned, "int": _integer, "raw": _raw, "string": _string}
+#: Kind of a literal → how its text is read. Readers raise ValueError.
+_READERS = {"float": _read_double, "uint": _read_unsigned, "int": _read_integer, "raw": _read_raw_string, "string": _read_string}
+
+
+# --- Nodes -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -378,8 +361,7 @@ def qualified_name(node: Node) -> str:
     return ".".join((node.name, *reversed(names))) if isinstance(node, Identifier) else ""
 
 
-# Escapes property names as identifiers: `my-key` is `my__dash__key`, `namespace` is `__namespace__`.
-#
+# --- Names of properties as identifiers: `my-key` is `my__dash__key`, `namespace` is `__namespace__` -----------------
 # Specified by: k8s.io/apiserver/pkg/cel/escaping.go.
 
 

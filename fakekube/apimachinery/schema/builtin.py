@@ -60,8 +60,7 @@ class Builtins:
         self._kind_types: dict[tuple[str, str, str], Type] = {}
 
     def type_of(self, go_name: str) -> Type:
-        """The type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises
-        KeyError."""
+        """Returns the type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises KeyError."""
         known = self._types.get(go_name)
         if known is None:
             known = self._types[go_name] = self._make(go_name, {})

@@ -1,4 +1,10 @@
-"""Trees of plain JSON data, of whatever type."""
+"""Compares and copies trees of plain JSON data of any type, and keeps the texts of values of any form in them.
+
+Invariant: a tree is never changed in place, except by the functions that say so. A value of any form whose text is that which Go
+prints stays a plain dict, so that only the others cost anything.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/extension.go (RawExtension).
+"""
 
 from __future__ import annotations
 
@@ -116,12 +122,7 @@ def in_order(value: Any) -> Any:
     return [in_order(item) for item in value] if isinstance(value, list) else value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Keeps the text of values of any form (runtime.RawExtension) in objects that came as JSON.
-#
-# Invariant: a value whose text is that which Go prints stays a plain dict, so that only the others cost anything.
-#
-# Specified by: k8s.io/apimachinery/pkg/runtime/extension.go.
+# --- The texts of values of any form (runtime.RawExtension) in objects that came as JSON --------------------------------
 
 
 #: What Go may print in another form: fractions, exponents, escapes, and characters that it escapes.
@@ -132,17 +133,19 @@ _decoder: Final = json.JSONDecoder(strict=False)
 
 def holds_raw_values(type_: Type) -> bool:
     """Reports whether objects of a type may contain values of any form."""
-    known: bool | None = type_.compiled.get("raw values")
-    if known is None:
-        known = type_.compiled["raw values"] = any(inner.shape is Shape.RAW for inner in types_below(type_))
-    return known
+    return _holds(type_, "raw values", (Shape.RAW,))
 
 
 def holds_any_form(type_: Type) -> bool:
     """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
-    known: bool | None = type_.compiled.get("any form")
+    return _holds(type_, "any form", (Shape.RAW, Shape.ANY))
+
+
+def _holds(type_: Type, name: str, shapes: tuple[Shape, ...]) -> bool:
+    """Reports whether a type contains one of these shapes; the answer is kept by the type under a name."""
+    known: bool | None = type_.compiled.get(name)
     if known is None:
-        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in types_below(type_))
+        known = type_.compiled[name] = any(inner.shape in shapes for inner in types_below(type_))
     return known
 
 
@@ -156,7 +159,7 @@ def keep_texts(type_: Type, tree: Any, source: bytes) -> Any:
     """
     try:
         text = source.decode()
-        return _with_text(type_, tree, text, _after_space(text, 0))
+        return _keep_texts(type_, tree, text, _after_space(text, 0))
     except (UnicodeDecodeError, RecursionError, ValueError):  # not read again: the values are shown as Go prints them
         return tree
 
@@ -174,8 +177,8 @@ def compact(type_: Type, tree: Any) -> Any:
     return tree
 
 
-def _with_text(type_: Type, tree: Any, text: str, at: int) -> Any:
-    """`at`: where the value begins in the text."""
+def _keep_texts(type_: Type, tree: Any, text: str, at: int) -> Any:
+    """Returns a tree with the texts of its values of any form; `at` is where the tree begins in the text."""
     if type_.shape is Shape.RAW:
         if not isinstance(tree, dict):
             return tree
@@ -184,10 +187,10 @@ def _with_text(type_: Type, tree: Any, text: str, at: int) -> Any:
         for name, start in _parts(text, at):
             field = type_.fields.get(name)
             if field is not None and name in tree and holds_raw_values(field.type):
-                tree[name] = _with_text(field.type, tree[name], text, start)
+                tree[name] = _keep_texts(field.type, tree[name], text, start)
     elif isinstance(tree, list) and type_.items is not None and text[at] == "[":
         for index, (_, start) in enumerate(_parts(text, at)):
-            tree[index] = _with_text(type_.items, tree[index], text, start)
+            tree[index] = _keep_texts(type_.items, tree[index], text, start)
     return tree
 
 
