@@ -1,4 +1,5 @@
-"""Every Python snippet of the README and of the pages in docs runs, and every command of the README is one that there is."""
+"""Every Python snippet of the README and of the pages in docs runs, every command of the README is one that there is, and every link and
+every name of a file leads somewhere."""
 
 from __future__ import annotations
 
@@ -32,6 +33,41 @@ CONSOLE = [
     if line.startswith("$ fakekube ") and not re.search(r"[|<>\\]", line)
 ]
 COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+
+#: All pages, those for other languages as well.
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+#: Names of files that pages mention and that there are not: placeholders, files of the next minor, folders of examples in other languages.
+PLACEHOLDERS = re.compile(r"[A-Z]{4}|1\.38|rules_$|fakekube/v1|^tests/(cel|crd|vap)$")
+CODE = re.compile(r"(?<![\w/.-])(?:fakekube|tests|fixtures|conftest_plugin|docs)/[\w./-]*\w")
+MODULE = re.compile(r"`(fakekube\.[a-z_.]+?)(?:\.(_?[A-Z][A-Za-z_]*))?`")
+LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([^)\s]+))?\)")
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_names_of_files_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = [(page.parent / target if target else page, anchor) for target, anchor in LINK.findall(text)]
+    assert [target for target, _ in links if not target.exists()] == []
+    assert [anchor for target, anchor in links if anchor and anchor not in _anchors(target)] == []
+    names = {name for name in CODE.findall(text) if not PLACEHOLDERS.search(name)}
+    assert [name for name in names if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists()] == []
+    constants = [(ROOT / module.replace(".", "/")).with_suffix(".py") for module, name in MODULE.findall(text) if name]
+    assert [str(file) for file in constants if not file.exists()] == []
+
+
+def test_every_page_is_linked_from_another_one() -> None:
+    linked = {
+        (page.parent / target).resolve()
+        for page in DOCUMENTS
+        for target, _ in LINK.findall(page.read_text(encoding="utf-8"))
+        if (page.parent / target).resolve() != page
+    }
+    assert [page.name for page in DOCUMENTS[1:] if page not in linked] == []
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)

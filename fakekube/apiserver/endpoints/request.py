@@ -23,7 +23,7 @@ from fakekube.base.golang.strings import text_of
 from fakekube.net.streams import Stream
 
 #: Bytes that a request's body may have (MaxRequestBodyBytes of the generic API server).
-BODY_LIMIT: Final = 3 * 1024 * 1024
+MAX_REQUEST_BODY_BYTES: Final = 3 * 1024 * 1024
 
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
@@ -190,7 +190,7 @@ class Request:
         get = self.headers.get
         self.accept, self.content_type, self.user_agent = get("accept", ""), get("content-type", ""), get("user-agent", "")
 
-    def read_body(self, limit: int = BODY_LIMIT) -> bytes:
+    def read_body(self, limit: int = MAX_REQUEST_BODY_BYTES) -> bytes:
         """The whole body.
 
         Raises StatusError 413 if it has more than `limit` bytes.

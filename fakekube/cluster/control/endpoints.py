@@ -35,7 +35,7 @@ from werkzeug.wrappers import Request, Response
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.browsers import ForeignRequest
-from fakekube.apiserver.endpoints.request import BODY_LIMIT, Query
+from fakekube.apiserver.endpoints.request import MAX_REQUEST_BODY_BYTES, Query
 from fakekube.apiserver.http import responses
 from fakekube.cluster import pool
 from fakekube.cluster.control import page, pods, powers
@@ -273,10 +273,10 @@ class Endpoints:
 
     def _respond(self, environ: dict[str, Any]) -> Response | Live:
         request = Request(environ)
-        limit = BODY_LIMIT
+        limit = MAX_REQUEST_BODY_BYTES
         try:
             endpoint, parts = self._urls.bind_to_environ(environ).match()
-            limit = request.max_content_length = RAW_LIMIT if endpoint.raw else BODY_LIMIT
+            limit = request.max_content_length = RAW_LIMIT if endpoint.raw else MAX_REQUEST_BODY_BYTES
             code, value = endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts})
             return value if hasattr(value, "take") else self._send(code, value)
         except BadMembers as problem:

@@ -1,6 +1,6 @@
 """The published vectors of every kind: what k8s.io/api keeps in `testdata/HEAD`, in all its formats.
 
-    FAKEKUBE_VECTORS=…/k8s.io/api/testdata/HEAD pytest tests/unit/codecs/test_vectors.py
+    FAKEKUBE_VECTORS=…/k8s.io/api/testdata/HEAD pytest tests/unit/apimachinery/codecs/test_vectors.py
 
 The files are `group.version.Kind.{json,pb,yaml}`. Each is read and written; every way from one to another, through CBOR
 too, must give the published bytes. Kinds that no server of the minor serves are passed over. Without the folder there is
