@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -22,12 +23,12 @@ from fakekube.apimachinery.selectors import parse_labels
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.net.pipes import Pipe
-from fakekube.net.streaming.kubelet_api import Streams
+from fakekube.net.streaming.kubelet_api import KubeletError, Streams
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage, merge_behaviours
 
 if TYPE_CHECKING:
-    from fakekube.net.streaming.kubelet_api import Connection, Destination
+    from fakekube.net.streaming.kubelet_api import Connection, Destination, Execution
     from fakekube.nodes.runtime.behaviour import Handler, PortHandler
     from fakekube.nodes.runtime.container import Container
     from fakekube.nodes.runtime.filesystem import FileSystem
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Real seconds for which `PodInside.exec` waits.
 EXEC_TIMEOUT = 10.0
+#: The maximum number of bytes that `PodInside.exec` collects from both streams together.
+OUTPUT_BYTES: Final = 16 << 20
 
 
 class BehaviourRule:
@@ -165,21 +168,22 @@ class PodInside:
         container: str | None = None,
         timeout: float = EXEC_TIMEOUT,
     ) -> Result:
-        """Runs a program, as kubectl exec does; a text is run by sh. Raises TimeoutError after so many real seconds."""
+        """Runs a program, as kubectl exec does; a text is run by sh.
+
+        Raises:
+            TimeoutError: it has not ended after so many real seconds; it runs on, and its output is dropped.
+            KubeletError: the container is not running, or the output has more than `OUTPUT_BYTES`.
+        """
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        streams = Streams(Pipe(1 << 30), Pipe(1 << 30), Pipe(1 << 30))
-        assert streams.stdin is not None and streams.stdout is not None and streams.stderr is not None
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        streams = Streams(Pipe(max(len(data), 1)), Pipe(), Pipe())
+        assert streams.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            streams.stdin.write_all(stdin.encode() if isinstance(stdin, str) else stdin)
+            streams.stdin.write_all(data)
         streams.stdin.close()
         execution = self._runtime.exec(self._pod(), self._container(container).name, words, streams)
-        stdout, stderr = (_all_of(pipe, timeout) for pipe in (streams.stdout, streams.stderr))
-        ended = threading.Event()
-        execution.subscribe(ended.set)
-        while execution.exit is None and ended.wait(timeout):
-            pass
-        if execution.exit is None:
-            raise TimeoutError(f"{words[0]} did not end in {timeout} s")
+        stdout, stderr = _collect_output(execution, streams, words[0], timeout)
+        assert execution.exit is not None
         return Result(execution.exit.code, stdout, stderr)
 
     def files(self, container: str | None = None) -> FileSystem:
@@ -191,11 +195,33 @@ class PodInside:
         return self._runtime.connect(self._pod(), port)
 
 
-def _all_of(pipe: Pipe, timeout: float) -> str:
-    parts = []
-    while part := pipe.read_blocking(timeout=timeout):
-        parts.append(part)
-    return b"".join(parts).decode("utf-8", "replace")
+def _collect_output(execution: Execution, streams: Streams, program: str, timeout: float) -> list[str]:
+    """Returns stdout and stderr of a program when it has ended. Raises as `PodInside.exec` does."""
+    pipes = [pipe for pipe in (streams.stdout, streams.stderr) if pipe is not None]
+    changed, deadline = threading.Event(), time.monotonic() + timeout
+    execution.subscribe(changed.set)
+    for pipe in pipes:
+        pipe.subscribe(changed.set)
+    output = [bytearray() for _ in pipes]
+    try:
+        while True:
+            changed.clear()
+            has_ended = execution.exit is not None
+            for received, pipe in zip(output, pipes, strict=True):
+                data = pipe.read()
+                received.extend(data or b"")
+                if data:
+                    changed.set()  # there may be more
+                has_ended = has_ended and data == b""
+            if has_ended:
+                return [received.decode("utf-8", "replace") for received in output]
+            if sum(map(len, output)) > OUTPUT_BYTES:
+                raise KubeletError(413, f"the output of {program} has more than {OUTPUT_BYTES} bytes")
+            left = deadline - time.monotonic()
+            if left <= 0 or not changed.wait(left):
+                raise TimeoutError(f"{program} did not end in {timeout} s")
+    finally:
+        execution.cancel()  # without effect if it has ended
 
 
 #: The key that makes kubelets sync all pods.

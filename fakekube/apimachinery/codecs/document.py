@@ -16,6 +16,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -63,20 +64,27 @@ class Document:
             return orjson.loads(self._packed)  # type: ignore[no-any-return]
 
     def pack(self) -> None:
-        """Holds the object as text from now on; not if it holds values that the text would change."""
+        """Holds the object as text from now on; not if it holds values that the text would change.
+
+        Concurrent threads, also of forks, which share documents, may each pack it.
+        """
         try:
-            tree = self.object
+            tree = _get_tree(self)
             packed = self._packed or orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+        except AttributeError:  # it is packed
+            return
         except orjson.JSONEncodeError:  # a RawObject, integers beyond 64 bits, invalid UTF-8
             return
-        if packed == self._json:
-            packed = self._json
+        encoded = self._json
+        if packed == encoded:
+            packed = encoded
         else:
             packed = memoryview(packed).tobytes()  # see `json`
             self._json = b""
         self._packed = packed
         self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
-        del self.object
+        with suppress(AttributeError):
+            del self.object
 
     def encoding(self, key: Hashable, make: Callable[[StoredObject], V]) -> V:
         """Returns `make(object)`, cached by key.

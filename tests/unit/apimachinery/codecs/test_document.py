@@ -4,6 +4,7 @@ import collections
 import copy
 from typing import Any
 
+import orjson
 import pytest
 
 from fakekube.apimachinery.codecs import document as document_module
@@ -59,6 +60,22 @@ def test_a_document_with_texts_of_its_own_is_not_packed() -> None:
     document = Document(obj)
     document.pack()
     assert document.object is obj
+
+
+def test_two_threads_pack_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As clusters that share it do: the second one is done while the first one encodes."""
+    document = Document({"metadata": {"name": "a"}})
+    encode, others = orjson.dumps, [document]
+
+    def encode_after_other_thread(*arguments: Any, **options: Any) -> bytes:
+        while others:
+            others.pop().pack()
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr(orjson, "dumps", encode_after_other_thread)
+    document.pack()
+    assert _is_packed(document)
+    assert document.object == {"metadata": {"name": "a"}}
 
 
 def test_old_documents_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:

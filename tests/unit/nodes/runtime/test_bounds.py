@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from fakekube import Cluster, Image
+from fakekube.net.streaming.kubelet_api import KubeletError
+from fakekube.nodes import rules
 from fakekube.nodes.rules import PodInside, Result
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import checkpoint
@@ -106,6 +108,18 @@ def test_busy_programs_leave_time_to_others(pod: PodInside) -> None:
 )
 def test_a_program_that_needs_too_much_memory_is_killed(pod: PodInside, script: str) -> None:
     assert run(pod, f"sh -c '{script}' & wait $!; echo $?").stdout.endswith("137\n")
+
+
+@pytest.mark.parametrize("redirection", ["", ">&2"])
+def test_the_output_that_is_collected_is_bounded(pod: PodInside, redirection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "OUTPUT_BYTES", 300_000)
+    with pytest.raises(KubeletError, match=r"^the output of sh has more than 300000 bytes$"):
+        run(pod, f"yes {redirection}")
+
+
+def test_a_program_that_writes_for_ever_is_left_after_a_time(pod: PodInside) -> None:
+    with pytest.raises(TimeoutError, match=r"did not end in 0\.2 s"):
+        pod.exec("while :; do echo a; sleep 0.01; done", timeout=0.2)
 
 
 def test_files_have_a_bounded_space(pod: PodInside) -> None:
