@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_run import ClientEnded, Decided, HotLoop
+from fakekube.checker.session import STALLED
 from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Trial
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 
@@ -170,8 +171,8 @@ class Inspections:
         self._lock = threading.Lock()
 
     def inspect(self, trial: Trial) -> None:
-        """Inspects the trace of a finished run; `trial` may be that of the baseline."""
-        if trial.rule is not None and trial.rule.distorts:
+        """Inspects the trace of a finished run, unless this process stood still in it; `trial` may be that of the baseline."""
+        if (trial.rule is not None and trial.rule.distorts) or trial.session.stalls.longest(trial.zero) > STALLED:
             return
         where = trial.rule.key if trial.rule is not None else "the baseline run"
         with self._lock:
@@ -194,7 +195,8 @@ class Inspections:
 
     def verdict(self, rule: Rule) -> Verdict:
         """Returns the verdict of one of the rules after the last run."""
-        return self._found.get(rule) or rule.conclude() or Verdict.success(f"{self._runs} runs")
+        none = Verdict.not_exercised("this process stood still in each run")
+        return self._found.get(rule) or rule.conclude() or (Verdict.success(f"{self._runs} runs") if self._runs else none)
 
 
 def keep_run(trial: Trial, verdict: Verdict | None) -> None:

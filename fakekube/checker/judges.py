@@ -247,7 +247,7 @@ def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) ->
     """
     for one in ended:
         # after an error it may go back to what it has finished
-        if trial.baseline.has_several_watches(one.stream) or not one.ended_normally:
+        if trial.baseline.has_several_watches(one.stream) or not one.ended_normally or _was_silent(trial, one):
             continue
         stream = trial.trace.streams()[one.stream]
         following = stream.next_watch(one) if trial.baseline.is_shared(one.stream) else stream.next_call(one)
@@ -259,6 +259,12 @@ def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) ->
                 *excerpt([one, following]),
             )
     return None
+
+
+def _was_silent(trial: Trial, watch: Call) -> bool:
+    """Reports whether a watch was silent for so long before an event that the client may have given it up unread."""
+    times = [watch.at, *(event.at for event in watch.events)]
+    return any(after - before > trial.idle_limit() for before, after in pairwise(times))
 
 
 def judge_unknown_revision(trial: Trial) -> Verdict | None:

@@ -20,6 +20,7 @@ from fakekube.checker.execution import Inspections, Run, judge_safely, keep_run,
 from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report, rows_of
 from fakekube.checker.rules import in_order, step_rule
+from fakekube.checker.session import STALLED
 from fakekube.checker.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
 
-#: Seconds for which this process may stand still during a first and a second run whose verdict counts.
-_STALLED, _STALLED_AGAIN = 1.5, 4.0
+#: Seconds for which this process may stand still during a second run whose verdict counts.
+_STALLED_AGAIN = 4.0
 #: A client that ends by itself in the calm does so after about the same time in each run: at least after this part of it.
 _SAME_CALM = 0.7
 
@@ -74,10 +75,10 @@ def _learn(session: Session, progress: Progress) -> Baseline:
         try:
             found = learn(session)
         except BaselineFailed:
-            if session.stalls.longest(begun) <= _STALLED:
+            if session.stalls.longest(begun) <= STALLED:
                 raise
         else:
-            if session.stalls.longest(begun) <= _STALLED:
+            if session.stalls.longest(begun) <= STALLED:
                 return found
             found.trial.close()
         progress(
@@ -175,7 +176,7 @@ class _Check:
         begun = time.monotonic()
         first = self._run_first(rule)
         verdict = self._without_steps(rule, first.verdict)
-        stalled = self._session.stalls.longest(begun) > _STALLED and verdict.outcome in _BLAMED
+        stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in _BLAMED
         unsure = verdict.outcome is Outcome.FAIL and verdict.by_time and rule.id not in self._failed
         if stalled or unsure:
             verdict = self._run_again(rule, verdict, stalled=stalled)

@@ -137,6 +137,9 @@ def parse_names(names: str | Sequence[str] | None) -> list[str] | None:
     return [part.strip() for part in parts if part.strip()]
 
 
+#: Seconds for which this process may stand still during a run that counts.
+STALLED = 1.5
+
 #: The interval between two measurements, and the shortest stall that is remembered, in seconds.
 _INTERVAL, _SHORTEST = 0.1, 0.5
 

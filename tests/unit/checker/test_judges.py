@@ -58,18 +58,22 @@ def test_a_leader_on_a_busy_machine_may_say_that_it_has_lost_its_lease(printed: 
     assert str(found.outcome) == verdict
 
 
-def resumed(*, ended: str, delivered: int = 7, equal: bool = False, listed: bool = False) -> Any:
+def resumed(*, ended: str, delivered: int = 7, equal: bool = False, listed: bool = False, silent: float = 1.0) -> Any:
     """A run whose client resumed a watch from revision 5; with `equal` it has two such watches, with `listed` it listed the
-    resource for another purpose in between."""
+    resource for another purpose in between. The last event came after so many seconds of silence."""
     following = SimpleNamespace(resumes=True, asked_revision="5", number=2)
     stream = SimpleNamespace(
         next_call=lambda call: SimpleNamespace(resumes=False) if listed else following, next_watch=lambda call: following
     )
     trace = SimpleNamespace(streams=lambda: {"configmaps": stream})
     baseline = SimpleNamespace(has_several_watches=lambda key: equal, is_shared=lambda key: equal or listed)
-    run = SimpleNamespace(trace=trace, baseline=baseline)
+    run = SimpleNamespace(trace=trace, baseline=baseline, idle_limit=lambda: 5.0)
     watch = SimpleNamespace(
-        stream="configmaps", ended_normally=ended == "ended by the server", newest_delivered=lambda bookmarks: delivered
+        stream="configmaps",
+        at=2.0,
+        events=[SimpleNamespace(at=3.0), SimpleNamespace(at=3.0 + silent)],
+        ended_normally=ended == "ended by the server",
+        newest_delivered=lambda bookmarks: delivered,
     )
     return judge_resumption(run, [watch], bookmarks=False)  # type: ignore[arg-type, list-item]
 
@@ -81,6 +85,7 @@ def resumed(*, ended: str, delivered: int = 7, equal: bool = False, listed: bool
         ({"ended": "ended by the server", "delivered": 5}, False),
         ({"ended": "ended by the server", "equal": True}, False),
         ({"ended": "ended by the server", "listed": True}, True),
+        ({"ended": "ended by the server", "silent": 6.0}, False),  # it may have given the watch up meanwhile
         ({"ended": "closed by the client"}, False),
         ({"ended": "error 500"}, False),
     ],

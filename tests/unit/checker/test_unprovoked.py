@@ -11,6 +11,7 @@ import pytest
 from fakekube.checker.execution import Inspections
 from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.rules.unprovoked import EqualPauses, UserAgent
+from fakekube.checker.verdict import Verdict
 from fakekube.controllers.client import UnknownResource
 
 if TYPE_CHECKING:
@@ -65,8 +66,29 @@ def test_a_rule_that_cannot_inspect_a_run_does_not_end_the_check() -> None:
             raise KeyError("no such definition")
 
     inspections = Inspections([Broken()])
-    inspections.inspect(SimpleNamespace(rule=None, key="baseline"))  # type: ignore[arg-type]
-    assert [str(inspections.verdict(rule).outcome) for rule in [EqualPauses()]] == ["pass"]
+    inspections.inspect(baseline_run(stall=0.0))
+    assert inspections.verdict(EqualPauses()).outcome == "pass"
+
+
+def test_a_run_in_which_the_check_stood_still_says_nothing() -> None:
+    """What its trace shows as delivered was not sent yet."""
+
+    class Finds(EqualPauses):
+        def inspect(self, trial: Any) -> Verdict:
+            return Verdict.failure("found")
+
+    rule = Finds()
+    inspections = Inspections([rule])
+    inspections.inspect(baseline_run(stall=2.0))
+    assert inspections.verdict(rule).outcome == "not exercised"
+    inspections.inspect(baseline_run(stall=1.0))
+    assert inspections.verdict(rule).outcome == "fail"
+
+
+def baseline_run(*, stall: float) -> Any:
+    """A run in which this process stood still for some seconds."""
+    stalls = SimpleNamespace(longest=lambda since: stall)
+    return SimpleNamespace(rule=None, key="baseline", zero=0.0, session=SimpleNamespace(stalls=stalls))
 
 
 def test_a_status_whose_definition_is_deleted_has_no_conditions() -> None:
