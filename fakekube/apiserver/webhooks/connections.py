@@ -227,6 +227,9 @@ MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 #: (IdleConnTimeout, MaxIdleConnsPerHost).
 _IDLE_TIMEOUT, _IDLE_CONNECTIONS = 90.0, 25
 
+#: The time in seconds for a response that is read after its deadline, because the caller has waited for others.
+_LATE_SECONDS = 1.0
+
 
 class ConnectionFailedError(Exception):
     """A connection could not be established; has Go's error message."""
@@ -261,7 +264,7 @@ class Connection:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
-        self._deadline = 0.0
+        self._deadline = self._end = 0.0
         self._left = 0
         self.used = False
         """Whether a request has been sent on the connection before."""
@@ -283,8 +286,13 @@ class Connection:
 
     def receive(self) -> bytes:
         """Returns the next bytes of the response, b"" at the end. Raises TimeoutError, TooLargeError, BrokenError."""
-        # Bytes that arrived before the deadline can be read after it, since the caller may have waited for other webhooks.
-        self._socket.settimeout(max(self._deadline - time.monotonic(), 0))
+        now = time.monotonic()
+        if not self.answered:
+            # Bytes that arrived before the deadline can be read after it, since the caller may have waited for other webhooks.
+            self._end = self._deadline if now < self._deadline else now + _LATE_SECONDS
+        elif now >= self._end:  # a server that never stops sending never makes the socket wait
+            raise TimeoutError
+        self._socket.settimeout(max(self._deadline - now, 0))
         try:
             data = self._socket.recv(65536)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):

@@ -160,6 +160,20 @@ def test_endless_response_body_is_bounded(transport: Transport, monkeypatch: pyt
     assert sent < 20 << 20
 
 
+def test_response_that_never_pauses_times_out(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_RESPONSE_BYTES", 1 << 40)
+    begin = time.monotonic()
+
+    def stream(connection: socket.socket) -> None:
+        request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while time.monotonic() - begin < 20:
+            connection.sendall(b"1\r\n \r\n" * 1000)
+
+    with serving(stream) as endpoint, pytest.raises(CallTimeoutError, match="Original error: context deadline exceeded"):
+        transport.post(endpoint, b"{}", 0.3)
+
+
 def test_server_that_does_not_read_times_out(transport: Transport) -> None:
     ended = threading.Event()
     with serving(lambda _: ended.wait(60)) as endpoint:
