@@ -299,7 +299,7 @@ class NetworkPolicyStrategy(Strategy):
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         old_spec = old.get("spec") or {}
         allow_invalid_values = bool(label_selector(old_spec.get("podSelector"), ""))
-        old_cidrs = [cidr for _, block in _blocks(old_spec) for cidr in _cidrs_of_block(block)]
+        old_cidrs = [cidr for _, block in _blocks(old_spec) for cidr in (block.get("cidr", ""), *(block.get("except") or ()))]
         return _validate_network_policy_spec(
             obj.get("spec") or {}, allow_invalid_values=allow_invalid_values, old_cidrs=old_cidrs
         )
@@ -325,10 +325,6 @@ def _blocks(spec: Object) -> Iterator[tuple[str, Object]]:
     for path, peer in _peers(spec):
         if peer.get("ipBlock") is not None:
             yield f"{path}.ipBlock", peer["ipBlock"]
-
-
-def _cidrs_of_block(block: Object) -> list[str]:
-    return [block.get("cidr", ""), *(block.get("except") or ())]
 
 
 def _validate_network_policy_spec(spec: Object, *, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:

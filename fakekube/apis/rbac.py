@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery.data import RBAC
-from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.rest.strategy import RevalidatingStrategy, WriteContext
 from fakekube.apis.validation import names
@@ -252,7 +252,7 @@ def check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule],
     """
     missing = _missing_rights(context, rules)
     if missing:
-        raise _forbidden(context, obj, problem or missing)
+        raise status.forbidden(RBAC, context.resource.plural, obj["metadata"].get("name", ""), problem or missing)
 
 
 def may_escalate(context: WriteContext) -> bool:
@@ -289,10 +289,6 @@ def only_garbage_collection(obj: Object, old: Object) -> bool:
 def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, group: str = RBAC) -> bool:
     attributes = {"verb": verb, "group": group, "version": _ALL, "resource": plural, "name": name, "namespace": context.namespace}
     return context.authorize(attributes)[0]
-
-
-def _forbidden(context: WriteContext, obj: Object, problem: str) -> StatusError:
-    return status.forbidden(RBAC, context.resource.plural, obj["metadata"].get("name", ""), problem)
 
 
 # ---------------------------------------------------------------- rules

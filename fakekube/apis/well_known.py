@@ -27,6 +27,9 @@ AUTO_REGISTER_MANAGED_LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
 SYSTEM_PRIVILEGED_GROUP: Final = "system:masters"
 
 NAMESPACE_NODE_LEASE: Final = "kube-node-lease"
+NAMESPACE_SYSTEM: Final = "kube-system"
+
+DEFAULT_SERVICE_ACCOUNT_NAME: Final = "default"
 
 TERMINAL_POD_PHASES: Final = frozenset({"Succeeded", "Failed"})
 

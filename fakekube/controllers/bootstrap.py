@@ -14,19 +14,20 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apimachinery.codecs import json
+from fakekube.apis.well_known import NAMESPACE_SYSTEM
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Reconciler
 
 TYPE: Final = "bootstrap.kubernetes.io/token"
-NAMESPACE, CLUSTER_INFO = "kube-system", Key("kube-public", "cluster-info")
+CLUSTER_INFO = Key("kube-public", "cluster-info")
 KUBECONFIG, SIGNATURE_PREFIX = "kubeconfig", "jws-kubeconfig-"
 
 _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
 def _is_token(obj: StoredObject) -> bool:
-    return obj.get("type") == TYPE and obj["metadata"].get("namespace") == NAMESPACE
+    return obj.get("type") == TYPE and obj["metadata"].get("namespace") == NAMESPACE_SYSTEM
 
 
 def _decode_data(secret: Object) -> Mapping[str, str]:
@@ -58,7 +59,7 @@ class TokenCleaner(Reconciler):
         return _is_token(obj)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
-        return (Key(NAMESPACE, obj["metadata"]["name"]),) if event_type != "DELETED" and _is_token(obj) else ()
+        return (Key(NAMESPACE_SYSTEM, obj["metadata"]["name"]),) if event_type != "DELETED" and _is_token(obj) else ()
 
     def reconcile(self, key: Key) -> None:
         secret = self.cache.get("secrets", key.namespace, key.name)
@@ -110,7 +111,7 @@ class BootstrapSigner(Reconciler):
         """Returns the secrets of the tokens that are used for signing, by the ids of the tokens."""
         found = {}
         now = self.clock.now()
-        for secret in self.cache.list("secrets", NAMESPACE):
+        for secret in self.cache.list("secrets", NAMESPACE_SYSTEM):
             name, data = _NAME.fullmatch(secret["metadata"]["name"]), _decode_data(secret)
             if not _is_token(secret) or name is None or data.get("token-id") != name[1] or not data.get("token-secret"):
                 continue

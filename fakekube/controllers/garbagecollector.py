@@ -443,7 +443,7 @@ class GarbageCollector(Reconciler):
             subject["namespace"] = node.namespace
         for reference in node.references:
             if reference["uid"] in owners:
-                text = f"ownerRef {_object_reference(reference, node)} does not exist in namespace {_quote_json(node.namespace)}"
+                text = f'ownerRef {_object_reference(reference, node)} does not exist in namespace "{node.namespace}"'
                 self.recorder.event(subject, "Warning", "OwnerRefInvalidNamespace", text)
 
 
@@ -458,7 +458,3 @@ def _object_reference(reference: Reference, node: Node) -> str:
     """Formats an owner reference as objectReference.String does."""
     kind = f"{reference['apiVersion']}/{reference['kind']}"
     return f"[{kind}, namespace: {node.namespace}, name: {reference['name']}, uid: {reference['uid']}]"
-
-
-def _quote_json(text: str) -> str:
-    return f'"{text}"'

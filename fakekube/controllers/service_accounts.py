@@ -27,6 +27,7 @@ from typing import Final
 
 from fakekube.apis.core.pods.visitor import secret_names
 from fakekube.apis.well_known import (
+    DEFAULT_SERVICE_ACCOUNT_NAME,
     INVALID_SINCE_LABEL_KEY,
     SECRET_TYPE_SERVICE_ACCOUNT_TOKEN,
     SERVICE_ACCOUNT_NAME_KEY,
@@ -39,8 +40,6 @@ from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, parse_time
 from fakekube.controllers.reconciler import Key, Reconciler
 
-DEFAULT_SERVICE_ACCOUNT: Final = "default"
-
 
 class ServiceAccountController(Reconciler):
     """Creates the account of a new namespace, and creates it again when it is deleted."""
@@ -52,13 +51,13 @@ class ServiceAccountController(Reconciler):
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)
-        if event_type == "DELETED" and metadata["name"] == DEFAULT_SERVICE_ACCOUNT:
+        if event_type == "DELETED" and metadata["name"] == DEFAULT_SERVICE_ACCOUNT_NAME:
             return (Key("", metadata["namespace"]),)
         return ()
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return resource == "namespaces" or (obj is old and obj["metadata"]["name"] == DEFAULT_SERVICE_ACCOUNT)
+        return resource == "namespaces" or (obj is old and obj["metadata"]["name"] == DEFAULT_SERVICE_ACCOUNT_NAME)
 
     def reconcile(self, key: Key) -> None:
         namespace = self.client.get("namespaces", key.name)
@@ -67,7 +66,7 @@ class ServiceAccountController(Reconciler):
         account = {
             "kind": "ServiceAccount",
             "apiVersion": "v1",
-            "metadata": {"name": DEFAULT_SERVICE_ACCOUNT, "namespace": key.name},
+            "metadata": {"name": DEFAULT_SERVICE_ACCOUNT_NAME, "namespace": key.name},
         }
         try:
             self.client.create(account)

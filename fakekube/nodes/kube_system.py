@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
+from fakekube.apis.well_known import NAMESPACE_SYSTEM
 from fakekube.base.objects import Object
 from fakekube.nodes.runtime.dns import CLUSTER_DNS
 
 #: The range of addresses for Services of kind, which contains CLUSTER_DNS.
 SERVICE_SUBNET: Final = "10.96.0.0/16"
 #: The namespace of the components.
-NAMESPACE: Final = "kube-system"
 
 #: Component of the control plane → (image, port of its probes); `{version}` is that of the cluster.
 _CONTROL_PLANE: Final = {
@@ -40,11 +40,11 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
         subnet: the range of addresses for Services; the Service kube-dns has CLUSTER_DNS if that is one of them.
     """
     for name in ("coredns", "kube-proxy", "kindnet", *(("metrics-server",) if metrics else ())):
-        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE_SYSTEM}}
     for name, (image, port) in _CONTROL_PLANE.items():
         yield _static_pod(name, node, image.format(version=version), port)
     corefile = ".:53 {\n    errors\n    health\n    ready\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    cache 30\n}\n"
-    metadata = {"name": "coredns", "namespace": NAMESPACE}
+    metadata = {"name": "coredns", "namespace": NAMESPACE_SYSTEM}
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": corefile}}
     dns = _service("kube-dns", "kube-dns", _DNS_PORTS, {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"})
     if ip_address(CLUSTER_DNS) in ip_network(subnet):
@@ -85,7 +85,7 @@ def _static_pod(name: str, node: str, image: str, port: int) -> Object:
     container = {"name": name, "image": image, "command": [name], "livenessProbe": probe}
     metadata = {
         "name": f"{name}-{node}",
-        "namespace": NAMESPACE,
+        "namespace": NAMESPACE_SYSTEM,
         "labels": {"component": name, "tier": "control-plane"},
         "annotations": {"kubernetes.io/config.source": "file"},
     }
@@ -103,7 +103,7 @@ def _service(name: str, app: str, ports: Sequence[Mapping[str, Any]], labels: Ma
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"k8s-app": app, **(labels or {})}},
+        "metadata": {"name": name, "namespace": NAMESPACE_SYSTEM, "labels": {"k8s-app": app, **(labels or {})}},
         "spec": {"selector": {"k8s-app": app}, "ports": [dict(one) for one in ports]},
     }
 
@@ -119,7 +119,7 @@ def _workload(kind: str, name: str, app: str, image: str, **spec: Any) -> Object
         **({"hostNetwork": True} if kind == "DaemonSet" else {}),
     }
     template = {"metadata": {"labels": labels}, "spec": pod}
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+    metadata = {"name": name, "namespace": NAMESPACE_SYSTEM, "labels": labels}
     return {
         "apiVersion": "apps/v1",
         "kind": kind,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import DecodeError, json
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -385,7 +386,7 @@ class Unavailable(Action):
     def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         if exchange.path == "/apis":  # kube-apiserver itself serves this document
             return None
-        return Response(503, [("Content-Type", "text/plain; charset=utf-8")], b"service unavailable\n")
+        return Response(503, [("Content-Type", PLAIN_TEXT)], b"service unavailable\n")
 
     def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
         resource = fault.criteria.resource

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
-from fakekube.apiserver.endpoints.negotiation import JSON
+from fakekube.apiserver.endpoints.negotiation import JSON, PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.apiserver.webhooks.transport import Answer, Endpoint
 from fakekube.base.golang.strconv import go_quote
@@ -118,7 +118,7 @@ Send = Callable[[], Answer]
 def _status(call: ObservedCall, fault: Fault, send: Send) -> Send:
     action: Any = fault.action
     text = (action.message or "").encode()
-    return lambda: Answer(action.code, {"content-type": "text/plain; charset=utf-8"}, text)
+    return lambda: Answer(action.code, {"content-type": PLAIN_TEXT}, text)
 
 
 def _refuse(call: ObservedCall, fault: Fault, send: Send) -> Send:

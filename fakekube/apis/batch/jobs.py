@@ -72,7 +72,8 @@ class JobStrategy(Strategy):
         return _validate(obj, podtemplates.validation_options(None), with_domain=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        spec, before, options = obj["spec"], old["spec"], _validation_options(old)
+        spec, before = obj["spec"], old["spec"]
+        options = podtemplates.validation_options(before["template"], before.get("selector"))
         labels = (before["template"].get("metadata") or {}).get("labels") or {}
         errors = self.validate_metadata(context, obj["metadata"])
         with_domain = NAME_LABELS[1] in labels and UID_LABELS[1] in labels
@@ -131,10 +132,6 @@ def _default_labels(obj: Object) -> None:
     labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not obj["metadata"].get("labels"):
         obj["metadata"]["labels"] = dict(labels)
-
-
-def _validation_options(old: Object) -> ValidationOptions:
-    return podtemplates.validation_options(old["spec"]["template"], old["spec"].get("selector"))
 
 
 def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> list[FieldError]:

@@ -51,7 +51,7 @@ def many_set(choice: str) -> str:
 # ---------------------------------------------------------------- collections
 
 
-def each(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
+def validate_slice(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
     """Validates all items of a list; none of them if there are too many (validateSlice), which counts from 1.35 on."""
     crowd = [too_many(path, len(items), most)] if 0 <= most < len(items) else []
     if crowd and from_minor(35):
@@ -59,7 +59,7 @@ def each(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -
     return [error for index, item in enumerate(items) for error in check(item, f"{path}[{index}]")] + crowd
 
 
-def each_of_set(
+def validate_set(
     items: Sequence[Any],
     path: str,
     check: Check,
@@ -74,7 +74,7 @@ def each_of_set(
     `shown`; a declared rule, as most are from 1.37 on, shows the item. Before 1.35, duplicates have the path of
     the `member` that is the key.
     """
-    errors = each(items, path, check, most)
+    errors = validate_slice(items, path, check, most)
     if 0 <= most < len(items) and from_minor(35):
         return errors
     suffix = f".{member}" if member and not from_minor(35) else ""
@@ -87,7 +87,7 @@ def each_of_set(
     return errors
 
 
-def each_of_map(
+def validate_map(
     items: Mapping[str, Any], path: str, key: Check, check: Check, *, most: int = MAX_ITEMS, longest: int
 ) -> list[FieldError]:
     """Validates all keys and values of a map (validateMap); long keys are truncated in paths."""
@@ -216,7 +216,7 @@ def _identifier(value: str, path: str) -> list[FieldError]:
 
 def selectors(items: Sequence[Object], path: str) -> list[FieldError]:
     """Validates CEL selectors of devices."""
-    return each(items, path, _selector)
+    return validate_slice(items, path, _selector)
 
 
 def _selector(item: Object, path: str) -> list[FieldError]:
@@ -258,7 +258,7 @@ def derived_attributes(request: Object, path: str, used: Container[str]) -> list
         errors = [] if not name or name in used else [invalid(f"{where}.name", name, _UNUSED)]
         return errors + (_expression(source, f"{where}.expression", _derives) if source else [])
 
-    errors = each_of_set(items, path, check, lambda item: item.get("name", ""), most=UNLIMITED, declared=False)
+    errors = validate_set(items, path, check, lambda item: item.get("name", ""), most=UNLIMITED, declared=False)
     return errors + declared_derived_attributes(request, path.removesuffix(".derivedAttributes"))
 
 
@@ -305,8 +305,8 @@ def binding_conditions(item: Object, path: str) -> list[FieldError]:
     """Validates binding conditions and binding failure conditions; either both lists are set, or none."""
     binding, failure = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
     binding_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
-    errors = each(binding, binding_path, label_name, BINDING_CONDITIONS)
-    errors += each(failure, fatal_path, label_name, BINDING_CONDITIONS)
+    errors = validate_slice(binding, binding_path, label_name, BINDING_CONDITIONS)
+    errors += validate_slice(failure, fatal_path, label_name, BINDING_CONDITIONS)
     errors += [duplicate(f"{binding_path}[{i}]", kind) for i, kind in enumerate(binding) if kind in binding[:i]]
     for index, kind in enumerate(failure):
         where = f"{fatal_path}[{index}]"

@@ -26,8 +26,6 @@ from fakekube.apis.resource.devices import (
     declared_pool_name,
     derived_attributes,
     device_name,
-    each,
-    each_of_set,
     effect,
     fully_qualified_name,
     many_set,
@@ -35,6 +33,8 @@ from fakekube.apis.resource.devices import (
     raw,
     selectors,
     uid,
+    validate_set,
+    validate_slice,
 )
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
@@ -168,7 +168,7 @@ def _problems_with_extended_name(name: str) -> list[str]:
 def _class(spec: Object, old: Object | None) -> list[FieldError]:
     errors = selectors(spec.get("selectors") or (), "spec.selectors")
     stored = old is not None and same(spec.get("config"), old.get("config"))
-    errors += each(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
+    errors += validate_slice(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
     name = spec.get("extendedResourceName")
     if name is not None and from_minor(37):
         errors += [invalid("spec.extendedResourceName", name, text) for text in _problems_with_extended_name(name)]
@@ -203,9 +203,9 @@ def _spec(spec: Object, path: str) -> list[FieldError]:
     known = _request_names(spec)
     requests = [{name: value for name, value in item.items() if value != []} for item in devices.get("requests") or ()]
     check = partial(_request, _used_attributes(devices.get("constraints") or ()))
-    errors = each_of_set(requests, f"{path}.requests", check, lambda item: item.get("name", ""), member="name")
-    errors += each(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
-    return errors + each(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
+    errors = validate_set(requests, f"{path}.requests", check, lambda item: item.get("name", ""), member="name")
+    errors += validate_slice(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
+    return errors + validate_slice(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
 
 
 def _request_names(spec: Object) -> _Requests:
@@ -252,14 +252,14 @@ def _request(used: _Used, request: Object, path: str) -> list[FieldError]:
         return _option(option, where) + derived_attributes(option, where, _attributes_for(used, *places))
 
     where = f"{path}.firstAvailable"
-    return errors + each_of_set(options, where, check, lambda item: item.get("name", ""), most=OPTIONS, member="name")
+    return errors + validate_set(options, where, check, lambda item: item.get("name", ""), most=OPTIONS, member="name")
 
 
 def _whole_request(exactly: Object | None, options: Sequence[Object], path: str) -> list[FieldError]:
     """Validates both members of a request, as 1.34 and before do."""
     where, errors = f"{path}.firstAvailable", list[FieldError]()
     if options:
-        errors += each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
+        errors += validate_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
     if exactly is not None:
         errors += _exact_request(exactly, f"{path}.exactly")
     return [*errors, invalid(path, None, many_set(KIND_OF_REQUEST))] if exactly is not None and options else errors
@@ -269,7 +269,7 @@ def _declared_request(exactly: Object, options: Sequence[Object], path: str) -> 
     """Validates both members of a request by the declared rules, which do not ask which of them counts."""
     where = f"{path}.firstAvailable"
     errors = _declared_part(exactly, f"{path}.exactly")
-    return errors + each_of_set(options, where, _declared_option, lambda item: item.get("name", ""), most=OPTIONS)
+    return errors + validate_set(options, where, _declared_option, lambda item: item.get("name", ""), most=OPTIONS)
 
 
 def _declared_option(option: Object, path: str) -> list[FieldError]:
@@ -339,7 +339,7 @@ def _configuration(known: _Requests, item: Object, path: str) -> list[FieldError
 
 
 def _references(known: _Requests, requests: Sequence[str], path: str) -> list[FieldError]:
-    return each_of_set(requests, path, partial(_reference, known), str)
+    return validate_set(requests, path, partial(_reference, known), str)
 
 
 def _reference(known: _Requests, name: str, path: str) -> list[FieldError]:
@@ -401,8 +401,8 @@ def _allocated_identities(status: Object) -> frozenset[str]:
 def _status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     reserved, path = status.get("reservedFor") or (), "status.reservedFor"
-    errors = each_of_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS, member="uid")
-    errors += each_of_set(
+    errors = validate_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS, member="uid")
+    errors += validate_set(
         status.get("devices") or (),
         "status.devices",
         partial(_device, _allocated_identities(status)),
@@ -462,14 +462,14 @@ def _network(network: Object, path: str) -> list[FieldError]:
     def address(text: Any, where: str) -> list[FieldError]:
         return ip.interface_address(where, text)
 
-    return errors + each_of_set(network.get("ips") or (), f"{path}.ips", address, str, most=NETWORK_ADDRESSES)
+    return errors + validate_set(network.get("ips") or (), f"{path}.ips", address, str, most=NETWORK_ADDRESSES)
 
 
 def _allocation(allocation: Object, path: str, known: _Requests) -> list[FieldError]:
     devices = allocation.get("devices") or {}
-    errors = each(devices.get("results") or (), f"{path}.devices.results", partial(_result, known))
+    errors = validate_slice(devices.get("results") or (), f"{path}.devices.results", partial(_result, known))
     where = f"{path}.devices.config"
-    errors += each(devices.get("config") or (), where, partial(_allocated_configuration, known), 2 * MAX_ITEMS)
+    errors += validate_slice(devices.get("config") or (), where, partial(_allocated_configuration, known), 2 * MAX_ITEMS)
     if "nodeSelector" in allocation:
         errors += node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
     return errors

@@ -20,13 +20,13 @@ from fakekube.apis.resource.devices import (
     binding_conditions,
     declared_device_name,
     device_name,
-    each,
-    each_of_map,
-    each_of_set,
     effect,
     many_set,
     pool_name,
     qualified_name,
+    validate_map,
+    validate_set,
+    validate_slice,
 )
 from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
@@ -123,10 +123,10 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
     complicated = any(device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices)
     check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
-    errors += each_of_set(
+    errors += validate_set(
         devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, member="name", declared=False
     )
-    return errors + each_of_set(
+    return errors + validate_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
         lambda item: item.get("name", ""), most=COUNTER_SETS, member="name",
     )  # fmt: skip
@@ -217,13 +217,13 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
     if values > ATTRIBUTE_VALUES:
         text = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES}"
         errors.append(invalid(path, values, text))
-    everything = partial(each_of_map, key=qualified_name, most=UNLIMITED, longest=MAX_KEY_LENGTH)
+    everything = partial(validate_map, key=qualified_name, most=UNLIMITED, longest=MAX_KEY_LENGTH)
     errors += everything(attributes, f"{path}.attributes", check=_attribute)
     shared = partial(_capacity, bool(device.get("allowMultipleAllocations")))
     errors += everything(capacity, f"{path}.capacity", check=shared)
     if name not in before or not same(before[name].get("taints"), device.get("taints")):
-        errors += each(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
-    errors += each_of_set(
+        errors += validate_slice(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
+    errors += validate_set(
         device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_counters, "counterSet"),
         lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE, member="counterSet",
     )  # fmt: skip
@@ -236,7 +236,7 @@ def _counters(field: str, item: Object, path: str) -> list[FieldError]:
     errors = declared_device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
     if not counters:
         return [*errors, required(f"{path}.counters")]
-    return errors + each_of_map(
+    return errors + validate_map(
         counters, f"{path}.counters", declared_device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH
     )
 
@@ -255,7 +255,7 @@ def _attribute(attribute: Object, path: str) -> list[FieldError]:
             errors.append(invalid(f"{path}.{field}", attribute[field], "must not be empty if specified"))
         check = checks.get(field.removesuffix("s"))
         if check is not None:
-            errors += each(attribute[field], f"{path}.{field}", check, UNLIMITED)
+            errors += validate_slice(attribute[field], f"{path}.{field}", check, UNLIMITED)
     chosen = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
     if len(chosen) == 1:
         return errors
@@ -326,7 +326,7 @@ def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path
         return [invalid(where, str(value), text)] if value > whole else []
 
     fractions = features.current().enabled("DRAFractionalCapacityRange")
-    errors += each_of_set(values, path, fits, _decimal_text if fractions else _whole_text, most=OPTIONS, declared=False)
+    errors += validate_set(values, path, fits, _decimal_text if fractions else _whole_text, most=OPTIONS, declared=False)
     if len(values) > OPTIONS or default not in values:
         errors.append(invalid(path, str(default), "default value is not valid according to the requestPolicy"))
     return errors

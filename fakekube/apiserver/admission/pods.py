@@ -23,6 +23,7 @@ from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import (
+    DEFAULT_SERVICE_ACCOUNT_NAME,
     ENFORCE_MOUNTABLE_SECRETS_ANNOTATION,
     MIRROR_POD_ANNOTATION_KEY,
     POD_GROUP_PROTECTION_FINALIZER,
@@ -236,7 +237,6 @@ def _list_exceeded(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
     return problems
 
 
-DEFAULT = "default"
 #: Real seconds to wait for the default service account.
 PATIENCE = 1.0
 
@@ -260,7 +260,7 @@ class ServiceAccount(Plugin):
             return
         if not _is_mirror(pod):
             spec = pod["spec"]
-            spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT
+            spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT_SERVICE_ACCOUNT_NAME
             sync_service_account(spec)
             account = _account(attributes, spec["serviceAccountName"])
             if _automounts(account, spec):
@@ -286,7 +286,7 @@ def _is_mirror(pod: Object) -> bool:
 def _account(attributes: Attributes, name: str) -> Object:
     namespace = attributes.namespace
     services = attributes.context.services
-    if name == DEFAULT:  # a new namespace gets it in a moment
+    if name == DEFAULT_SERVICE_ACCOUNT_NAME:  # a new namespace gets it in a moment
         found = services.expect("", "serviceaccounts", namespace, name, PATIENCE)
     else:
         found = services.get("", "serviceaccounts", namespace, name)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Query, User
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.threads import WORKERS
@@ -152,7 +153,7 @@ class MountedBackend:
         except Exception:
             _log.exception("The mounted application failed: %s %s", request.method, request.target)
             text = b"Internal Server Error"
-            return BackendResponse(500, [("Content-Type", "text/plain; charset=utf-8")], MountedBody([text], []), len(text))
+            return BackendResponse(500, [("Content-Type", PLAIN_TEXT)], MountedBody([text], []), len(text))
         length = header(headers, "content-length")
         return BackendResponse(status, headers, body, int(length) if length.isdecimal() else None)
 

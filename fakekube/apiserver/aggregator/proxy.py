@@ -43,7 +43,7 @@ from fakekube.apiserver.aggregator.backends import (
     response_headers,
 )
 from fakekube.apiserver.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
-from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
+from fakekube.apiserver.endpoints.negotiation import HTML, PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, Response, User
 from fakekube.base.golang.timestamps import parse_duration
 from fakekube.base.objects import Object
@@ -405,7 +405,7 @@ def _detect_content_type(body: bytes) -> str:
     """Detects the Content-Type of a text body like http.DetectContentType."""
     begin = body[:512].lstrip(b"\t\n\f\r ").upper()
     if begin.startswith((b"<!DOCTYPE HTML", b"<HTML", b"<HEAD", b"<BODY", b"<!--")):
-        return "text/html; charset=utf-8"
+        return HTML
     if begin.startswith(b"<?XML"):
         return "text/xml; charset=utf-8"
     return "application/octet-stream" if _BINARY.search(body, 0, 512) else PLAIN_TEXT

@@ -15,7 +15,7 @@ from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import RESOURCES_OR_URLS
 from fakekube.apiserver.auth.authentication_configuration import Section, load_configuration, refuse
-from fakekube.apiserver.auth.authorization import Attributes
+from fakekube.apiserver.auth.authorization import Attributes, path_matches
 from fakekube.apiserver.auth.options import OptionError
 
 STAGES: Final = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
@@ -94,12 +94,8 @@ class PolicyRule:
                 return False
             return not self.resources or any(one.matches(attributes) for one in self.resources)
         if self.paths:
-            return not attributes.is_resource_request and any(_path_matches(one, attributes.path) for one in self.paths)
+            return not attributes.is_resource_request and any(path_matches(one, attributes.path) for one in self.paths)
         return True
-
-
-def _path_matches(pattern: str, path: str) -> bool:
-    return pattern in (_ALL, path) or (pattern.endswith(_ALL) and path.startswith(pattern.rstrip(_ALL)))
 
 
 @dataclass(slots=True, frozen=True)

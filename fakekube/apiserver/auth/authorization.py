@@ -34,6 +34,11 @@ Rule = Mapping[str, Any]
 """A PolicyRule of a role."""
 
 
+def path_matches(pattern: str, path: str) -> bool:
+    """Reports whether a path that is no resource matches a pattern, which may end in `*` (NonResourceURLMatches, pathMatches)."""
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
 class UndecidedError(Exception):
     """An authorizer failed, and no other has allowed the request; has the reason."""
 

@@ -20,7 +20,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apis.rbac import unsupported_role_kind
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.well_known import service_account_username
-from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregate_errors
+from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregate_errors, path_matches
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
 
@@ -196,7 +196,7 @@ def rule_allows(rule: Rule, attributes: Attributes) -> bool:
     if attributes.verb not in verbs and _ALL not in verbs:
         return False
     if not attributes.is_resource_request:
-        return any(_path_matches(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
+        return any(path_matches(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
     groups = rule.get("apiGroups") or ()
     if attributes.group not in groups and _ALL not in groups:
         return False
@@ -209,7 +209,3 @@ def rule_allows(rule: Rule, attributes: Attributes) -> bool:
     if not attributes.subresource:
         return attributes.resource in resources
     return f"{attributes.resource}/{attributes.subresource}" in resources or f"*/{attributes.subresource}" in resources
-
-
-def _path_matches(pattern: str, path: str) -> bool:
-    return pattern in (_ALL, path) or (pattern.endswith(_ALL) and path.startswith(pattern.rstrip(_ALL)))

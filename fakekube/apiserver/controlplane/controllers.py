@@ -35,7 +35,7 @@ from fakekube.apis.apiregistration import LOCAL_IS_AVAILABLE
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.validation.objectmeta import condition, with_condition, with_condition_since
-from fakekube.apis.well_known import AUTO_REGISTER_MANAGED_LABEL
+from fakekube.apis.well_known import AUTO_REGISTER_MANAGED_LABEL, NAMESPACE_SYSTEM
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
@@ -432,7 +432,6 @@ def _with_dangling_applied(entries: list[Object], now: str) -> list[Object]:
 # Specified by: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
 
 
-NAMESPACE: Final = "kube-system"
 NAME: Final = "extension-apiserver-authentication"
 MANAGER: Final = "kube-apiserver"
 
@@ -481,13 +480,13 @@ class ClusterAuthenticationTrustController(ControlLoop):
         self.refresh()
 
     def step(self) -> bool:
-        existing = self._services.get("", "configmaps", NAMESPACE, NAME)
+        existing = self._services.get("", "configmaps", NAMESPACE_SYSTEM, NAME)
         if existing is None:
             return self._create()
         if self._info.data(existing.get("data") or {}) == existing.get("data"):
             return False
         try:
-            self._services.update("", "configmaps", NAMESPACE, NAME, self._with_data)
+            self._services.update("", "configmaps", NAMESPACE_SYSTEM, NAME, self._with_data)
         except StatusError:  # it has been deleted in the meantime
             return True
         return False
@@ -496,13 +495,13 @@ class ClusterAuthenticationTrustController(ControlLoop):
         data, now = self._info.data({}), print_time(self._clock.now())
         metadata = {
             "name": NAME,
-            "namespace": NAMESPACE,
+            "namespace": NAMESPACE_SYSTEM,
             "uid": random_uuid(),
             "creationTimestamp": now,
             "managedFields": [_managed_fields(data, now)],
         }
         try:
-            self._services.create("", "configmaps", NAMESPACE, {"metadata": metadata, "data": data})
+            self._services.create("", "configmaps", NAMESPACE_SYSTEM, {"metadata": metadata, "data": data})
         except StatusError:  # another client has created it
             return True
         return False

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 from fakekube.apimachinery.patch import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+HTML: Final = "text/html; charset=utf-8"
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"

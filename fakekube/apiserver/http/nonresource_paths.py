@@ -28,7 +28,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.features import Emulation
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
-from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
+from fakekube.apiserver.endpoints.negotiation import HTML, PLAIN_TEXT, MediaType, Offer, Target
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.base.clock import Clock
@@ -112,7 +112,7 @@ def content(body: bytes, headers: list[tuple[str, str]], wanted: str) -> Respons
         wanted: the Range header of the request; "" for none.
     """
     refused = [(name, value) for name, value in headers if name == "Vary"]
-    refused += [("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff")]
+    refused += [("Content-Type", PLAIN_TEXT), ("X-Content-Type-Options", "nosniff")]
     try:
         found = _ranges(wanted, len(body))
     except _InvalidRangeError:
@@ -160,7 +160,6 @@ def _range(part: str, length: int) -> range | None:
 _GROUP: Final = "config.k8s.io"
 _VERSIONS: Final = ("v1alpha1", "v1beta1")
 _DEPRECATED: Final = "v1alpha1"
-_HTML: Final = "text/html; charset=utf-8"
 _PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
 #: The table headers of the debug pages of priority and fairness.
 _DUMPS: Final = {
@@ -221,7 +220,7 @@ def _profiles(request: Request) -> Response:
         response.headers.append(("X-Go-Pprof", "1"))
         return response
     page = "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n</body>\n</html>\n"
-    return Response(200, [("Content-Type", _HTML), responses.NO_SNIFFING], page.encode())
+    return Response(200, [("Content-Type", HTML), responses.NO_SNIFFING], page.encode())
 
 
 def _flags(_request: Request) -> Response:
@@ -229,7 +228,7 @@ def _flags(_request: Request) -> Response:
         "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n<table>\n"
         "<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n"
     )
-    return Response(200, [("Content-Type", _HTML)], page.encode())
+    return Response(200, [("Content-Type", HTML)], page.encode())
 
 
 #: Endpoints by path prefix.
@@ -242,7 +241,7 @@ def _redirect_to_profiles(request: Request) -> Response:
     if request.method not in ("GET", "HEAD"):
         return Response(302, [("Location", location)], b"")
     body = f'<a href="{location}">Found</a>.\n\n'.encode()
-    return Response(302, [("Content-Type", _HTML), ("Location", location)], body)
+    return Response(302, [("Content-Type", HTML), ("Location", location)], body)
 
 
 def _verbosity(request: Request) -> Response:

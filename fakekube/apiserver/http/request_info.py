@@ -21,7 +21,8 @@ from fakekube.apiserver.endpoints.request import Query, RequestInfo
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import parse_duration
 
-_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+#: Method → verb of a request for one resource.
+VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Segments after the version that set the verb (deprecated, but parsed).
 _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
 #: Segments after /namespaces/NAME that are subresources of the namespace instead of resources in it.
@@ -48,7 +49,7 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
     if not versioned or len(parts) < versioned + 2:
         return RequestInfo(path, method.lower())
 
-    verb, group, version, namespace = _VERBS.get(method, ""), parts[1] if versioned == 2 else "", parts[versioned], ""
+    verb, group, version, namespace = VERBS.get(method, ""), parts[1] if versioned == 2 else "", parts[versioned], ""
     target = parts[versioned + 1 :]
     by_path = target[0] in _VERB_SEGMENTS
     if by_path:

@@ -57,6 +57,7 @@ from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apiserver.auth.browsers import ForeignRequest
+from fakekube.apiserver.endpoints.negotiation import HTML
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.cluster.control.members import PREFIX, BadMembers, boolean_member
 from fakekube.cluster.control.powers import NEGATIVE_LIMIT, NUMBER, Raw, parse_flag
@@ -196,7 +197,7 @@ def _is_navigation(environ: dict[str, Any], path: str) -> bool:
 
 def _html(text: str, policy: str, code: int = 200) -> Response:
     headers = {**_DOCUMENT_HEADERS, "Content-Security-Policy": policy}
-    return Response(text, code, headers, content_type="text/html; charset=utf-8")
+    return Response(text, code, headers, content_type=HTML)
 
 
 def _file(place: str) -> Response | None:
@@ -405,7 +406,7 @@ def create_mark(cluster: Cluster, members: Members) -> Answer:
 
 def make_trace(cluster: Cluster, members: Members) -> Answer:
     raw = Raw(cluster.trace_html(redact=boolean_member(members, "redact", default=True)).encode())
-    raw.content_type = "text/html; charset=utf-8"
+    raw.content_type = HTML
     raw.file_name = "trace.html"
     return 200, raw
 

@@ -31,6 +31,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.selectors import SelectorError
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.cluster.control.members import BadMembers
 from fakekube.cluster.control.powers import Raw
 from fakekube.net.streaming.kubelet_api import KubeletError
@@ -173,7 +174,7 @@ def read_log(cluster: Cluster, members: Members) -> Answer:
 
 def _text(text: str) -> Raw:
     raw = Raw(text.encode())
-    raw.content_type = "text/plain; charset=utf-8"
+    raw.content_type = PLAIN_TEXT
     return raw
 
 

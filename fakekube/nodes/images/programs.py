@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from fakekube.apiserver.endpoints.negotiation import HTML
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
@@ -186,7 +187,6 @@ async def resource_consumer(program: Program) -> int:
 # --- Servers in programs of images ------------------------------------------------------------------------------------
 
 
-_HTML: Final = "text/html; charset=utf-8"
 #: How HTML begins (DetectContentType).
 _HTML_START: Final = re.compile(
     rb"[\t\n\f\r ]*(?:<!--|<(?:!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P)[ >])",
@@ -229,7 +229,7 @@ class Answer:
 def redirect(location: str, code: int = 302) -> Answer:
     """Returns the answer of http.Redirect."""
     body = f'<a href="{escape(location)}">{HTTPStatus(code).phrase}</a>.\n\n'
-    return Answer(body, code, {"Content-Type": _HTML, "Location": location})
+    return Answer(body, code, {"Content-Type": HTML, "Location": location})
 
 
 class Exit:

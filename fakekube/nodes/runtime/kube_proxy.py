@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.network import PROXY_HEALTH_PORT
-from fakekube.nodes.runtime.ports import TEXT
 
 #: The taint by which the autoscaler marks a node that it will delete.
 _TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
@@ -37,16 +37,16 @@ class KubeProxy:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         page = self._pages.get(environ["PATH_INFO"])
-        status, kind, body = page() if page is not None else ("404 Not Found", TEXT, "404 page not found\n")
+        status, kind, body = page() if page is not None else ("404 Not Found", PLAIN_TEXT, "404 page not found\n")
         headers = [("Content-Type", kind), ("X-Content-Type-Options", "nosniff"), ("Content-Length", str(len(body)))]
         start_response(status, headers)
         return [body.encode()]
 
     def _mode(self) -> tuple[str, str, str]:
-        return "200 OK", TEXT, "iptables"
+        return "200 OK", PLAIN_TEXT, "iptables"
 
     def _ok(self) -> tuple[str, str, str]:
-        return "200 OK", TEXT, "ok"
+        return "200 OK", PLAIN_TEXT, "ok"
 
     def _health(self) -> tuple[str, str, str]:
         taints = self._node["spec"].get("taints") or ()

@@ -21,14 +21,15 @@ from urllib.parse import parse_qs
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.rest.cluster_access import ClusterAccess
-from fakekube.apiserver.endpoints.negotiation import JSON
+from fakekube.apiserver.endpoints.negotiation import JSON, PLAIN_TEXT
+from fakekube.apiserver.http.request_info import VERBS
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.client import Client
 from fakekube.net.streaming.kubelet_api import ALL_STREAMS, KubeletError, LogOptions
 from fakekube.net.streams import Stream
-from fakekube.nodes.runtime.ports import TEXT, Application
+from fakekube.nodes.runtime.ports import Application
 from fakekube.nodes.runtime.resources import Behaviours, Used, container_usage, running_containers
 
 Answer = tuple[int, str, bytes | Iterable[bytes]]
@@ -85,9 +86,9 @@ class KubeletServer:
     def __init__(self, node: str, runtime: NodeRuntime) -> None:
         self._node, self._runtime = node, runtime
         self._endpoints: Mapping[str, Callable[[], Answer]] = {
-            "/healthz": lambda: (200, TEXT, b"ok"),
-            "/healthz/ping": lambda: (200, TEXT, b"ok"),
-            "/healthz/syncloop": lambda: (200, TEXT, b"ok"),
+            "/healthz": lambda: (200, PLAIN_TEXT, b"ok"),
+            "/healthz/ping": lambda: (200, PLAIN_TEXT, b"ok"),
+            "/healthz/syncloop": lambda: (200, PLAIN_TEXT, b"ok"),
             "/pods": lambda: self._list(self._pods()),
             "/runningpods": lambda: self._list([_as_running(pod) for pod in self._running()]),
             "/stats/summary": lambda: (200, JSON, json.dumps(self._summary())),
@@ -107,9 +108,9 @@ class KubeletServer:
             if logs is not None:
                 answer = self._container_logs(logs, parse_qs(environ.get("QUERY_STRING", "")))
             else:
-                answer = (404, TEXT, b"404 page not found\n") if found is None else found()
+                answer = (404, PLAIN_TEXT, b"404 page not found\n") if found is None else found()
         except KubeletError as error:
-            answer = (error.code, TEXT, error.text.encode())
+            answer = (error.code, PLAIN_TEXT, error.text.encode())
         code, kind, body = answer
         headers = [("Content-Type", kind)] + ([("Content-Length", str(len(body)))] if isinstance(body, bytes) else [])
         start_response(f"{code} {_PHRASES.get(code, 'Error')}", headers)
@@ -153,7 +154,7 @@ class KubeletServer:
             limit_bytes=number("limitBytes"),
             stream=given.get("stream", ALL_STREAMS),
         )
-        return 200, TEXT, self._runtime.container_logs(pod, container, options)
+        return 200, PLAIN_TEXT, self._runtime.container_logs(pod, container, options)
 
     # ------------------------------------------------------------ statistics
 
@@ -347,7 +348,6 @@ def _exposition(*families: tuple[str, str, str, list[Sample]], moment: int | Non
 
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: First part of a path → the subresources of nodes any of which is enough.
 _SUBRESOURCES: Final = {
     "stats": ("stats",),
@@ -378,7 +378,7 @@ class KubeletPort:
         user = self._authenticate(environ.get("HTTP_AUTHORIZATION", ""))
         if user is None:
             return _refuse("401 Unauthorized", "Unauthorized", start_response)
-        verb = _VERBS.get(environ["REQUEST_METHOD"], "")
+        verb = VERBS.get(environ["REQUEST_METHOD"], "")
         subresources = _SUBRESOURCES.get(environ["PATH_INFO"].strip("/").partition("/")[0], _PROXY)
         if not any(self._authorize(user, verb, one) for one in subresources):
             names = " ".join(subresources)
@@ -405,5 +405,5 @@ class KubeletPort:
 
 def _refuse(status: str, text: str, start_response: Callable[..., Any]) -> Iterable[bytes]:
     data = text.encode()
-    start_response(status, [("Content-Type", TEXT), ("Content-Length", str(len(data)))])
+    start_response(status, [("Content-Type", PLAIN_TEXT), ("Content-Length", str(len(data)))])
     return [data]

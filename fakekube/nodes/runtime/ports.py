@@ -31,7 +31,6 @@ _log = logging.getLogger(__name__)
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: The media type of plain text, as net/http writes it.
-TEXT: Final = "text/plain; charset=utf-8"
 #: Keys of the environment of an application: the other side of the connection, and the connection.
 PEER: Final = "fakekube.peer"
 CONNECTION: Final = "fakekube.connection"

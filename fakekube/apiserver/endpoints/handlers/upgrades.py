@@ -28,6 +28,7 @@ from fakekube.apiserver.endpoints.connection_info import (
     spec_of,
 )
 from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
@@ -140,7 +141,7 @@ def _text(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Resp
 
 def _kubelet_answer(error: KubeletError) -> Response:
     """Returns what a kubelet has answered instead of an upgrade."""
-    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
+    headers = [("Content-Type", PLAIN_TEXT), ("Connection", "close")]
     return Response(error.code, headers, error.text.encode())
 
 

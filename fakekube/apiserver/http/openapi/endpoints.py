@@ -21,6 +21,7 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT
 from fakekube.apiserver.endpoints import negotiation
+from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import nonresource_paths
 from fakekube.apiserver.http.responses import gzip_body, takes_gzip
@@ -120,7 +121,7 @@ class OpenAPIEndpoints:
         if self._aggregator.remotes:
             index = self._aggregated.index(index)
         # The real server sends this content with a sniffed Content-Type.
-        headers = [("Content-Type", "text/plain; charset=utf-8")]
+        headers = [("Content-Type", PLAIN_TEXT)]
         return self._content(request, index.json, headers)
 
     def _v2(self, request: Request) -> Response:

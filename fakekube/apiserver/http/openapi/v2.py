@@ -18,7 +18,6 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.data import META_V1, Facts
 from fakekube.apimachinery.data.shapes import schema_name
-from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.aggregator.documents import GVK_EXTENSION, PARAMETERS
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, path_item
 from fakekube.apiserver.http.openapi.v3 import Definitions, references
@@ -120,12 +119,9 @@ def _operation(operation: Operation, own: Iterable[Parameter], parameters: _Para
     if operation.action:
         shown["x-kubernetes-action"] = operation.action
     if operation.gvk is not None:
-        shown[GVK_EXTENSION] = _gvk(operation.gvk)
+        gvk = operation.gvk
+        shown[GVK_EXTENSION] = {"group": gvk.group, "kind": gvk.kind, "version": gvk.version}
     return shown
-
-
-def _gvk(gvk: GVK) -> Json:
-    return {"group": gvk.group, "kind": gvk.kind, "version": gvk.version}
 
 
 def _reference(type_name: str) -> Json:
