@@ -2,12 +2,12 @@
 
 ```
  accept ─→ connection (a thread) ─→ http1 → environ → the application → response ─→ client
-    └ loop (one thread)                                     │ a stream (fakekube.streams)
-         └ pump ←───────────────────────────────────────────┘ ─→ framing ─→ client
+    └ loop (one thread)                                     │ a stream (streams.Stream)
+         └ pump ←───────────────────────────────────────────┘ ─→ transport ─→ client
 ```
 
-`http2` serves clients that negotiate HTTP/2. The server does not depend on Kubernetes. `http1`, `response`, `environ` and
-`framing` use no sockets; `transport` and `tls` wrap the sockets; `loop`, `server` and `fakekube.base.threads` have the threads.
+`http2` serves clients that negotiate HTTP/2. The server does not depend on Kubernetes. `http1`, `response` and `environ`
+use no sockets; `transport` and `tls` wrap the sockets; `loop`, `server` and `fakekube.base.threads` have the threads.
 Behaviour that clients can observe is that of Go's net/http, which kube-apiserver uses.
 """
 

@@ -2,7 +2,7 @@
 
 The thread of the loop accepts connections, serves streams and ends connections that are idle or slow; it never blocks on a
 client. A connection has a thread of its own, or waits for its turn with others (`leader_followers`). All threads belong to the
-process and outlive a server. While a server runs, the switch interval is short (`switch_interval`).
+process and outlive a server. While a server runs, the switch interval is short (`leader_followers`).
 """
 
 from __future__ import annotations

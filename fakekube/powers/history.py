@@ -1,7 +1,7 @@
 """Reads the history: the versions of one object, the state of the cluster at a revision, and the owners of the fields of an
 object.
 
-The owners are `metadata.managedFields` as a map from paths (`field_paths`) to managers. Each entry is walked together with the
+The owners are `metadata.managedFields` as a map from paths (`fieldpath`) to managers. Each entry is walked together with the
 object: `f:NAME` is a member, `k:{…}` the item of a list whose members equal the key, `v:…` the item with that value, `i:N` the
 item at a position, and `.` the value itself. The page computes the same (page/static/owners.js).
 

@@ -1,6 +1,6 @@
 """Property-based tests with hypothesis: objects of any resource, and a state machine that exercises an operator.
 
-* `schemas` makes values for a schema, `objects` objects that the API server accepts, with the rules of their definitions;
+* `objects` makes values for a schema, and objects that the API server accepts, with the rules of their definitions;
 * `machine` is `OperatorMachine`.
 
 Nothing else in the package imports hypothesis, which the extra `strategies` installs.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -214,6 +215,33 @@ def test_package_import_is_lazy() -> None:
     code = "import sys, fakekube; print(sorted(m for m in sys.modules if m.startswith(('fakekube.', 'orjson', 'yaml'))))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def words_of(package: Path) -> set[str]:
+    """The names and the words of texts in the code of a package's own modules; docstrings are not code."""
+    found: set[str] = set()
+    for file in package.glob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute | ast.arg):
+                found.add(node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else node.arg)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                found.update(re.findall(r"\w+", node.value))
+    return found
+
+
+def test_docstrings_of_packages_name_what_there_is() -> None:
+    modules = {part for file in files() for part in module_of(file).split(".")}
+    missing = []
+    for face in PACKAGE.rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(face.read_text(encoding="utf-8"))) or ""
+        names = set(re.findall(r"`([a-z_]+)`", text.partition("Specified by:")[0])) - modules
+        if names:
+            missing += [f"{face.parent.relative_to(PACKAGE)}: {name}" for name in sorted(names - words_of(face.parent))]
+    assert missing == []
 
 
 def test_every_module_has_a_docstring() -> None:

@@ -1,7 +1,7 @@
 """The kind CustomResourceDefinition: its strategy, its validation and the states of its conditions.
 
-`strategy` is what a write of a definition does. `validation` checks the definition, `schema_validation`,
-`structural_validation`, `keyword_validation`, and `rule_compilation` its schemas;
+`strategy` is what a write of a definition does. `validation` checks the definition, `structural_validation`,
+`keyword_validation` and `rule_compilation` check its schemas;
 `schema_fast_check` accepts most schemas in one walk. `to_internal` is the form that is validated, `conditions` the state
 machine behind the status.
 

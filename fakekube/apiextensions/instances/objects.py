@@ -1,4 +1,4 @@
-"""Decodes custom resources and the objects embedded in them, and brings them into the stored form.
+"""Decodes custom resources and the objects embedded in them: coerces, prunes, and sets the defaults of the schema.
 
 Decoding reads the metadata as ObjectMeta, prunes unknown fields (and reports them), drops nulls that are not nullable, and
 sets defaults. All trees are copied; keys are sorted at the end.

@@ -26,11 +26,11 @@ The files, one entry a line:
   available or deprecated, `+` if it is on by default, `!` if it is locked to that, `@37` if only for servers that need not be
   compatible with older minors; `>Other` is a gate that it depends on. Gates that metrics name and the API server does not declare
   have one word with the minor 0.
-* `structs.json`: the Go types that a pod template reaches, as `controllers.hashing` reads them.
+* `structs.json`: the Go types that a pod template reaches, as `controllers.history` reads them.
 * `internal.json`: the internal Go types of the real server, as `apis.validation.to_internal` reads them.
 * `parameters.json`: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
 * `policy.json`: by resource, namespace (`-` for none) and name, what of the bootstrap policy depends on feature gates: the object
-  with all gates, with those without which it (`gates`), a rule (`gates`) or a URL of a rule (`urlGates`) is not there.
+  with all gates, with those without which it ("gates"), a rule ("gates") or a URL of a rule ("urlGates") is not there.
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """
 

@@ -90,7 +90,7 @@ def token_seconds(seconds: int, path: str) -> list[FieldError]:
 
 
 def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
-    """Validates that a field is unchanged; absent and empty are equal (see `semantic_equality`)."""
+    """Validates that a field is unchanged; absent and empty are equal (see `to_internal.same`)."""
     return [] if same(new, old) else [immutable(path, without_empty_fields(new))]
 
 

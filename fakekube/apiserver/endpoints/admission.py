@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
-from fakekube.apimachinery.patch.apply import entries
+from fakekube.apimachinery.patch.apply import managed_fields
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apiserver.admission.chain import CONNECT, CREATE, DELETE, UPDATE, Attributes, Operation
 from fakekube.apiserver.registry.generic import writes
@@ -61,8 +61,8 @@ def admit_update(scope: Scope, record: Record[Document] | None, obj: Object, liv
 
 def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:
     try:
-        entries.decode(obj["metadata"]["managedFields"])
-    except entries.EntryError as error:
+        managed_fields.decode(obj["metadata"]["managedFields"])
+    except managed_fields.EntryError as error:
         scope.request.warnings.append(f"{_INVALID_MANAGED_FIELDS}: {error}")
         obj["metadata"]["managedFields"] = before
         if before is None:

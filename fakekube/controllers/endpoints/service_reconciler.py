@@ -1,8 +1,8 @@
 """What the controllers of endpoints share: the endpoints of a Service, and the canonical form of Endpoints.
 
-`pod_endpoints` finds the pods that are endpoints of a Service, with their ports, and since when. `repack_subsets` puts
-addresses with the same ports into the same subset; the real controller sorts ports and subsets by a hash of their Go structs,
-here they are sorted by their content. `ServiceReconciler` is the base class of the controllers that write endpoints of Services.
+`ServiceReconciler` is the base class of the controllers that write endpoints of Services: it finds the pods that are endpoints of
+a Service, with their ports, and since when. `repack_subsets` puts addresses with the same ports into the same subset; the real
+controller sorts ports and subsets by a hash of their Go structs, here they are sorted by their content.
 
 Specified by: pkg/api/v1/endpoints/util.go (RepackSubsets, SortSubsets),
 k8s.io/endpointslice/{utils.go,util/controller_utils.go,util/endpointslice_tracker.go,util/trigger_time_tracker.go}.

@@ -1,6 +1,6 @@
 """HTTP/1.1 without sockets and threads, of both roles: requests as net/http's server reads them, responses as its client does.
 
-`requests` and `responses` parse what is fed to them; `headers` and `bodies` are what both messages are made of. `ResponseReader`
+`requests` and `responses` parse what is fed to them; `messages` has the header blocks and bodies of both. `ResponseReader`
 reads responses from a blocking source.
 """
 

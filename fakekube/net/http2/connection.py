@@ -217,27 +217,27 @@ class MultiplexedConnection(ConnectionSocket):
     # ------------------------------------------------------------ for watches in the pump
 
     def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
-        """See `stream_transport.Multiplexer`."""
+        """See `connection_socket.Multiplexer`."""
         with self._lock:
             sent = self._protocol.send_data(stream, data)
             self._call_flush()
             return sent
 
     def end_stream(self, stream: RequestStream) -> None:
-        """See `stream_transport.Multiplexer`."""
+        """See `connection_socket.Multiplexer`."""
         with self._lock:
             self._protocol.send_data(stream, b"", ends=True)
             self._call_flush()
 
     def break_stream(self, stream: RequestStream) -> None:
-        """See `stream_transport.Multiplexer`. The error code is that of Go's server after a panic of the handler."""
+        """See `connection_socket.Multiplexer`. The error code is that of Go's server after a panic of the handler."""
         with self._lock:
             if not stream.closed:
                 self._protocol.reset(stream.stream_id, ErrorCode.INTERNAL_ERROR)
                 self._call_flush()
 
     def listen(self, stream: RequestStream, transport: StreamTransport | None) -> None:
-        """See `stream_transport.Multiplexer`."""
+        """See `connection_socket.Multiplexer`."""
         with self._lock:
             self._listeners.pop(stream, None)
             self._blocked.pop(stream, None)

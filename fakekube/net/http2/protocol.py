@@ -7,7 +7,7 @@ them ends. Invariants:
 * The result depends on the received bytes, not on the sizes of the pieces.
 * At most one frame and one header block are buffered, whether it is split into several frames or not.
 * At most `max_streams` requests are served at once, and four times as many wait; more (by cancelling) end the connection.
-* `output` has a bounded size (`connection_state`).
+* `output` has a bounded size (`stream.ConnectionState`).
 
 Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go: ReadFrame, checkFrameOrder, readMetaFrame), also for the
 reactions to invalid frames, though it only limits queued frames; nghttp2 for the limits of cancelled requests

@@ -1,7 +1,7 @@
 """Container images: the programs that they have, what they run and what they serve.
 
-`image.Image` is an image, `registry.Images` has those of a cluster, by name. `known` lists the images that every cluster has.
-A program is a coroutine (`runtime.program.Command`), or a function of a test (`runtime.handlers.Handler`).
+`image.Image` is an image, `image.Images` has those of a cluster, by name, with those that every cluster knows. A program is a
+coroutine (`runtime.program.Command`), or a function of a test (`runtime.behaviour.Handler`). `programs` has what they share.
 """
 
 from __future__ import annotations

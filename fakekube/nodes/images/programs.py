@@ -1,8 +1,8 @@
 """What programs of known images have in common: flags of Go, small programs, and servers at ports of the pod.
 
 Flags are `--port=80`, `--port 80`, `--http`, `-t 5`. Servers speak HTTP over TCP or TLS, and UDP. A program listens with
-`serve_http` or the listeners of its pod, and waits in `until_exit`. Requests are handled in threads of the process, one for each
-request, as those of a test's WSGI application.
+`listen_http` or the listeners of its pod, and waits in `serve_until_end`. Requests are handled in threads of the process, one for
+each request, as those of a test's WSGI application.
 
 Invariant: a port is free again when the program ends.
 

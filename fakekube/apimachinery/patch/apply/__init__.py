@@ -1,8 +1,8 @@
 """Server-side apply and the managedFields of all writes.
 
-The verbs use `FieldManager`; `scale` maps the managedFields of an object to its scale and back. The other modules:
-`elements` (path elements), `fields` (field sets), `atoms`, `containers` (the operations on values), `schema`
-(the atoms of types), `entries` (managedFields), `updater` (the algorithm), `changes` (a cache of its results).
+The verbs use `FieldManager` of `manager`. `updater` is the algorithm: owners after a change, conflicts, and the managedFields of
+an object as those of its scale. `managed_fields` decodes, encodes and caps managedFields, `fieldpath` has path elements and field
+sets, `atoms` and `containers` the operations on values, `schema` the atoms of types.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import bad_request, not_convertible
 from fakekube.apimachinery.patch import uninterpreted_error
-from fakekube.apimachinery.patch.apply import entries, updater
+from fakekube.apimachinery.patch.apply import managed_fields, updater
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
-from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, printed_path
+from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Change, Changes, Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.schema.model import Type
@@ -202,7 +202,7 @@ class FieldManager:
                 return
             if change.maker is None:
                 return
-            (entry,) = entries.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
+            (entry,) = managed_fields.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
             if key is not None and text_of(entry) is not None:  # it is not too long
                 _creations.add(key, entry)
         metadata["managedFields"] = [{**entry, "time": print_time(now)}]
@@ -220,10 +220,10 @@ class FieldManager:
         object's.
         """
         if requested is not None and not self._subresource and requested != before:
-            if entries.is_reset(requested):
+            if managed_fields.is_reset(requested):
                 return Managed()
             try:
-                managed = entries.decode(requested)
+                managed = managed_fields.decode(requested)
             except EntryError:
                 managed = Managed()
             if managed.owners:
@@ -270,7 +270,7 @@ class FieldManager:
             if maker in owners:
                 fields |= owners[maker].fields
             owners[maker] = Owned(fields, self._api_version)
-        return Change({owner: owned.with_fields(entries.intern(owned.fields)) for owner, owned in owners.items()}, maker)
+        return Change({owner: owned.with_fields(managed_fields.intern(owned.fields)) for owner, owned in owners.items()}, maker)
 
     # ------------------------------------------------------------ apply
 
@@ -294,7 +294,7 @@ class FieldManager:
             raise bad_request(f"invalid object type: {self._gvk_of(applied)}")
         before = _entries_of(live)
         try:
-            managed = entries.decode(before)
+            managed = managed_fields.decode(before)
         except EntryError as error:
             raise uninterpreted_error(f"failed to decode managed fields: {error}") from None
         base = live if live is not None else self._empty
@@ -348,7 +348,7 @@ class FieldManager:
         Clients apply the same configuration again and again, so the sets of valid ones are cached by their text.
         """
         metadata = applied.get("metadata")
-        if isinstance(metadata, dict) and entries.are_readable(metadata.get("managedFields")):
+        if isinstance(metadata, dict) and managed_fields.are_readable(metadata.get("managedFields")):
             raise bad_request("metadata.managedFields must be nil")
         value = applied
         if not self._custom:
@@ -359,7 +359,7 @@ class FieldManager:
             return configuration, known
         try:
             fields = configuration.read_fields()
-            return configuration, fields if text is None else self._applied.add(text, entries.intern(fields))
+            return configuration, fields if text is None else self._applied.add(text, managed_fields.intern(fields))
         except TypingError as error:
             what = self._describe(applied)
             raise uninterpreted_error(f"failed to create typed patch object ({what}): {error}") from None
@@ -460,10 +460,10 @@ class FieldManager:
 
     def _set_entries(self, metadata: Object, managed: Managed, before: list[Any]) -> None:
         """Sets managedFields in metadata that belong to the caller."""
-        written = entries.encode(managed, sorted_keys=self._custom)
+        written = managed_fields.encode(managed, sorted_keys=self._custom)
         if not written:
             return
-        self._set_metadata(metadata, before if entries.are_same(written, before) else written)
+        self._set_metadata(metadata, before if managed_fields.are_same(written, before) else written)
 
     def _set_metadata(self, metadata: Object, managed_fields: list[Any]) -> None:
         metadata["managedFields"] = managed_fields
@@ -474,8 +474,8 @@ class FieldManager:
 
     def _with_entries(self, obj: Object, managed: Managed, before: list[Any]) -> Object:
         """Returns the object with these managedFields; itself if it already has them."""
-        written = entries.encode(managed, sorted_keys=self._custom)
-        if entries.are_same(written, before) and before == _entries_of(obj):
+        written = managed_fields.encode(managed, sorted_keys=self._custom)
+        if managed_fields.are_same(written, before) and before == _entries_of(obj):
             return obj
         metadata = dict(obj.get("metadata") or {})
         metadata.pop("managedFields", None)
@@ -510,7 +510,7 @@ def _decode_or_empty(before: list[Any]) -> Managed:
     if not before:
         return Managed()
     try:
-        return entries.decode(before)
+        return managed_fields.decode(before)
     except EntryError:
         return Managed()
 

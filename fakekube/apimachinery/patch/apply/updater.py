@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from fakekube.apimachinery.patch.apply import entries
+from fakekube.apimachinery.patch.apply import managed_fields
 from fakekube.apimachinery.patch.apply.atoms import Atom, Misfit, Typing, TypingError, is_same
-from fakekube.apimachinery.patch.apply.entries import Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, LEAF, FieldSet, Path, Tree, field, union
+from fakekube.apimachinery.patch.apply.managed_fields import Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.apimachinery.schema.model import Type
@@ -538,7 +538,7 @@ class ScaleMapping:
 
     def to_scale(self, parent_entries: Any) -> list[dict[str, Any]]:
         """Converts the managedFields of the parent to those of its scale."""
-        parent = entries.decode(parent_entries)
+        parent = managed_fields.decode(parent_entries)
         scale = Managed()
         for manager, owned in parent.owners.items():
             path = self._path(owned.api_version)
@@ -546,11 +546,11 @@ class ScaleMapping:
                 scale.owners[manager] = Owned(FieldSet.from_paths(_REPLICAS), _SCALE)
                 if manager in parent.times:
                     scale.times[manager] = parent.times[manager]
-        return entries.encode(scale)
+        return managed_fields.encode(scale)
 
     def to_parent(self, parent_entries: Any, scale_entries: Any) -> list[dict[str, Any]]:
         """Returns the managedFields of the parent after a change of its scale, given those of the scale."""
-        parent, scale = entries.decode(parent_entries), entries.decode(scale_entries)
+        parent, scale = managed_fields.decode(parent_entries), managed_fields.decode(scale_entries)
         result = Managed()
         taken = dict(scale.owners)
         for manager, owned in parent.owners.items():
@@ -570,7 +570,7 @@ class ScaleMapping:
                 result.owners[manager] = Owned(FieldSet.from_paths(own_path), self.api_version)
         result.times = {manager: time for manager, time in parent.times.items() if manager in result.owners}
         # The real server sorts these path elements as strings; the next write restores the canonical order.
-        return entries.encode(result, sorted_keys=self.custom, sorted_fields=True)
+        return managed_fields.encode(result, sorted_keys=self.custom, sorted_fields=True)
 
     def _path(self, api_version: str) -> Path | None:
         names = self.paths.get(api_version)

@@ -1,10 +1,11 @@
 """OpenAPI documents, derived from the registry, the types, and the definitions of custom resources.
 
-* `operations` and `sources` describe the operations of each path, `schemas` and `custom` the schemas of bodies.
-* `v3` and `v2` render both as JSON, `gnostic` as Protobuf; `documents` caches the results.
+* `operations` describes the operations of each path, `documents` what the documents are made of; it caches them and merges those
+  of other servers.
+* `v3` and `v2` render them as JSON, `gnostic` as Protobuf.
 * `endpoints` serves the documents; it imports the other modules on the first request.
 
-Documents have no descriptions unless an installed package provides them (`descriptions`).
+Documents have no descriptions unless an installed package provides them.
 """
 
 from __future__ import annotations

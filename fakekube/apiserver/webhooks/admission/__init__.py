@@ -1,7 +1,8 @@
 """Admission plugins that call webhooks.
 
-`configurations` provides the compiled webhooks, `reviews` builds the AdmissionReview and verifies the response, `calls`
-calls a webhook, `patches` applies the patch of a mutating webhook; `mutating`, `validating` and `image_policy` are the plugins.
+`configurations` provides the compiled webhooks, builds the AdmissionReview, calls a webhook and verifies the response; `plugins`
+has MutatingAdmissionWebhook, with its patches, and ValidatingAdmissionWebhook; `image_policy` is another plugin. The
+failurePolicy is applied in `plugins`.
 
 No webhook is called under a lock. Without configurations, a write only reads the revision of an empty bucket.
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply import FieldManager
-from fakekube.apimachinery.patch.apply.entries import UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, FieldSet, field
+from fakekube.apimachinery.patch.apply.managed_fields import UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.updater import Change, Changes, Comparison
 from fakekube.apimachinery.schema import builtin
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
-from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, printed_path
+from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Typed, Updater
 from fakekube.apimachinery.schema.model import Field, ListType

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.apimachinery.patch.apply import entries
+from fakekube.apimachinery.patch.apply import managed_fields
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 
 MAPPING = ScaleMapping("apps/v1", {"apps/v1": ("spec", "replicas"), "apps/v1beta1": None})
@@ -90,4 +90,4 @@ def test_entries_written_back_have_sorted_elements() -> None:
     assert list(back) == list(entry)
     assert list(back["fieldsV1"]["f:spec"]["f:ports"]) == ['k:{"port":80}', 'k:{"port":9}']
     assert back == entry
-    assert not entries.are_same([back], [entry])
+    assert not managed_fields.are_same([back], [entry])

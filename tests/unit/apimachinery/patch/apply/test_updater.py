@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply.atoms import TypingError
-from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, printed_path
+from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Typed, UnknownVersion, Updater
 from tests.unit.apimachinery.patch.shapes import SPEC, specs, struct

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.patch.apply import entries
-from fakekube.apimachinery.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
+from fakekube.apimachinery.patch.apply import managed_fields
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet
+from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 
 
 def entry(manager: str = "m", operation: str = UPDATE, **more: Any) -> dict[str, Any]:
@@ -33,20 +33,20 @@ def test_decode_and_encode_round_trip() -> None:
         entry("a", time="2026-01-02T00:00:00Z"),
     ]
     written[1]["apiVersion"] = "v2"
-    assert entries.encode(entries.decode(written)) == written
+    assert managed_fields.encode(managed_fields.decode(written)) == written
 
 
 def test_members_of_entries_are_in_go_order() -> None:
-    (written,) = entries.encode(entries.decode([entry(subresource="status")]))
+    (written,) = managed_fields.encode(managed_fields.decode([entry(subresource="status")]))
     assert list(written) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
 
 
 def test_entries_of_custom_resources_are_sorted_recursively() -> None:
     fields = {'k:{"n":10}': {}, "v:1": {}, 'k:{"n":9}': {"f:x": {}}, "f:a": {}}
-    (written,) = entries.encode(entries.decode([entry(fieldsV1=fields)]), sorted_keys=True)
+    (written,) = managed_fields.encode(managed_fields.decode([entry(fieldsV1=fields)]), sorted_keys=True)
     assert list(written) == ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "time"]
     assert list(written["fieldsV1"]) == ["f:a", 'k:{"n":10}', 'k:{"n":9}', "v:1"]
-    (plain,) = entries.encode(entries.decode([written]))
+    (plain,) = managed_fields.encode(managed_fields.decode([written]))
     assert list(plain["fieldsV1"]) == ["f:a", 'k:{"n":9}', 'k:{"n":10}', "v:1"]
 
 
@@ -62,19 +62,19 @@ def test_entries_are_ordered_by_operation_time_name_version_and_subresource() ->
         entry("b", time=late, subresource="status"),
         entry("b", time=late, apiVersion="v2"),
     ]
-    assert entries.encode(entries.decode(in_order[::-1])) == in_order
+    assert managed_fields.encode(managed_fields.decode(in_order[::-1])) == in_order
 
 
 def test_appliers_are_identified_without_their_version_updaters_with_it() -> None:
-    applied = entries.decode([entry("m", APPLY), entry("m", APPLY, apiVersion="v2")])
+    applied = managed_fields.decode([entry("m", APPLY), entry("m", APPLY, apiVersion="v2")])
     assert [owned.api_version for owned in applied.owners.values()] == ["v2"]
-    updated = entries.decode([entry("m"), entry("m", apiVersion="v2")])
+    updated = managed_fields.decode([entry("m"), entry("m", apiVersion="v2")])
     assert len(updated.owners) == 2
 
 
 def test_equal_field_sets_share_their_encoding() -> None:
-    first = entries.encode(Managed({Manager("a", UPDATE, "v1"): Owned(FieldSet.from_paths(("f:x", "f:y")), "v1")}))
-    second = entries.encode(Managed({Manager("b", UPDATE, "v1"): Owned(FieldSet.from_paths(("f:x", "f:y")), "v1")}))
+    first = managed_fields.encode(Managed({Manager("a", UPDATE, "v1"): Owned(FieldSet.from_paths(("f:x", "f:y")), "v1")}))
+    second = managed_fields.encode(Managed({Manager("b", UPDATE, "v1"): Owned(FieldSet.from_paths(("f:x", "f:y")), "v1")}))
     assert first[0]["fieldsV1"] is second[0]["fieldsV1"]
 
 
@@ -82,10 +82,10 @@ def test_sort_order_depends_on_the_kind_of_encoding() -> None:
     """The same fields on a custom resource, whose members are sorted as texts, and on a built-in object."""
     fields = {"f:list": {'k:{"n":9}': {}, 'k:{"n":10}': {}}}
     for sorted_keys, order in ((True, ["10", "9"]), (False, ["9", "10"]), (True, ["10", "9"])):
-        (written,) = entries.encode(entries.decode([entry(fieldsV1=fields)]), sorted_keys=sorted_keys)
+        (written,) = managed_fields.encode(managed_fields.decode([entry(fieldsV1=fields)]), sorted_keys=sorted_keys)
         for _ in range(2):
             assert [element[7:-1] for element in written["fieldsV1"]["f:list"]] == order
-            (written,) = entries.encode(entries.decode([written]), sorted_keys=sorted_keys)
+            (written,) = managed_fields.encode(managed_fields.decode([written]), sorted_keys=sorted_keys)
 
 
 @pytest.mark.parametrize(
@@ -102,17 +102,17 @@ def test_sort_order_depends_on_the_kind_of_encoding() -> None:
 )
 def test_invalid_entries_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(EntryError):
-        entries.decode([entry("good"), wrong])
+        managed_fields.decode([entry("good"), wrong])
 
 
 def test_none_and_empty_lists_decode_to_no_entries() -> None:
-    assert entries.decode(None) == entries.decode([]) == Managed()
-    assert entries.encode(Managed()) == []
+    assert managed_fields.decode(None) == managed_fields.decode([]) == Managed()
+    assert managed_fields.encode(Managed()) == []
 
 
 @pytest.mark.parametrize(("requested", "reset"), [([], True), ([{}], True), (None, False), ([{}, {}], False), ([entry()], False)])
 def test_is_reset_detects_reset_requests(requested: Any, reset: bool) -> None:
-    assert entries.is_reset(requested) is reset
+    assert managed_fields.is_reset(requested) is reset
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def updaters(*days: int, api_version: str = "v1") -> Managed:
 
 
 def names(managed: Managed) -> list[str]:
-    return [item["manager"] for item in entries.encode(managed)]
+    return [item["manager"] for item in managed_fields.encode(managed)]
 
 
 def test_ten_update_entries_are_not_capped() -> None:
@@ -160,7 +160,7 @@ def test_ten_update_entries_are_not_capped() -> None:
 def test_oldest_update_entries_are_merged_into_ancient_changes() -> None:
     capped = updaters(*range(1, 13)).cap_update_managers()
     assert names(capped) == ["ancient-changes", *(f"m{number:02}" for number in range(3, 12))]
-    ancient = entries.encode(capped)[0]
+    ancient = managed_fields.encode(capped)[0]
     assert ancient["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}}
     assert ancient["time"] == "2026-01-03T00:00:00Z"
 
@@ -172,7 +172,7 @@ def test_further_entries_are_merged_into_ancient_changes() -> None:
     managed.times[newest] = "2026-02-01T00:00:00Z"
     capped = managed.cap_update_managers()
     assert names(capped)[:2] == ["ancient-changes", "m04"]
-    assert entries.encode(capped)[0]["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}, "f:3": {}}
+    assert managed_fields.encode(capped)[0]["fieldsV1"] == {"f:0": {}, "f:1": {}, "f:2": {}, "f:3": {}}
 
 
 def test_ancient_changes_are_kept_per_version() -> None:
@@ -181,7 +181,7 @@ def test_ancient_changes_are_kept_per_version() -> None:
     managed.owners |= other.owners
     managed.times |= other.times
     capped = managed.cap_update_managers()
-    assert sorted((item["manager"], item["apiVersion"]) for item in entries.encode(capped))[:2] == [
+    assert sorted((item["manager"], item["apiVersion"]) for item in managed_fields.encode(capped))[:2] == [
         ("ancient-changes", "v1"),
         ("ancient-changes", "v2"),
     ]
