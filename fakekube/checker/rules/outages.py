@@ -101,7 +101,7 @@ class FailingWrites(WriteSpell):
     name = "writes"
     provocation = "writes are answered with 500 for some seconds"
     fast = True
-    ATTEMPTS = 6
+    ATTEMPTS = 8
     obligation = ServerErrors.obligation
     advice = "keep the object in the queue, and double the pause before each attempt"
     source = "client-go util/workqueue (ItemExponentialFailureRateLimiter)"
@@ -187,7 +187,7 @@ class RefusedAgainAndAgain(WriteSpell):
     id = "R1"
     name = "writes-again"
     provocation = "writes are refused with 429 again and again"
-    ATTEMPTS = 6
+    ATTEMPTS = 8
     obligation = RetryAfter.obligation
     advice = RetryAfter.advice
     source = RetryAfter.source
