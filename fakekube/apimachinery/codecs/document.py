@@ -36,7 +36,7 @@ _recent: deque[weakref.ref[Document]] = deque()
 class Document:
     """An immutable object and its cached encodings."""
 
-    __slots__ = ("__weakref__", "_json", "_made", "_packed", "object")
+    __slots__ = ("__weakref__", "_end", "_json", "_made", "_packed", "object")
 
     object: Object
     """The object. The attribute is unset while the document is packed."""
@@ -46,6 +46,8 @@ class Document:
         self._json = b""  # the most frequent encoding has its own attribute
         self._made: dict[Hashable, Any] = {}
         self._packed = b""
+        self._end = 0
+        """The position in `_packed` after the metadata, if that is followed by the spec; else 0."""
 
     def __getattr__(self, name: str) -> Any:
         """Makes the tree of a packed document again."""
@@ -61,7 +63,7 @@ class Document:
         try:
             return _get_tree(self)
         except AttributeError:
-            return orjson.loads(self._packed)  # type: ignore[no-any-return]
+            return _unpack(self._packed, self._end)
 
     def pack(self) -> None:
         """Holds the object as text from now on; not if it holds values that the text would change.
@@ -81,7 +83,7 @@ class Document:
         else:
             packed = memoryview(packed).tobytes()  # see `json`
             self._json = b""
-        self._packed = packed
+        self._packed, self._end = packed, _end_of_metadata(tree, packed)
         self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
         with suppress(AttributeError):
             del self.object
@@ -113,6 +115,17 @@ class Document:
             encoded = self._json = memoryview(json.dumps(self.tree)).tobytes()
         return encoded
 
+    def cut_metadata(self) -> bytes | None:
+        """Returns the compact JSON of the metadata of a built-in object, cut out of its text; None where that is not possible."""
+        text = self._json
+        try:
+            end = _end_of_metadata(_get_tree(self), text)
+        except AttributeError:
+            text, end = self._packed, self._end
+            if not json.is_canonical(text[:end]):
+                return None
+        return text[len(_BEGINNING) : end] if end else None
+
     def note_unchanged(self, apply: Hashable) -> None:
         """Remembers the last apply that left the object as it is."""
         self._made[_UNCHANGED] = [apply]
@@ -138,6 +151,51 @@ _UNCHANGED: Final = "unchanged by"
 
 #: The encodings that refer to no part of a tree; a packed document keeps only these.
 _TREELESS: Final = (bytes, tuple)
+
+
+_BEGINNING: Final = b'{"metadata":'
+#: What is between metadata and spec, and before managedFields, which is the last field of metadata. Neither can be in a string,
+#: whose quotes are escaped, nor in a map of metadata, whose values are strings; names in managedFields have prefixes.
+_BEFORE_SPEC: Final = b'},"spec":{'
+_BEFORE_MANAGED_FIELDS: Final = b',"managedFields":['
+
+#: The maximum number of parts that are kept as trees, and the maximum length of their texts in bytes.
+_MAX_PARTS: Final = 256
+_MAX_PART_BYTES: Final = 8192
+_parts: BoundedCache[bytes, Any] = BoundedCache(_MAX_PARTS)
+"""The text of managedFields, or of all after metadata → its tree, which is shared by the trees that `_unpack` makes."""
+
+
+def _end_of_metadata(tree: StoredObject, text: bytes) -> int:
+    """Returns the position in the text of an object after its metadata, if that comes first and the spec second; else 0."""
+    names = iter(tree)
+    is_usual = next(names, "") == "metadata" and next(names, "") == "spec" and tree["spec"].__class__ is dict
+    return text.find(_BEFORE_SPEC) + 1 if is_usual else 0
+
+
+def _unpack(packed: bytes, end: int) -> StoredObject:
+    """Makes the tree of a packed object, whose parts must not be changed; `end`: where its metadata ends, if that is known.
+
+    Objects of one workload differ in their metadata; the other parts are parsed once for all of them.
+    """
+    if not end:
+        return orjson.loads(packed)  # type: ignore[no-any-return]
+    begin = packed.find(_BEFORE_MANAGED_FIELDS, 0, end)
+    tree: Object = orjson.loads(packed[:end] + b"}" if begin < 0 else packed[:begin] + b"}}")
+    if begin >= 0:
+        tree["metadata"]["managedFields"] = _read_part(packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1])
+    tree.update(_read_part(b"{" + packed[end + 1 :]))
+    return tree
+
+
+def _read_part(text: bytes) -> Any:
+    """Returns the tree of a text, which is shared."""
+    found = _parts.get(text)
+    if found is None:
+        found = orjson.loads(text)
+        if len(text) <= _MAX_PART_BYTES:
+            _parts.add(text, found)
+    return found
 
 
 def keep_recent(document: Document) -> None:

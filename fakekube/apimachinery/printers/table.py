@@ -372,6 +372,22 @@ def json_maker(
     return (("partial json", api_version), lambda obj: json.dumps(partial_metadata(obj, api_version, resource, custom=custom)))
 
 
+def metadata_json(
+    documents: Sequence[Document], api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
+) -> list[bytes]:
+    """Returns the compact JSON of the metadata of stored objects, which is cut out of theirs where that is possible."""
+    key, make = json_maker(api_version, resource, custom=custom)
+    if custom:
+        return encodings_of(documents, key, make)
+    opening = json.dumps(partial_metadata({}, api_version))[: -len(b"{}}")]
+    hidden = _FIELDS_IN_ANNOTATIONS.get(resource, "").encode()
+    cuts = [(document, document.cut_metadata()) for document in documents]
+    return [
+        document.encoding(key, make) if cut is None or (hidden and hidden in cut) else b"%b%b}" % (opening, cut)
+        for document, cut in cuts
+    ]
+
+
 def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Callable[[Document], Document]:
     """Returns a function that makes the metadata document of a stored object, cached in its Document."""
     key = ("partial", api_version)

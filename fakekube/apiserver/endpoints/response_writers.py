@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.document import Chunks, Document, encode_all, encodings_of
+from fakekube.apimachinery.codecs.document import Chunks, Document, Items, encode_all
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.printers import custom, table
@@ -79,9 +79,12 @@ def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: 
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), table.kind(api_version)
 
     def items() -> Any:
-        documents = listing.documents
-        if scope.resource.custom:
-            documents = conversion.all_shown(scope.resource, documents)
+        resource, documents = scope.resource, listing.documents
+        if resource.custom:
+            documents = conversion.all_shown(resource, documents)
+        if chosen.format == "json" and not chosen.pretty:
+            parts = table.metadata_json(documents, api_version, (resource.group, resource.plural), custom=resource.custom)
+            return Items(parts, b",")
         return form.items(map(_metadata_of(scope, api_version), documents), kind)
 
     kept = listing.encoding((form, kind, scope.resource), items)
@@ -196,7 +199,7 @@ class _Rows:
         self._custom = scope.resource.custom
         self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=self._custom)
         self._metadata_of = _metadata_of(scope, api_version)
-        self._metadata_json = table.json_maker(api_version, (scope.resource.group, scope.resource.plural), custom=self._custom)
+        self._api_version, self._resource = api_version, (scope.resource.group, scope.resource.plural)
 
     def row(self, stored: Document, shown: Document) -> Row:
         carried = self._get_row_object(stored, shown)
@@ -207,8 +210,10 @@ class _Rows:
         """Returns the arguments of `apimachinery.printers.table`: the printed cells, and the JSON of the objects in the rows."""
         printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
         if self._include in _METADATA:
-            encode_all(printed, dict((table.template_maker(convertor), self._metadata_json)))
-            return printed, encodings_of(printed, *self._metadata_json)
+            if self._custom:
+                makers = (table.template_maker(convertor), table.json_maker(self._api_version, self._resource, custom=True))
+                encode_all(printed, dict(makers))
+            return printed, table.metadata_json(printed, self._api_version, self._resource, custom=self._custom)
         return printed, [self._carried_json(*pair) for pair in pairs]
 
     def _carried_json(self, stored: Document, shown: Document) -> bytes:

@@ -163,6 +163,8 @@ def parse_int(text: str, function: str = "ParseInt") -> int:
 
 def parse_uint(text: str) -> int:
     """Parses an unsigned integer of 64 bits. Raises ValueError with Go's message."""
+    if len(text) < _TWENTY_DIGITS - 1 and text.isascii() and text.isdigit():
+        return int(text)
     return _magnitude(text, text, "ParseUint")
 
 

@@ -41,9 +41,21 @@ class TimeError(ValueError):
     """A text is not a valid time. The message is Go's."""
 
 
+#: The second that was printed last, and its text: a write prints its time several times, and many writes share a second.
+_last_second: Final[list[tuple[datetime, str]]] = [(datetime.min.replace(tzinfo=UTC), ZERO_TIME)]
+_NO_TIME, _ONE_SECOND = timedelta(), timedelta(seconds=1)
+
+
 def print_time(moment: datetime) -> str:
     """Prints a UTC time like metav1.Time, in whole seconds."""
-    return f"{moment.isoformat(timespec='seconds')[:_SECONDS]}Z"
+    second, text = _last_second[0]
+    is_utc = moment.tzinfo is UTC
+    if is_utc and _NO_TIME <= moment - second < _ONE_SECOND:
+        return text
+    text = f"{moment.isoformat(timespec='seconds')[:_SECONDS]}Z"
+    if is_utc:
+        _last_second[0] = moment.replace(microsecond=0), text
+    return text
 
 
 def print_micro_time(moment: datetime) -> str:

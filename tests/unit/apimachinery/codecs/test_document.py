@@ -6,8 +6,11 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import document as document_module
+from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document, encode_all, keep_recent
 from fakekube.base.golang.json_writer import RawObject
 
@@ -160,3 +163,44 @@ def test_a_document_knows_the_last_apply_that_left_it_as_it_is() -> None:
     assert (document.is_unchanged_by("first"), document.is_unchanged_by("second")) == (False, True)
     document.pack()
     assert not document.is_unchanged_by("second")
+
+
+#: What separates the parts of an object, and what looks like it, in names and strings.
+_TEXTS = st.sampled_from(
+    ["a", "é", "<&>", "1.0", '},"spec":{', ',"managedFields":[', "spec", "managedFields", "\\", '"', "\u2028"]
+)
+_MAPS = st.dictionaries(_TEXTS, _TEXTS, max_size=2)
+_PARTS = st.dictionaries(_TEXTS, _TEXTS | st.sampled_from([None, 1, 1.0, 1e22]) | _MAPS | st.lists(_MAPS, max_size=2), max_size=2)
+_ENTRIES = st.lists(st.fixed_dictionaries({"manager": _TEXTS, "fieldsV1": st.just({"f:spec": {}})}), min_size=1, max_size=2)
+_METADATA = st.fixed_dictionaries(
+    {}, optional={"name": _TEXTS, "labels": _MAPS, "annotations": _MAPS, "managedFields": _ENTRIES}
+).map(lambda found: {name: found[name] for name in ("name", "labels", "annotations", "managedFields") if name in found})
+_OBJECTS = st.builds(
+    lambda names, metadata, parts: {name: metadata if name == "metadata" else parts[name] for name in names},
+    st.lists(st.sampled_from(["metadata", "spec", "template", "status"]), unique=True).map(lambda names: ["metadata", *names])
+    | st.sampled_from([["metadata", "spec", "status"], ["apiVersion", "metadata", "spec"]]),
+    _METADATA,
+    st.fixed_dictionaries(dict.fromkeys(("apiVersion", "spec", "template", "status"), _PARTS)),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(_OBJECTS, min_size=1, max_size=3))
+def test_the_parts_of_packed_documents_are_those_of_the_object(objects: list[dict[str, Any]]) -> None:
+    for obj in objects:
+        packed, written = _packed(copy.deepcopy(obj)), json.dumps(obj["metadata"])
+        assert repr(packed.tree) == repr(obj)
+        is_usual = list(obj)[:2] == ["metadata", "spec"]
+        assert packed.cut_metadata() == (written if is_usual and json.is_canonical(orjson.dumps(obj["metadata"])) else None)
+        kept = Document(copy.deepcopy(obj))
+        assert kept.cut_metadata() is None
+        assert kept.json == packed.json
+        assert kept.cut_metadata() == (written if is_usual else None)
+
+
+def test_objects_of_one_workload_share_the_parts_that_readers_see() -> None:
+    entry = {"manager": "m", "fieldsV1": {"f:spec": {}}}
+    one, other = (_packed({"metadata": {"name": name, "managedFields": [entry]}, "spec": {"a": 1}}) for name in "ab")
+    assert one.tree["spec"] is other.tree["spec"]
+    assert one.tree["metadata"]["managedFields"] is other.tree["metadata"]["managedFields"]
+    assert one.object["spec"] is not other.object["spec"]

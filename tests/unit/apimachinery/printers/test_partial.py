@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.printers import table
 
@@ -37,3 +38,23 @@ def test_conversion_annotations_are_omitted() -> None:
     assert made["metadata"] == {"name": "x"}
     kept = table.partial_metadata({"metadata": {"annotations": {field: "1", "a": "b"}}}, V1, ("apps", "deployments"))
     assert kept["metadata"] == {"annotations": {"a": "b"}}
+
+
+def test_json_of_metadata_is_cut_out_of_that_of_objects_or_made() -> None:
+    annotations = {"deprecated.deployment.rollback.to": "1", "a": "<"}
+    objects = [
+        {"metadata": {"name": "a"}, "spec": {}},
+        {"metadata": {"name": "<b>"}, "spec": {"a": 1}},
+        {"metadata": {"name": "c", "annotations": annotations}, "spec": {"a": 1}},
+        {"metadata": {"name": "d"}, "data": {"a": "b"}},
+    ]
+    for resource in (("", "pods"), ("apps", "deployments")):
+        expected = [json.dumps(table.partial_metadata(obj, V1, resource)) for obj in objects]
+        documents = [Document(dict(obj)) for obj in objects]
+        assert table.metadata_json(documents, V1, resource) == expected
+        documents = [Document(dict(obj)) for obj in objects]
+        for number, document in enumerate(documents):
+            assert document.json
+            if number % 2:
+                document.pack()
+        assert table.metadata_json(documents, V1, resource) == expected

@@ -118,3 +118,10 @@ def test_times_are_printed_as_in_objects() -> None:
 )
 def test_times_of_any_year_are_printed_like_time_string(seconds: float, printed: str) -> None:
     assert print_unix_time(seconds) == printed
+
+
+@given(st.lists(st.datetimes() | st.datetimes(timezones=st.just(UTC)), min_size=2, max_size=4), st.integers(0, 1_999_999))
+def test_times_are_printed_in_whole_seconds(moments: list[datetime], later: int) -> None:
+    moments += [moment + timedelta(microseconds=later) for moment in moments if moment.year < 9999]
+    for moment in moments:
+        assert print_time(moment) == moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
