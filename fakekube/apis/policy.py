@@ -7,6 +7,7 @@ Specified by: pkg/registry/policy/poddisruptionbudget; pkg/apis/policy/validatio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import all_non_negative, at_most_one_hundred_percent, conditions, int_or_percent, one_of
-from fakekube.apis.validation.objectmeta import is_ready, set_condition
+from fakekube.apis.validation.objectmeta import find_condition, is_ready, set_condition, set_status_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.timestamps import print_time
@@ -95,7 +96,7 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
     """Handles a POST to pods/eviction. Raises StatusError: 429 if a budget does not allow it, 404, 409."""
     if name != (body.get("metadata") or {}).get("name", ""):
         raise status.bad_request("name in URL does not match name in Eviction object")
-    options = _options(context, name, body.get("deleteOptions") or {})
+    options = _deletion_options(context, name, body.get("deleteOptions") or {})
     context.check({**body, "deleteOptions": options} if body.get("deleteOptions") else body)
     pod = context.services.get("", "pods", context.namespace, name)
     if pod is None:
@@ -104,7 +105,7 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
     if _can_ignore_budgets(pod):
         if _is_alive(pod) and not has_revision:
             options = _at_revision(options, pod)
-        return _delete(context, name, options)
+        return _mark_and_delete(context, name, options)
     budgets = _budgets(context, pod)
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -112,16 +113,16 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
     for budget in budgets:
         if _may_go_unhealthy(pod, budget):
             try:
-                return _delete(context, name, _at_revision(options, pod))
+                return _mark_and_delete(context, name, _at_revision(options, pod))
             except StatusError as error:
                 if error.reason != "Conflict" or has_revision:
                     raise
                 raise _still_processed(budget["metadata"]["name"]) from None  # the client should retry
         _check_and_decrement(context, budget["metadata"]["name"], name, bool(options.get("dryRun")))
-    return _delete(context, name, options)
+    return _mark_and_delete(context, name, options)
 
 
-def _options(context: WriteContext, name: str, options: Object) -> Object:
+def _deletion_options(context: WriteContext, name: str, options: Object) -> Object:
     """Returns the options of the deletion, with the dry run of the request."""
     if options.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
         path = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
@@ -151,30 +152,30 @@ def _phase(pod: Object) -> str:
 
 
 def _at_revision(options: Object, pod: Object) -> Object:
-    """Returns the options with this resourceVersion as a precondition."""
-    conditions = options.get("preconditions") or {}
-    return {**options, "preconditions": {**conditions, "resourceVersion": pod["metadata"]["resourceVersion"]}}
+    """Returns the options with the resourceVersion of the pod as a precondition."""
+    preconditions = options.get("preconditions") or {}
+    return {**options, "preconditions": {**preconditions, "resourceVersion": pod["metadata"]["resourceVersion"]}}
 
 
-def _delete(context: WriteContext, name: str, options: Object) -> Object:
+def _mark_and_delete(context: WriteContext, name: str, options: Object) -> Object:
     """Adds the DisruptionTarget condition to the pod, then deletes it."""
-    conditions = dict(options.get("preconditions") or {})
+    preconditions = dict(options.get("preconditions") or {})
     if not options.get("dryRun"):
         marked = context.services.update(
-            "", "pods", context.namespace, name, lambda pod: _with_disruption_target(pod, conditions, context.clock.now())
+            "", "pods", context.namespace, name, lambda pod: _with_disruption_target(pod, preconditions, context.clock.now())
         )
-        if "resourceVersion" in conditions:
-            conditions["resourceVersion"] = marked["metadata"]["resourceVersion"]
-            options = {**options, "preconditions": conditions}
+        if "resourceVersion" in preconditions:
+            preconditions["resourceVersion"] = marked["metadata"]["resourceVersion"]
+            options = {**options, "preconditions": preconditions}
     assert context.remove is not None
     context.remove(name, options)
     return SUCCESS
 
 
-def _with_disruption_target(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
+def _with_disruption_target(pod: Object, preconditions: Mapping[str, str], now: datetime) -> Object:
     meta = pod["metadata"]
     for field, shown, fate in (("uid", "UID", "deleted and then recreated"), ("resourceVersion", "ResourceVersion", "modified")):
-        expected, found = conditions.get(field), meta.get(field)
+        expected, found = preconditions.get(field), meta.get(field)
         if expected and expected != found:
             text = f"the {shown} in the precondition ({expected}) does not match the {shown} in record ({found})"
             raise status.conflict("", "Pod", meta["name"], f"{text}. The object might have been {fate}")
@@ -257,8 +258,7 @@ def _over_budget(text: str, retry_after: int = 0) -> StatusError:
 
 
 def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:
-    conditions = state.get("conditions") or ()
-    condition: dict[str, str] = next((item for item in conditions if item.get("type") == "DisruptionAllowed"), {})
+    condition = find_condition(state, "DisruptionAllowed") or {}
     message, reason = condition.get("message", ""), condition.get("reason", "")
     known = condition.get("status") == "False" and message
     current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
@@ -271,24 +271,19 @@ def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:
 
 
 def _decrement_budget(budget: Object, pod_name: str, now: datetime) -> Object:
+    """Returns a budget with one disruption less, which the pod has taken."""
     state = dict(budget["status"])
     state["disruptionsAllowed"] -= 1
     stamp = print_time(now)
     state["disruptedPods"] = {**(state.get("disruptedPods") or {}), pod_name: stamp}
     if not state["disruptionsAllowed"]:
-        state["conditions"] = _not_allowed(state, stamp)
+        state["conditions"] = _conditions_without_disruptions(state, stamp)
     return {**budget, "status": state}
 
 
-def _not_allowed(state: dict[str, Any], stamp: str) -> list[dict[str, Any]]:
+def _conditions_without_disruptions(state: dict[str, Any], stamp: str) -> list[dict[str, Any]]:
     """Returns the conditions of a budget without allowed disruptions (UpdateDisruptionAllowedCondition)."""
     expected = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
     if state.get("observedGeneration"):
         expected["observedGeneration"] = state["observedGeneration"]
-    conditions = list(state.get("conditions") or ())
-    for index, condition in enumerate(conditions):
-        if condition.get("type") == "DisruptionAllowed":
-            same = condition.get("status") == "False"
-            conditions[index] = {**expected, "lastTransitionTime": condition["lastTransitionTime"] if same else stamp}
-            return conditions
-    return [*conditions, {**expected, "lastTransitionTime": stamp}]
+    return set_status_condition(state.get("conditions"), {**expected, "lastTransitionTime": stamp})

@@ -29,6 +29,7 @@ SHORTEST, LONGEST = 60, 700
 #: Modules that are shorter or longer for a reason.
 SIZES: Mapping[str, str] = {
     "cluster/testing/snapshots.py": "imports syrupy, which is optional",
+    "apiserver/endpoints/handlers/connect.py": "a verb of its own, whose subresources are imported when they are used",
     "cli/record.py": "a command of its own",
     "powers/columns.py": "the marks of every cluster import it, and not the rows",
     "nodes/metrics_api.py": "every cluster imports it, and few import its server",

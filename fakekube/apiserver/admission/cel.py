@@ -31,6 +31,7 @@ from fakekube.apimachinery.cel.libraries.authorization import Authorizer, Decisi
 from fakekube.apimachinery.cel.types import Type
 from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.cel.views import wrap_untyped
+from fakekube.apis.well_known import service_account_groups, service_account_username
 from fakekube.apiserver.admission.matching import namespace_of
 
 if TYPE_CHECKING:
@@ -255,11 +256,16 @@ def authorizer_of(context: WriteContext) -> Authorizer:
         subject["uid"] = context.uid
     if context.extra:
         subject["extra"] = {name: list(items) for name, items in context.extra.items()}
-    return Authorizer(subject, ask)
+    return Authorizer(subject, ask, _subject_of_service_account)
+
+
+def _subject_of_service_account(namespace: str, name: str) -> Mapping[str, Any]:
+    """Returns a service account as in the spec of a SubjectAccessReview (serviceaccount.UserInfo)."""
+    return {"user": service_account_username(namespace, name), "groups": list(service_account_groups(namespace))}
 
 
 def admission_request(attributes: Attributes, resource: Resource, kind: GVK) -> Object:
-    """The AdmissionRequest of a write, without its objects: `resource` and `kind` are those that were matched."""
+    """Returns the AdmissionRequest of a write, without its objects: `resource` and `kind` are those that were matched."""
     own, context, asked = attributes.resource, attributes.context, attributes.kind
     user = {
         "username": context.user,

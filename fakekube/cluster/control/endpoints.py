@@ -132,6 +132,9 @@ _SLOWEST = 0.001
 _FASTEST = 1_000_000
 
 
+#: The members of a fault to arm.
+_FAULT = dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), any_value)
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "settle", _settle, {"timeout": seconds, "horizon": seconds}),
     Endpoint("GET", "clock", _clock),
@@ -141,21 +144,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "clock/next", _next),
     Endpoint("POST", "clock/scale", _scale, {"factor": any_value}, ("factor",)),
     Endpoint("GET", "faults", powers.list_faults),
-    Endpoint(
-        "POST",
-        "faults",
-        powers.arm_fault,
-        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), any_value),
-        ("on", "do"),
-    ),
+    Endpoint("POST", "faults", powers.arm_fault, _FAULT, ("on", "do")),
     Endpoint("GET", "faults/actions", powers.list_actions),
-    Endpoint(
-        "POST",
-        "faults/preview",
-        powers.preview_fault,
-        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), any_value),
-        ("on", "do"),
-    ),
+    Endpoint("POST", "faults/preview", powers.preview_fault, _FAULT, ("on", "do")),
     Endpoint("DELETE", "faults", powers.clear_faults),
     Endpoint("GET", "faults/<int:id>", powers.get_fault),
     Endpoint("DELETE", "faults/<int:id>", powers.delete_fault),

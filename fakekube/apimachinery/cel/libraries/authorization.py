@@ -3,7 +3,7 @@
 Methods build a check (`authorizer.group('').resource('pods').namespace('n').check('get')`); `check` performs it. The
 `Authorizer` has the user and the function that authorizes.
 
-Specified by: k8s.io/apiserver/pkg/cel/library/authz.go, k8s.io/apiserver/pkg/authentication/serviceaccount (UserInfo).
+Specified by: k8s.io/apiserver/pkg/cel/library/authz.go.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Authorizer(Opaque):
     subject: Mapping[str, Any] = field(hash=False)
     """The user as in the spec of a SubjectAccessReview: user, uid, groups, extra."""
     ask: Ask = field(compare=False)
+    subject_of: Callable[[str, str], Mapping[str, Any]] = field(compare=False)
+    """Returns the subject for the namespace and the name of a service account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class ResourceCheck(Opaque):
     def for_resource(
         cls, authorizer: Authorizer, group: str, resource: str, *, subresource: str, namespace: str, name: str
     ) -> ResourceCheck:
-        """The check of a request's own resource."""
+        """Returns the check of a request's own resource."""
         return cls(authorizer, group, _Target(resource, subresource, namespace, name))
 
 
@@ -100,8 +102,7 @@ def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Autho
         raise EvaluationError("Invalid service account name")
     if dns_label(namespace):
         raise EvaluationError("Invalid service account namespace")
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    return replace(authorizer, subject={"user": f"system:serviceaccount:{namespace}:{name}", "groups": groups})
+    return replace(authorizer, subject=authorizer.subject_of(namespace, name))
 
 
 def _resource(group: GroupCheck, resource: str) -> ResourceCheck:

@@ -8,7 +8,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (ConnectResource, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
 from fakekube.apimachinery.errors import status
 from fakekube.apis.rest.strategy import Subresource
@@ -16,18 +16,20 @@ from fakekube.apiserver.endpoints import admission
 from fakekube.apiserver.endpoints.connection_info import connect_options
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.objects import Object
+
+_SUBRESOURCES: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 def is_connection(subresource: Subresource) -> bool:
     """Reports whether a request is one for a connect subresource."""
-    return subresource.name in _HANDLERS or subresource.name == "log"
+    return subresource.name in _SUBRESOURCES
 
 
 def handle(scope: Scope) -> Response:
     """Responds to a connect request. Raises StatusError."""
     assert scope.subresource is not None
-    if scope.subresource.name == "log":
+    name = scope.subresource.name
+    if name == "log":  # a read for the API machinery, with options of its own and without admission
         from fakekube.apiserver.endpoints.handlers import log
 
         return log.handle(scope)
@@ -35,33 +37,10 @@ def handle(scope: Scope) -> Response:
         raise status.bad_request("dryRun is not supported")
     options = connect_options(scope)
     admission.connect(scope, options)
-    return _HANDLERS[scope.subresource.name](scope, options)
+    if name == "proxy":
+        from fakekube.apiserver.endpoints.handlers import proxy
 
-
-def _exec(scope: Scope, options: Object) -> Response:
+        return proxy.handle(scope)
     from fakekube.apiserver.endpoints.handlers import upgrades
 
-    return upgrades.exec_(scope, options)
-
-
-def _attach(scope: Scope, options: Object) -> Response:
-    from fakekube.apiserver.endpoints.handlers import upgrades
-
-    return upgrades.attach(scope, options)
-
-
-def _port_forward(scope: Scope, options: Object) -> Response:
-    from fakekube.apiserver.endpoints.handlers import upgrades
-
-    return upgrades.port_forward(scope, options)
-
-
-def _proxy(scope: Scope, _options: Object) -> Response:
-    from fakekube.apiserver.endpoints.handlers import proxy
-
-    return proxy.handle(scope)
-
-
-_HANDLERS: dict[str, Callable[[Scope, Object], Response]] = {
-    "exec": _exec, "attach": _attach, "portforward": _port_forward, "proxy": _proxy,
-}  # fmt: skip
+    return upgrades.HANDLERS[name](scope, options)

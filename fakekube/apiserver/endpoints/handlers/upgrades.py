@@ -10,9 +10,9 @@ k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go; pkg/kubelet/server/server.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
@@ -81,6 +81,14 @@ def port_forward(scope: Scope, options: Object) -> Response:
     except KubeletError as error:
         return _kubelet_answer(error)
     return _forward_ports(scope, kubelet, pod, ports, tunnels=tunnels)
+
+
+#: Subresource → its handler.
+HANDLERS: Final[Mapping[str, Callable[[Scope, Object], Response]]] = {
+    "exec": exec_,
+    "attach": attach,
+    "portforward": port_forward,
+}
 
 
 # ---------------------------------------------------------------- what all have in common

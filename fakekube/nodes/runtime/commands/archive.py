@@ -21,6 +21,8 @@ from fakekube.nodes.runtime.program import Command, Program, Usage, options
 from fakekube.nodes.runtime.scheduling import check_memory
 
 _DASHLESS: Final = "cxtfzmpvOCkhjJ"
+#: The first bytes of compressed data.
+_GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ", b"BZh"
 
 
 async def _tar(program: Program) -> int:
@@ -141,7 +143,7 @@ class _Arrived:
     @property
     def is_compressed(self) -> bool:
         """Whether the archive begins like one of gzip, xz or bzip2."""
-        return self._buffer.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"BZh"))
+        return self._buffer.startswith((_GZIP, _XZ, _BZIP2))
 
     async def peek(self, size: int) -> bytes:
         """Waits for so many bytes, and returns them without taking them; fewer at the end of the data."""
@@ -165,12 +167,17 @@ class _Arrived:
 
 
 def _decompress(data: bytes) -> bytes:
-    """Decompresses an archive. Its memory is bounded (`check_memory`). Raises the errors of the decompressors."""
-    if data.startswith(b"\x1f\x8b"):
-        return _inflate(data)
+    """Decompresses an archive. Raises the errors of the decompressors."""
+    source = io.BytesIO(data)
+    if data.startswith(_GZIP):
+        return _read_bounded(gzip.GzipFile(fileobj=source))
+    return _read_bounded(lzma.open(source) if data.startswith(_XZ) else bz2.open(source))
+
+
+def _read_bounded(source: IO[bytes]) -> bytes:
+    """Reads a file up to its end, and closes it. Its memory is bounded (`check_memory`)."""
     made = bytearray()
-    opened: IO[bytes] = (lzma.open if data.startswith(b"\xfd7zXZ") else bz2.open)(io.BytesIO(data))
-    with opened as file:
+    with source as file:
         while part := file.read(1 << 20):
             made += part
             check_memory(len(made))
@@ -247,23 +254,13 @@ def _unpack(files: FileSystem, path: str, info: tarfile.TarInfo, data: bytes, fl
         made.mtime = float(info.mtime)
 
 
-def _inflate(data: bytes) -> bytes:
-    """Decompresses data. Its memory is bounded (`check_memory`). Raises OSError and EOFError."""
-    made = bytearray()
-    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-        while part := file.read(1 << 20):
-            made += part
-            check_memory(len(made))
-    return bytes(made)
-
-
 async def _gzip(program: Program) -> int:
     flags, paths = options(program, "dckf123456789")
     unpack = "d" in flags or program.name in ("gunzip", "zcat")
     async for name, source in program.inputs(paths):
         data = await source.read_all()
         try:
-            made = _inflate(data) if unpack else gzip.compress(data, mtime=0)
+            made = _read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data))) if unpack else gzip.compress(data, mtime=0)
         except (OSError, EOFError, zlib.error):
             return await program.complain("invalid magic")
         if name == "-" or "c" in flags or program.name == "zcat":
