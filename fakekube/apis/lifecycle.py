@@ -25,7 +25,6 @@ Part = Mapping[str, Any]
 INTENTS: Final = ("Eviction", "Withdrawn")
 CONDITIONS = REQUESTERS = 100
 RESPONDERS_OF_POD: Final = 10
-RESPONDERS: Final = RESPONDERS_OF_POD + 1
 MAX_PRIORITY: Final = 100_000
 RESERVED_PRIORITIES: Final = 1000
 FINAL: Final = ("TargetEvicted", "Failed")

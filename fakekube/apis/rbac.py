@@ -45,6 +45,29 @@ from fakekube.base.objects import Object
 
 SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
+_ALL: Final = "*"
+_named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(RBAC)}")
+
+PolicyRule = Mapping[str, Any]
+
+#: The permissions that writing an aggregation rule requires, as it can select any rule.
+FULL_AUTHORITY: Final[Sequence[PolicyRule]] = (
+    {"verbs": [_ALL], "apiGroups": [_ALL], "resources": [_ALL]},
+    {"verbs": [_ALL], "nonResourceURLs": [_ALL]},
+)
+
+#: Fields that the garbage collector writes; an update of only these fields is not checked.
+_GARBAGE_COLLECTION: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
+
+#: The fields of a rule, and as the message of the 403 shows them.
+_PARTS: Final = (
+    ("apiGroups", "APIGroups"),
+    ("resources", "Resources"),
+    ("nonResourceURLs", "NonResourceURLs"),
+    ("resourceNames", "ResourceNames"),
+    ("verbs", "Verbs"),
+)
+
 
 class _RBACStrategy(RevalidatingStrategy):
     create_on_update = True
@@ -87,7 +110,6 @@ class ClusterRoleStrategy(RoleStrategy):
 class RoleBindingStrategy(_RBACStrategy):
     """The strategy of rolebindings, which refer to roles of their namespace or to cluster roles."""
 
-    role_kinds: ClassVar[tuple[str, ...]] = ("Role", "ClusterRole")
     namespaced: ClassVar[bool] = True
 
     def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
@@ -111,7 +133,6 @@ class RoleBindingStrategy(_RBACStrategy):
 class ClusterRoleBindingStrategy(RoleBindingStrategy):
     """The strategy of clusterrolebindings; subjects that are service accounts must have a namespace."""
 
-    role_kinds = ("ClusterRole",)
     namespaced = False
 
 
@@ -216,29 +237,6 @@ ROLE_BINDING_CHANGES = changes(
     "RoleBinding",
     "ValidateRoleBindingUpdate",
     *by_minor("roleRef", (immutable(_as_internal, "cannot change roleRef"), 0, 37), (immutable(_as_internal), 37, NEVER)),
-)
-
-
-_ALL: Final = "*"
-_named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(RBAC)}")
-
-PolicyRule = Mapping[str, Any]
-
-#: The permissions that writing an aggregation rule requires, as it can select any rule.
-FULL_AUTHORITY: Final[Sequence[PolicyRule]] = (
-    {"verbs": [_ALL], "apiGroups": [_ALL], "resources": [_ALL]},
-    {"verbs": [_ALL], "nonResourceURLs": [_ALL]},
-)
-
-#: Fields that the garbage collector writes; an update of only these fields is not checked.
-_GARBAGE_COLLECTION: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
-
-_PARTS: Final = (
-    ("apiGroups", "APIGroups"),
-    ("resources", "Resources"),
-    ("nonResourceURLs", "NonResourceURLs"),
-    ("resourceNames", "ResourceNames"),
-    ("verbs", "Verbs"),
 )
 
 

@@ -74,9 +74,14 @@ class Manifest:
         return str(self.obj.get("kind") or "?")
 
     @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the object; empty if there are none, or something else."""
+        found = self.obj.get("metadata")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def name(self) -> str:
-        metadata = self.obj.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
+        metadata = self.metadata
         generated = f"{metadata['generateName']}*" if metadata.get("generateName") else "?"
         name = str(metadata.get("name") or generated)
         return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
@@ -96,8 +101,7 @@ class Manifest:
 
     def data(self) -> dict[str, Any]:
         """Returns the result for JSON."""
-        metadata = self.obj.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
+        metadata = self.metadata
         return {
             "file": self.file,
             "line": self.line,
@@ -272,28 +276,22 @@ class _Validation:
         """Fills in the errors and warnings of the manifests."""
         wanted = [one for one in manifests if not one.errors and not one.skipped]
         parameters = {kind for one in wanted if one.kind in _POLICIES for kind in _parameter_kind(one.obj)}
-        created: list[Manifest] = []
-        for kind in _FIRST:
-            created += self._create([one for one in wanted if one.kind == kind])
-        created += self._create([one for one in wanted if (one.obj["apiVersion"], one.kind) in parameters and one not in created])
-        for kind in _POLICIES:
-            created += self._create([one for one in wanted if one.kind == kind])
+        created = [one for kind in _FIRST for one in wanted if one.kind == kind]
+        ranked = {*_FIRST, *_POLICIES}
+        created += [one for one in wanted if one.kind not in ranked and (one.obj["apiVersion"], one.kind) in parameters]
+        created += [one for kind in _POLICIES for one in wanted if one.kind == kind]
+        for one in created:
+            self._send(one, dry_run=False)
         done = {id(one) for one in created}
         for one in wanted:
             if id(one) not in done:
                 self._send(one, dry_run=True)
 
-    def _create(self, manifests: Sequence[Manifest]) -> Sequence[Manifest]:
-        for one in manifests:
-            self._send(one, dry_run=False)
-        return manifests
-
     def _send(self, one: Manifest, *, dry_run: bool) -> None:
         from fakekube.controllers.client import UnknownResource
 
         group, _, version = str(one.obj["apiVersion"]).rpartition("/")
-        metadata = one.obj.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
+        metadata = one.metadata
         try:
             resource = self._client.resource(f"{one.kind}.{version}.{group}" if group else f"{one.kind}.{version}.")
         except UnknownResource:

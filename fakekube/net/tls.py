@@ -33,16 +33,16 @@ _ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
 
 
 def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = False) -> ssl.SSLContext:
-    """A context that serves HTTP/1.1; certificates and keys are PEM.
+    """Returns a context that serves HTTP/1.1; certificates and keys are PEM.
 
     Args:
-        certificate: the server's, with those between it and the CA
-        key: the certificate's private key
-        client_ca: whose clients complete the handshake where others cannot
-        http2: whether clients are offered HTTP/2, which is preferred, if the package for it is installed
+        certificate: the server's, with those between it and the CA.
+        key: the certificate's private key.
+        client_ca: the CA whose clients complete the handshake where others cannot.
+        http2: whether clients are offered HTTP/2, which is preferred, if the package for it is installed.
 
     Raises:
-        ssl.SSLError: they do not fit together
+        ssl.SSLError: they do not fit together.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -76,7 +76,7 @@ def environ_key(name: str) -> str:
 
 
 def path_of(environment: Environment) -> str:
-    """The decoded path."""
+    """Returns the decoded path."""
     path: str = environment.get("PATH_INFO", "") or "/"
     return text_of_native(path)
 

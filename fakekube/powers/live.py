@@ -112,7 +112,7 @@ class LiveSource(Notifier):
             observer.recorder.newest,
             observer.recorder.changes,
             observer.journal.written,
-            self.observer.marks.newest,
+            observer.marks.newest,
             self.replaced,
             self.found,
             hits,
@@ -220,6 +220,7 @@ class Live:
         return one.events is None or one.ended is not None or self._watches_due()
 
     def _note(self, one: Exchange) -> None:
+        """Remembers that a request was sent, and what of it may still change."""
         self._newest = max(self._newest, one.number)
         self._sent.add(one.number)
         if one.status is None or (one.events is not None and one.ended is None):

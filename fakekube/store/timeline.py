@@ -49,7 +49,13 @@ class Trimmed(Protocol):
 
 
 class Timeline:
-    """The revision, the compaction and the lock of one store. All methods but `wait` require the lock."""
+    """The revision, the compaction and the lock of one store. All methods but `wait` require the lock.
+
+    Args:
+        now: returns the time in seconds by which compactions are due.
+        retention: how much history is kept.
+        trimmed: returns the store, None if it is gone: a weak reference, since the store has the timeline.
+    """
 
     __slots__ = (
         "_changed", "_marked", "_next_compaction", "_trimmed", "_waiting",
@@ -57,7 +63,6 @@ class Timeline:
     )  # fmt: skip
 
     def __init__(self, now: Callable[[], float], retention: Retention, trimmed: Callable[[], Trimmed | None]) -> None:
-        """`trimmed` is a weak reference."""
         self.lock = threading.Lock()
         self.listeners: tuple[Callable[[str, Any], None], ...] = ()
         """The listeners of all changes, see `Store.listen`."""

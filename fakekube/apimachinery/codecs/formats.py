@@ -17,7 +17,7 @@ meta/v1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -51,20 +51,6 @@ def yaml_frame(document: bytes) -> bytes:
 def protobuf_frame(event: bytes) -> bytes:
     """Prepends the length of an event."""
     return len(event).to_bytes(4, "big") + event
-
-
-def cbor_frame(event: bytes) -> bytes:
-    """Returns the event unchanged: items of a sequence delimit themselves."""
-    return event
-
-
-#: The framers by the name of the format (`MediaType.format`).
-FRAMES: Final[Mapping[str, Callable[[bytes], bytes]]] = {
-    "json": json_frame,
-    "yaml": yaml_frame,
-    "protobuf": protobuf_frame,
-    "cbor": cbor_frame,
-}
 
 
 @dataclass(eq=False)
@@ -216,7 +202,7 @@ class CBOR:
 
     def event(self, event_type: str, item: bytes, kind: Kind) -> bytes:
         opening = cbor.encode_item({"type": event_type, "object": None})[:-1]
-        return cbor_frame(cbor.SELF_DESCRIBED + opening + self.object(item, kind))
+        return cbor.SELF_DESCRIBED + opening + self.object(item, kind)  # a sequence of CBOR needs no frames
 
     def _add_type_meta(self, item: bytes, kind: Kind) -> bytes:
         return item if kind.custom else cbor.prepend_members(item, kind.cbor_members, 2)

@@ -217,12 +217,6 @@ def internal(problem: str) -> StatusError:
     return StatusError(500, "InternalError", f"Internal error occurred: {problem}", {"causes": [{"message": problem}]})
 
 
-def server_timeout(group: str, resource: str, action: str, retry_after: int) -> StatusError:
-    what = qualified_name(group, resource)
-    message = f"The {action} operation against {what} could not be completed at this time, please try again."
-    return StatusError(500, "ServerTimeout", message, _details(action, group, resource, retryAfterSeconds=retry_after))
-
-
 def timeout(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:
     details = _details(causes=[dict(cause) for cause in causes], retryAfterSeconds=retry_after)
     return StatusError(504, "Timeout", f"Timeout: {message}", details)

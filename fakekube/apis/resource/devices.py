@@ -28,7 +28,7 @@ from fakekube.base.objects import Object
 
 Check = Callable[[Any, str], list[FieldError]]
 
-#: The maximum length of most lists of the group.
+#: The maximum length of most lists of the group; of those that have none.
 MAX_ITEMS = 32
 UNLIMITED = -1
 IDENTIFIER_LENGTH = 32
@@ -251,15 +251,16 @@ def _derives(found: Type) -> str:
 
 def derived_attributes(request: Object, path: str, used: Container[str]) -> list[FieldError]:
     """Validates the attributes that a request derives by expressions; `used` are those of its constraints."""
-    items, path = request.get("derivedAttributes") or (), f"{path}.derivedAttributes"
+    items = request.get("derivedAttributes") or ()
 
     def check(item: Object, where: str) -> list[FieldError]:
         name, source = item.get("name", ""), item.get("expression", "")
         errors = [] if not name or name in used else [invalid(f"{where}.name", name, _UNUSED)]
         return errors + (_expression(source, f"{where}.expression", _derives) if source else [])
 
-    errors = validate_set(items, path, check, lambda item: item.get("name", ""), most=UNLIMITED, declared=False)
-    return errors + declared_derived_attributes(request, path.removesuffix(".derivedAttributes"))
+    where = f"{path}.derivedAttributes"
+    errors = validate_set(items, where, check, lambda item: item.get("name", ""), most=UNLIMITED, declared=False)
+    return errors + declared_derived_attributes(request, path)
 
 
 _UNUSED = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
@@ -326,6 +327,8 @@ def binding_conditions(item: Object, path: str) -> list[FieldError]:
         )
     return errors
 
+
+# ---------------------------------------------------------------- DeviceTaintRules
 
 MAX_CONDITIONS: Final = 8
 

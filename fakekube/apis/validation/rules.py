@@ -309,7 +309,6 @@ def form(check: Callable[[str], Iterable[str]], words: str, *, lower: bool = Fal
 SUBDOMAIN: Final = form(names.dns_subdomain, "DNS subdomain")
 LABEL: Final = form(names.dns_label, "DNS label")
 LABEL_OF_BYTES: Final = form(lambda text: names.count_in_bytes(names.dns_label(text)), "DNS label (k8s-short-name)")
-QUALIFIED: Final = form(names.label_key, "qualified name")
 SEGMENT: Final = form(names.path_segment, "segment of a path")
 
 

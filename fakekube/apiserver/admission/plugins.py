@@ -153,7 +153,7 @@ _STATIC: Mapping[str, type[Plugin]] = {
 #: The plugins that keep what they have read of one cluster.
 _STATEFUL: tuple[type[Plugin], ...] = (MutatingAdmissionPolicy, ValidatingAdmissionPolicy)
 
-#: Plugins that are off by default.
+#: The plugins with code that are off by default; `_import_optional_plugin` imports it.
 _OPTIONAL = frozenset(
     {
         "AlwaysDeny",

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS
 from fakekube.apiserver.auth.certificates import CertificateVerifier, RequestHeaders
@@ -22,9 +22,6 @@ from fakekube.apiserver.endpoints.request import User
 
 if TYPE_CHECKING:
     from fakekube.apiserver.auth.jose import PrivateKey, PublicKey
-
-
-AUTHORIZATION_MODES: Final = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 
 
 class OptionError(ValueError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
 from fakekube.apimachinery.codecs.document import Chunks
-from fakekube.apiserver.endpoints.request import Query, RequestInfo, Response
+from fakekube.apiserver.endpoints.request import RequestInfo, Response
 from fakekube.apiserver.http.request_info import is_long_running
 from fakekube.net.wsgi import Environment, request_uri
 
@@ -55,21 +55,6 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def authentication_failure(environ: Environment, query: Query) -> str:
-    """Returns the authentication methods that a request has tried without success."""
-    tried = []
-    if environ.get("HTTP_AUTHORIZATION", "").lower().startswith("basic "):
-        tried.append("basic")
-    parts = environ.get("HTTP_AUTHORIZATION", "").strip().split(" ")
-    if len(parts) > 1 and parts[0].lower() == "bearer":
-        tried.append("bearer")
-    if query.get("access_token"):
-        tried.append("access_token")
-    if environ.get("SSL_CLIENT_CERT"):
-        tried.append("x509")
-    return f"Authentication failed, attempted: {', '.join(tried)}" if tried else "Authentication failed, no credentials provided"
 
 
 # ---------------------------------------------------------------- responses

@@ -1,4 +1,7 @@
-"""Implements the cluster access of strategies and admission (`apis.rest.cluster_access.ClusterAccess`) on the store."""
+"""Implements the cluster access of strategies and admission (`apis.rest.cluster_access.ClusterAccess`) on the store.
+
+Invariant: what it returns is stored and must not be changed. A write is a compare-and-set; `update` repeats it after a conflict.
+"""
 
 from __future__ import annotations
 

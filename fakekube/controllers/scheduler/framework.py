@@ -41,8 +41,6 @@ Amounts = dict[str, int]
 #: Requests that score plugins assume for a container without requests (DefaultMilliCPURequest, DefaultMemoryRequest).
 DEFAULT_REQUESTS: Final = {"cpu": "100m", "memory": "209715200"}
 
-_Resources = tuple[tuple[bool, str, str], ...]
-
 
 @lru_cache(maxsize=4096)
 def _parse_amount(name: str, text: str) -> int:

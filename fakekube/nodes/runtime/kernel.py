@@ -7,7 +7,7 @@ pkg/kubelet/kuberuntime/security_context.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fakekube.base.objects import StoredObject
 
@@ -164,7 +164,7 @@ def _status(pod: StoredObject, container: StoredObject, uid: int, gid: int, grou
     return "".join(f"{name}:\t{value}\n" for name, value in rows.items())
 
 
-def _capabilities_of(context: dict[str, Any]) -> frozenset[str]:
+def _capabilities_of(context: StoredObject) -> frozenset[str]:
     """Returns the capabilities of a container: those that it has by default, without `drop`, with `add`."""
     every = frozenset(_CAPABILITIES)
     if context.get("privileged"):

@@ -270,10 +270,6 @@ class FieldSet:
         """Returns the members without children."""
         return FieldSet(_leaves(self.tree))
 
-    def with_prefix(self, element: str) -> FieldSet:
-        """Returns the paths that begin with `element`, relative to it."""
-        return FieldSet(children(self.tree.get(element, LEAF)))
-
     def matching(self, patterns: Sequence[tuple[str | None, ...]]) -> FieldSet:
         """Returns the paths with one of the patterns as a prefix (None matches any element), and their parents."""
         return FieldSet(_matching(self.tree, patterns))

@@ -44,12 +44,6 @@ def containers_with_paths(spec: dict[str, Any], path: str) -> Iterator[tuple[Con
             yield container, f"{prefix}{field}[{index}]"
 
 
-def container_statuses(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the container statuses of all types."""
-    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        yield from status.get(field) or ()
-
-
 def is_sidecar(container: Container) -> bool:
     """Reports whether this init container is restartable (a sidecar)."""
     return container.get("restartPolicy") == "Always"

@@ -205,14 +205,14 @@ class Listing:
     token: str = ""
     remaining: int | None = None
     encodings: dict[Hashable, Any] = field(default_factory=dict)
-    """Cached results of `encoded`; shared by all listings of the same state, if they contain the whole collection."""
+    """Cached results of `encoding`; shared by all listings of the same state, if they contain the whole collection."""
 
     @property
     def documents(self) -> list[Document]:
         return [record.value for record in self.records]
 
     def encoding(self, key: Hashable, make: Callable[[], V]) -> V:
-        """Returns `make(records)`, computed once per key."""
+        """Returns the result of `make`, computed once per key."""
         try:
             return self.encodings[key]  # type: ignore[no-any-return]
         except KeyError:

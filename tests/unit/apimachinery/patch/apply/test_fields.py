@@ -71,12 +71,6 @@ def test_leaves_are_paths_without_descendants(paths: frozenset[Path]) -> None:
     assert model(FieldSet.from_paths(*paths).leaves()) == leaves
 
 
-@given(_models, _elements)
-def test_below_returns_the_subset_under_an_element(paths: frozenset[Path], element: str) -> None:
-    below = {path[1:] for path in paths if path[0] == element and len(path) > 1}
-    assert model(FieldSet.from_paths(*paths).with_prefix(element)) == below
-
-
 @given(_models, st.lists(st.lists(st.none() | _elements, min_size=1, max_size=2).map(tuple), max_size=2))
 def test_matching_filters_by_patterns(paths: frozenset[Path], patterns: list[tuple[str | None, ...]]) -> None:
     def fits(path: Path, pattern: tuple[str | None, ...]) -> bool:
