@@ -17,7 +17,7 @@ from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, invalid, no
 from fakekube.apis.resource.devices import uid as validate_uid
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import conditions, invalid_each
+from fakekube.apis.validation.checks import conditions, invalid_each, repeated_indices
 from fakekube.base.objects import Object
 
 Part = Mapping[str, Any]
@@ -124,8 +124,7 @@ def _priority(value: int | None, path: str) -> list[FieldError]:
 
 
 def _find_duplicates(items: Sequence[Part], path: str) -> list[FieldError]:
-    known = [item.get("name", "") for item in items]
-    return [duplicate(f"{path}[{index}]", item) for index, item in enumerate(items) if known[index] in known[:index]]
+    return [duplicate(f"{path}[{index}]", items[index]) for index in repeated_indices(item.get("name", "") for item in items)]
 
 
 # --- Status -----------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
-from fakekube.apis.validation.checks import NOT_BLANK, ONE_LINE
+from fakekube.apis.validation.checks import NOT_BLANK, ONE_LINE, repeated_indices
 from fakekube.apis.validation.rules import from_minor
 
 
@@ -193,13 +193,14 @@ def _map_list_errors(schema: Schema, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.items.type", items.get("type", ""), text)
         return
     properties = items.get("properties") or {}
+    repeated = set(repeated_indices(keys))
     for index, key in enumerate(keys):
         if key not in properties:
             yield invalid(keys_path, keys, "entries must all be names of item properties")
         elif properties[key].get("type") in ("array", "object"):
             text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield invalid(f"{path}.items.properties[{key}].type", "object", text)
-        if key in keys[:index]:
+        if index in repeated:
             yield invalid(keys_path, keys, "must not contain duplicate entries")
 
 

@@ -34,6 +34,7 @@ from fakekube.apis.validation.checks import (
     invalid_each,
     label_name,
     one_of,
+    repeated_indices,
     required_one_of,
     too_many_error,
 )
@@ -312,9 +313,10 @@ def _param_ref(reference: Object, path: str) -> list[FieldError]:
 
 def _actions(actions: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
+    repeated = set(repeated_indices(actions))
     for index, action in enumerate(actions):
         errors += one_of(action, f"{path}[{index}]", ACTIONS)
-        if action in actions[:index]:
+        if index in repeated:
             errors.append(duplicate(f"{path}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
         errors.append(invalid(path, actions, DENY_AND_WARN))

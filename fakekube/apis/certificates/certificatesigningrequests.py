@@ -19,7 +19,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, invalid, required, too_long
 from fakekube.apis.rest.strategy import Strategy, WriteContext, restore
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import one_of
+from fakekube.apis.validation.checks import one_of, repeated_indices
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
@@ -188,8 +188,7 @@ def _usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[FieldError
         for index, usage in enumerate(usages):
             errors += one_of(usage, f"spec.usages[{index}]", USAGES)
     if len(set(old_usages)) == len(old_usages):
-        repeated = [(index, usage) for index, usage in enumerate(usages) if usage in usages[:index]]
-        errors += [duplicate(f"spec.usages[{index}]", usage) for index, usage in repeated]
+        errors += [duplicate(f"spec.usages[{index}]", usages[index]) for index in repeated_indices(usages)]
     return errors
 
 

@@ -19,7 +19,7 @@ from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported
 from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import conditions, invalid_each, label_name
+from fakekube.apis.validation.checks import conditions, invalid_each, label_name, repeated_indices
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strings import json_text
@@ -308,12 +308,13 @@ def binding_conditions(item: Object, path: str) -> list[FieldError]:
     binding_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
     errors = validate_slice(binding, binding_path, label_name, BINDING_CONDITIONS)
     errors += validate_slice(failure, fatal_path, label_name, BINDING_CONDITIONS)
-    errors += [duplicate(f"{binding_path}[{i}]", kind) for i, kind in enumerate(binding) if kind in binding[:i]]
+    errors += [duplicate(f"{binding_path}[{index}]", binding[index]) for index in repeated_indices(binding)]
+    repeated, bound = set(repeated_indices(failure)), set(binding)
     for index, kind in enumerate(failure):
         where = f"{fatal_path}[{index}]"
-        if kind in failure[:index]:
+        if index in repeated:
             errors.append(duplicate(where, kind))
-        if kind in binding:
+        if kind in bound:
             errors.append(invalid(where, kind, "bindingFailureConditions must not overlap with bindingConditions"))
     if not binding and failure:
         errors.append(

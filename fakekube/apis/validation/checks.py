@@ -10,7 +10,7 @@ Specified by: pkg/apis/core/validation/validation.go, pkg/apis/apps/validation/v
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,6 +53,17 @@ MAX_TOKEN_SECONDS: Final = 1 << 32
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
     """Returns one Invalid error of the same value for each detail (as the checks of `names` return them)."""
     return [invalid(path, value, detail) for detail in details] if details else []
+
+
+def repeated_indices(items: Iterable[Hashable]) -> list[int]:
+    """Returns the indices of the items that are equal to an earlier one, in a time that grows with the number of items."""
+    found: list[int] = []
+    seen: set[Hashable] = set()
+    for index, item in enumerate(items):
+        if item in seen:
+            found.append(index)
+        seen.add(item)
+    return found
 
 
 def non_negative(value: int, path: str) -> list[FieldError]:

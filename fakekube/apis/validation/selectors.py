@@ -12,7 +12,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import invalid_each, label_name, one_of, required_one_of
+from fakekube.apis.validation.checks import invalid_each, label_name, one_of, repeated_indices, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import parse_int
@@ -146,9 +146,7 @@ def topology_selector_term(term: Mapping[str, Any], path: str) -> tuple[dict[str
         key, values = requirement.get("key", ""), requirement.get("values") or ()
         if not values:
             errors.append(required(f"{where}.values"))
-        errors += [
-            duplicate(f"{where}.values[{position}]", value) for position, value in enumerate(values) if value in values[:position]
-        ]
+        errors += [duplicate(f"{where}.values[{position}]", values[position]) for position in repeated_indices(values)]
         errors += label_name(key, f"{where}.key")
         if key in found:
             errors.append(duplicate(f"{where}.key", key))

@@ -13,6 +13,7 @@ from typing import Any, Final
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.validation import names
+from fakekube.apis.validation.checks import repeated_indices
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang import pem
 from fakekube.base.golang.urls import parse_url
@@ -57,8 +58,9 @@ def client_errors(client: Mapping[str, Any], path: str) -> list[FieldError]:
 def review_version_errors(versions: Sequence[str], path: str, *, needs_known: bool = True) -> list[FieldError]:
     """Validates the versions of reviews that a webhook accepts; `needs_known`: one of them is a version of this server."""
     errors: list[FieldError] = []
+    repeated = set(repeated_indices(versions))
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if index in repeated:
             errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
             errors += [invalid(f"{path}[{index}]", version, text) for text in names.dns_1035_label(version)]

@@ -19,7 +19,7 @@ from fakekube.apimachinery.cel.syntax import Identifier, Select, descendants
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, duplicate, invalid, required, too_many
-from fakekube.apis.validation.checks import domain_prefixed_path
+from fakekube.apis.validation.checks import domain_prefixed_path, repeated_indices
 from fakekube.apiserver.auth.authentication import Anonymous
 from fakekube.apiserver.auth.jwt import ClaimMapping, Expression, JWTConfiguration
 from fakekube.apiserver.auth.options import OptionError, read_text
@@ -246,10 +246,11 @@ class _Reader:
         if not audiences:
             self._errors.append(required(path, f"at least one {path} is required"))
             return
+        repeated = set(repeated_indices(audiences))
         for index, audience in enumerate(audiences):
             if not audience:
                 self._errors.append(required(f"{path}[{index}]"))
-            if audience in audiences[:index]:
+            if index in repeated:
                 self._errors.append(duplicate(f"{path}[{index}]", audience))
         where = issuer.path_of("audienceMatchPolicy")
         if len(audiences) > 1 and policy != "MatchAny":

@@ -23,7 +23,14 @@ from fakekube.apimachinery.errors.field import (
 from fakekube.apis.core.pods.security_context import NOT_FOR_WINDOWS
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.checks import NOT_A_CLAIM, NOT_BLANK, NOT_NEGATIVE_INTEGER, invalid_each, label_name
+from fakekube.apis.validation.checks import (
+    NOT_A_CLAIM,
+    NOT_BLANK,
+    NOT_NEGATIVE_INTEGER,
+    invalid_each,
+    label_name,
+    repeated_indices,
+)
 from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_native, quantity
 from fakekube.apis.validation.rules import (
     NEVER,
@@ -205,8 +212,8 @@ def _validate_older_node_allocatable_claim(item: Part, known: Container[str], pa
 
 
 def _repeated_items(items: Sequence[Part] | None, path: str, key: str) -> list[FieldError]:
-    keys = [item.get(key, "") for item in items or ()]
-    return [duplicate(f"{path}[{index}]", item) for index, item in enumerate(items or ()) if keys[index] in keys[:index]]
+    found = items or ()
+    return [duplicate(f"{path}[{index}]", found[index]) for index in repeated_indices(item.get(key, "") for item in found)]
 
 
 def validate_unique_names(items: Sequence[Part] | None, path: str) -> list[FieldError]:

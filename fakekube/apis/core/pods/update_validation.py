@@ -106,14 +106,15 @@ def _added_tolerations(new: Spec, old: Spec, options: ValidationOptions) -> list
     """Validates that tolerations are only added (validateOnlyAddedTolerations)."""
     path = "spec.tolerations"
     now = new.get("tolerations") or ()
-    kept = [_without_seconds(item) for item in now]
+    kept = {_without_seconds(item) for item in now}
     if any(_without_seconds(item) not in kept for item in old.get("tolerations") or ()):
         return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
     return tolerations(now, path, allow_comparisons=options.comparing_tolerations)
 
 
-def _without_seconds(toleration: Mapping[str, Any]) -> Spec:
-    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+def _without_seconds(toleration: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Returns the fields of a toleration, all texts, without tolerationSeconds."""
+    return frozenset((name, value) for name, value in toleration.items() if name != "tolerationSeconds")
 
 
 def _removed_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]:

@@ -287,7 +287,7 @@ class Allocation:
             if key in seen:
                 raise status.generic(500, "", f"duplicate nodePort: {{{key[0]} {key[1]}}}")
             seen.add(key)
-        kept = node_ports(spec)
+        kept = set(node_ports(spec))
         self._released_ports += [number for number in held if number not in kept]
 
     def _allocate_health_check_port(self) -> None:

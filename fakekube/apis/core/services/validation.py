@@ -20,7 +20,16 @@ from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, 
 from fakekube.apis.core.endpoints import endpoint_ip
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import PROTOCOLS, invalid_each, label_name, one_of, port, port_or_name, required_one_of
+from fakekube.apis.validation.checks import (
+    PROTOCOLS,
+    invalid_each,
+    label_name,
+    one_of,
+    port,
+    port_or_name,
+    repeated_indices,
+    required_one_of,
+)
 from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.base.objects import Object
 
@@ -368,9 +377,10 @@ def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
     families: list[str] = spec.get("ipFamilies") or []
     path = "spec.clusterIPs"
     errors = _first_of_cluster_ips(spec.get("clusterIP", ""), ips, path)
+    repeated = set(repeated_indices(families))
     for index, family in enumerate(families):
         errors += one_of(family, f"spec.ipFamilies[{index}]", FAMILIES)
-        if family in families[:index]:
+        if index in repeated:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
     policy = spec.get("ipFamilyPolicy")
     if policy is not None:
