@@ -13,6 +13,7 @@ Specified by: k8s.io/kubernetes/pkg/registry/authentication/tokenreview, …/aut
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
 from fakekube.apimachinery.data import RBAC
@@ -160,18 +161,7 @@ class Annotated(Protocol):
 
 def _creation_of(request: Request) -> Attributes:
     """Returns what is authorized when a request also creates."""
-    info = request.info
-    return Attributes(
-        request.user,
-        "create",
-        info.namespace,
-        info.group,
-        info.resource,
-        info.subresource,
-        info.name,
-        info.path,
-        version=info.version,
-    )
+    return replace(attributes_of(request.info, request.user), verb="create")
 
 
 class Access:
