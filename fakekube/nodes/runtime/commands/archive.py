@@ -13,7 +13,7 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Sequence
-from typing import IO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fakekube.nodes.runtime.descriptors import Descriptor, Given
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Node, Symlink
@@ -174,7 +174,7 @@ def _decompress(data: bytes) -> bytes:
     return _read_bounded(lzma.open(source) if data.startswith(_XZ) else bz2.open(source))
 
 
-def _read_bounded(source: IO[bytes]) -> bytes:
+def _read_bounded(source: io.BufferedIOBase) -> bytes:
     """Reads a file up to its end, and closes it. Its memory is bounded (`check_memory`)."""
     made = bytearray()
     with source as file:
