@@ -26,6 +26,7 @@ from fakekube.apiserver.admission.default_plugins import (
     PersistentVolumeClaimResize,
     StorageObjectInUseProtection,
 )
+from fakekube.apiserver.admission.limit_ranger import LimitRanger
 from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, NodeRestriction, TaintNodesByCondition
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
@@ -39,7 +40,7 @@ from fakekube.apiserver.admission.pods import (
     ServiceAccount,
 )
 from fakekube.apiserver.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
-from fakekube.apiserver.admission.resource_quota import LimitRanger, ResourceQuota
+from fakekube.apiserver.admission.resource_quota import ResourceQuota
 from fakekube.apiserver.options import AdmissionOptions, ConfigurationError, read_configuration
 from fakekube.base.golang.strconv import go_quote
 

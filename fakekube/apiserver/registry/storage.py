@@ -169,9 +169,15 @@ def _coordination() -> Storage:
 
 
 def _configmaps() -> Storage:
-    from fakekube.apis.core.configmaps import ConfigMapStrategy, SecretStrategy
+    from fakekube.apis.core.configmaps import ConfigMapStrategy
 
-    return {"configmaps": ConfigMapStrategy, "secrets": SecretStrategy}
+    return {"configmaps": ConfigMapStrategy}
+
+
+def _secrets() -> Storage:
+    from fakekube.apis.core.secrets import SecretStrategy
+
+    return {"secrets": SecretStrategy}
 
 
 def _endpoints() -> Storage:
@@ -228,13 +234,15 @@ def _podtemplates() -> Storage:
 
 
 def _resourcequotas() -> Storage:
-    from fakekube.apis.core.resourcequotas import LimitRangeStrategy, ResourceQuotaStatusStrategy, ResourceQuotaStrategy
+    from fakekube.apis.core.resourcequotas import ResourceQuotaStatusStrategy, ResourceQuotaStrategy
 
-    return {
-        "limitranges": LimitRangeStrategy,
-        "resourcequotas": ResourceQuotaStrategy,
-        "resourcequotas/status": ResourceQuotaStatusStrategy,
-    }
+    return {"resourcequotas": ResourceQuotaStrategy, "resourcequotas/status": ResourceQuotaStatusStrategy}
+
+
+def _limitranges() -> Storage:
+    from fakekube.apis.core.limitranges import LimitRangeStrategy
+
+    return {"limitranges": LimitRangeStrategy}
 
 
 def _serviceaccounts() -> Storage:
@@ -413,10 +421,12 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
     "": {
         _pods: "bindings pods",
         _nodes: "componentstatuses nodes",
-        _configmaps: "configmaps secrets",
+        _configmaps: "configmaps",
+        _secrets: "secrets",
         _endpoints: "endpoints",
         _events: "events",
-        _resourcequotas: "limitranges resourcequotas",
+        _resourcequotas: "resourcequotas",
+        _limitranges: "limitranges",
         _namespaces: "namespaces",
         _persistentvolumeclaims: "persistentvolumeclaims",
         _persistentvolumes: "persistentvolumes",
