@@ -184,17 +184,25 @@ class ChunkedBody:
         return "http: unexpected EOF reading trailer" if self._state == self._read_trailers else "unexpected EOF"
 
     def read(self, limit: int) -> bytes | None:
-        while self.unread is None:
+        """Joins the data of chunks that are available, as net/http/internal does: a peer may send chunks of a byte."""
+        data = bytearray()
+        while self.unread is None and len(data) < limit:
             if self._left:
-                piece = bytes(self._buffer[: min(limit, self._left)])
+                piece = self._buffer[: min(limit - len(data), self._left)]
                 if not piece:
-                    return None
+                    break
+                data += piece
                 del self._buffer[: len(piece)]
                 self._left -= len(piece)
-                return piece
-            if not self._state():
-                return None
-        return b""
+                continue
+            try:
+                if not self._state():
+                    break
+            except BodyError:
+                if data:
+                    break  # raised again by the next call
+                raise
+        return bytes(data) if data or self.unread == 0 else None
 
     def _read_size(self) -> bool:
         end = self._buffer.find(b"\n", 0, _MAX_LINE)
@@ -215,10 +223,11 @@ class ChunkedBody:
             raise BodyError("invalid byte in chunk length")
         if len(size) > _MAX_SIZE_DIGITS:
             raise BodyError("http chunk length too large")
-        self._left = int(size, 16)
-        self._excess = max(0, self._excess + len(line) - 16 - 2 * self._left)
-        if self._excess > _MAX_CHUNK_OVERHEAD:
+        left = int(size, 16)
+        excess = max(0, self._excess + len(line) - 16 - 2 * left)
+        if excess > _MAX_CHUNK_OVERHEAD:
             raise BodyError("chunked encoding contains too much non-data")
+        self._left, self._excess = left, excess
         del self._buffer[: end + 1]
         self._state = self._read_end_of_data if self._left else self._read_trailers
         return True

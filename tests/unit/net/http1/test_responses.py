@@ -205,3 +205,18 @@ def test_a_body_is_independent_of_pieces_and_chunks(data: bytes, cuts: list[int]
         sent = sent[cut:]
     parts = [part for part in (*parts, sent) if part]
     assert body_of(*parts) == (data, True)
+
+
+def test_chunks_that_have_arrived_are_read_together() -> None:
+    source = reader(CHUNKED + b"1\r\na\r\n" * 1000, b"1\r\nb\r\n0\r\n\r\n")
+    source.read_response("GET")
+    assert list(source.iterate_body()) == [b"a" * 1000, b"b"]
+
+
+def test_data_before_an_invalid_chunk_is_read() -> None:
+    source = reader(CHUNKED + b"1\r\na\r\nzz\r\n")
+    source.read_response("GET")
+    pieces = source.iterate_body()
+    assert next(pieces) == b"a"
+    with pytest.raises(BodyError, match="invalid byte in chunk length"):
+        next(pieces)
