@@ -86,6 +86,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             nodes=options.nodes,
             stages=options.stages,
             seed=options.cluster_seed,
+            keep_requests=options.keep_requests,
             **flags,
         )
     except (OptionError, ManifestError, StageError) as problem:
@@ -110,7 +111,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         collect_seldom()
         if options.kube_system:
             _create_kube_system(cluster, flags[_SERVICE_RANGE].split(",")[0])
-        if options.command == "serve" or options.trace is not None:
+        if _keeps_changes(options):
             cluster.keep_changes()
         for source in options.load:
             try:
@@ -134,6 +135,13 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def _keeps_changes(options: Options) -> bool:
+    """Reports whether changes are kept after the history is compacted. Trace files show them."""
+    if options.trace is not None:
+        return True
+    return options.command == "serve" if options.keep_changes is None else options.keep_changes
 
 
 def _loaded_version(options: Options) -> str:

@@ -103,9 +103,12 @@ class Options:
     min_exercised: int | None = None
     strict: bool = False
     allow_timeout: bool = False
+    keep_requests: int = 10_000
+    keep_changes: bool | None = None
+    """Whether changes are kept after the history is compacted; by default `serve` keeps them."""
     pace: float = 0.05
-    network_policies: bool = False
     """Seconds that kubelets take."""
+    network_policies: bool = False
     pod_rules: list[Path] = field(default_factory=list)
     verbose: bool = False
     images: list[Path] = field(default_factory=list)
@@ -297,6 +300,20 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument(
             "--page", type=_boolean, nargs="?", const=True, metavar="true|false", help="serve the page, /fakekube/ (true)"
+        )
+        command.add_argument(
+            "--keep-requests",
+            type=_count,
+            metavar="N",
+            help="how many of the latest requests are recorded (10000); 0 records none",
+        )
+        command.add_argument(
+            "--keep-changes",
+            type=_boolean,
+            nargs="?",
+            const=True,
+            metavar="true|false",
+            help="keep changes after the history is compacted, for the page and trace files (true for serve)",
         )
         command.add_argument(
             "--load",

@@ -65,6 +65,9 @@ class Housekeeping:
         self._seen = now
         if now - before > _QUIET or now - self._cleaned < _MUCH:
             return False
+        from fakekube.apimachinery.codecs.document import pack_recent
+
+        pack_recent()
         gc.collect()
         trim = _function_of_c_library("malloc_trim")
         if trim is not None:

@@ -11,8 +11,9 @@ names its reason by `because`.
 A mark is what a person, a test or the cluster did outside of the Kubernetes API: faults that were armed, a clock that was moved,
 snapshots, restarts, the phases of a test, and the texts of `Cluster.mark`.
 
-Invariants: changes are in the order of their revisions. Memory is bounded by the numbers of `KEPT_ROWS` and `KEPT_EVENTS`; the
-latest `KEPT` marks are kept, with texts of at most `MAX_TEXT` characters. Setting and reading a cause takes no lock.
+Invariants: changes are in the order of their revisions. Memory is bounded by the numbers of `KEPT_ROWS` and `KEPT_EVENTS`, and
+by `KEPT_BYTES` of objects; the latest `KEPT` marks are kept, with texts of at most `MAX_TEXT` characters. Setting and reading a
+cause takes no lock.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ T = TypeVar("T")
 KEPT_ROWS: Final = 100_000
 #: The number of latest changes that are kept with their objects.
 KEPT_EVENTS: Final = 10_000
+#: The bytes of objects, as JSON, of the changes that are kept with their objects.
+KEPT_BYTES: Final = 32 << 20
+#: After so many changes the bytes are counted.
+_ROUND: Final = 1_000
 
 _INITIAL: Final = Cause(-1, reason="initial")
 _UNKNOWN: Final = Cause(-1, reason="unknown")
@@ -146,6 +151,8 @@ class Journal:
         """The oldest revision to which changes can be undone: that of the last replacement of the objects or compaction."""
         self.written = 0
         """The number of changes since the journal is open, which tells readers whether there are new ones."""
+        self._counted = 0
+        """The number of changes when the bytes of those that were read were counted."""
 
     def note(self, bucket: str, event: Event[Document]) -> None:
         """Notes a change: `Store.keep_journal` calls it under the lock of the store."""
@@ -164,6 +171,15 @@ class Journal:
         self.written += 1
         if len(new) > KEPT_EVENTS:
             self._shed.append(_without_objects(*new.popleft()))
+        if self.written % _ROUND == 0:
+            self._drop_old_objects()
+
+    def _drop_old_objects(self) -> None:
+        """Drops the objects of the oldest changes that nobody has read yet, if those of all are too large."""
+        kept = _count_within_bytes([event for _, event, _, _ in _snapshot(self._new)])
+        with suppress(IndexError):  # a reader has taken the last one
+            while len(self._new) > kept:
+                self._shed.append(_without_objects(*self._new.popleft()))
 
     def _fold(self) -> None:
         """Takes what was committed since the last reading."""
@@ -173,7 +189,11 @@ class Journal:
             with suppress(IndexError):  # the committing thread has taken the last one
                 while self._new:
                     self._changes.append(_change(*self._new.popleft()))
-            while len(self._changes) > KEPT_EVENTS:
+            kept = KEPT_EVENTS
+            if self.written - self._counted >= _ROUND:
+                self._counted = self.written
+                kept = min(kept, _count_within_bytes([one.event for one in self._changes if one.event is not None]))
+            while len(self._changes) > kept:
                 self._rows.append(self._changes.popleft()._replace(event=None))
 
     # ------------------------------------------------------------ opening
@@ -247,6 +267,16 @@ class Journal:
         every = self.changes()
         place = bisect_right(every, revision, key=_revision) - 1
         return every[place] if place >= 0 and every[place].revision == revision else None
+
+
+def _count_within_bytes(events: Sequence[Event[Document]]) -> int:
+    """Returns how many of the latest events have objects of at most `KEPT_BYTES`."""
+    total = 0
+    for count, event in enumerate(reversed(events)):
+        total += 0 if event.record is None else event.record.value.size
+        if total > KEPT_BYTES:
+            return count
+    return len(events)
 
 
 def _snapshot(found: deque[T]) -> list[T]:

@@ -68,12 +68,13 @@ class History(Generic[V]):
         return self._events
 
     def append(self, event: Event[V], retention: Retention) -> None:
-        """Appends an event, and drops from the cached window the events that exceed its limits."""
+        """Appends an event, and drops from the cached window the events that exceed its limits, and their encodings."""
         self._events.append(event)
         self.end += 1
         while (size := self.end - self._cached) > retention.window_minimum and (
             size > retention.window_maximum or event.time - self._events[self._cached - self._first].time > retention.window_age
         ):
+            self._events[self._cached - self._first].encodings.clear()
             self._cached += 1
             self.floor = self._events[self._cached - self._first].revision - 1
         if min(self._cached, self._uncached) - self._first >= max(_BATCH, len(self._events) // 2):

@@ -31,7 +31,7 @@ class Event(NamedTuple, Generic[V]):
     time: float
     """The time of the write in seconds of the store's `now`."""
     encodings: dict[Any, Any]
-    """A cache that readers share, such as for encodings of the event. The store does not use it."""
+    """A cache that readers share, such as for encodings of the event. The store clears it when the event is no longer recent."""
 
 
 class Page(NamedTuple, Generic[V]):

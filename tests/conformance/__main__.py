@@ -116,14 +116,14 @@ def _go(folder: Path, *words: str) -> None:
 
 
 @contextmanager
-def server(out: Path, minor: str) -> Iterator[Server]:
-    """Runs a server."""
+def server(out: Path, minor: str, options: Sequence[str] = ()) -> Iterator[Server]:
+    """Runs a server, with further options of `serve`."""
     kubeconfig, ready = out / "kubeconfig", out / "ready"
     ready.unlink(missing_ok=True)
     words = [sys.executable, "-m", "fakekube", "serve", "--profile", "cluster", "--tls", "--nodes", "3"]
     words += ["--kubeconfig", str(kubeconfig), "--ready-file", str(ready)]
     words += [word for image in MISSING_IMAGES for word in ("--missing-image", image)]
-    words += ["--kubernetes-version", minor]
+    words += ["--kubernetes-version", minor, *options]
     with (out / "server.log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
         try:
             while not ready.exists():
@@ -193,6 +193,9 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="run specs that are not marked [Conformance] as well")
     parser.add_argument("--timeout", default="90m", help="of the whole run")
     parser.add_argument("--kubectl", default="kubectl", help="the kubectl that the suite calls")
+    parser.add_argument(
+        "--serve", action="append", default=[], metavar="OPTION", help="a further option of `serve`: --serve=--network-policies"
+    )
     parser.add_argument("--if-built", action="store_true", help="do nothing if the programs are not built")
     options = parser.parse_args()
     folder = (options.tools or cache / options.minor).absolute()
@@ -202,7 +205,7 @@ def main() -> int:
     tools = tools_for(options.minor, folder)
     out = (options.out or Path(tempfile.mkdtemp(prefix="conformance-"))).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    with server(out, options.server_minor or options.minor) as running:
+    with server(out, options.server_minor or options.minor, options.serve) as running:
         before = running.footprint()
         run(tools, running.kubeconfig, out, options)
         after = running.footprint()

@@ -30,6 +30,8 @@ V = TypeVar("V")
 #: The number of documents whose objects are held as trees, each some 4 KB and a dozen objects for the collector. A rolling update
 #: of 500 pods reads few older ones.
 _MAX_RECENT: Final = 1500
+#: The size that a document is taken to have as long as it is not known, in bytes.
+_USUAL_SIZE: Final = 2048
 _recent: deque[weakref.ref[Document]] = deque()
 
 
@@ -126,6 +128,11 @@ class Document:
                 return None
         return text[len(_BEGINNING) : end] if end else None
 
+    @property
+    def size(self) -> int:
+        """The approximate number of bytes of the object as JSON; of one that is held as a tree only if it was encoded."""
+        return len(self._packed) or len(self._json) or _USUAL_SIZE
+
     def note_unchanged(self, apply: Hashable) -> None:
         """Remembers the last apply that left the object as it is."""
         self._made[_UNCHANGED] = [apply]
@@ -202,9 +209,23 @@ def keep_recent(document: Document) -> None:
     """Counts a document of the store among the recent ones, and packs the oldest of them if they are too many."""
     _recent.append(weakref.ref(document))
     if len(_recent) > _MAX_RECENT:
-        oldest = _recent.popleft()()
+        try:
+            oldest = _recent.popleft()()
+        except IndexError:  # `pack_recent` has packed them
+            return
         if oldest is not None:
             oldest.pack()
+
+
+def pack_recent() -> None:
+    """Packs the recent documents as well: a process that has nothing to do needs no trees."""
+    for _ in range(len(_recent)):
+        try:
+            document = _recent.popleft()()
+        except IndexError:  # another thread packs some of them
+            return
+        if document is not None:
+            document.pack()
 
 
 def json_of(documents: Iterable[Document]) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,14 @@ def test_the_access_log_has_a_line_for_each_request() -> None:
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api\n", "QUERY_STRING": "a=b", "HTTP_USER_AGENT": "kubectl/v1 x"}
     with_access_log(application, output)(environ, lambda line, headers: None)
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} GET /api\\n\?a=b 404 kubectl/v1 \d+\.\d ms\n", output.getvalue())
+
+
+@pytest.mark.parametrize(("words", "kept", "is_open"), [((), 1, True), (("--keep-requests=0", "--keep-changes=false"), 0, False)])
+def test_requests_and_changes_are_kept_as_the_options_say(
+    tmp_path: Path, words: tuple[str, ...], kept: int, is_open: bool
+) -> None:
+    with _cluster(options(tmp_path, "--profile", "apiserver", *words)) as cluster:
+        with urllib.request.urlopen(f"{cluster.url}/version"):
+            pass
+        assert len(cluster.requests.where(verb="get")) == kept
+        assert cluster._observe().journal.is_open is is_open

@@ -152,6 +152,20 @@ def test_the_number_of_changes_is_bounded(cluster: Cluster, monkeypatch: pytest.
     assert cluster.rows.change(light.revision)["kept"] is False  # type: ignore[index]
 
 
+@pytest.mark.parametrize("read", [True, False])
+def test_the_bytes_of_objects_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, read: bool) -> None:
+    monkeypatch.setattr(journals, "KEPT_BYTES", 20_000)
+    monkeypatch.setattr(journals, "_ROUND", 1)
+    cluster.rows.journal()
+    for number in range(20):
+        cluster.create(config_map(f"a-{number}", x="x" * 3_000))
+        if read:
+            cluster.rows.journal()
+    kept = [change.key for change in cluster.rows.journal() if change.event is not None]
+    assert kept[-1] == "default/a-19"
+    assert 1 <= len(kept) <= 10
+
+
 def test_an_open_journal_is_not_opened_again() -> None:
     journal = Journal([])
     assert not journal.is_open

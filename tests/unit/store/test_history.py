@@ -48,6 +48,16 @@ def test_window_keeps_young_events_to_the_maximum_and_old_ones_to_the_minimum(pa
     assert oldest(bucket) == 21 - kept
 
 
+def test_events_outside_of_the_window_have_no_encodings() -> None:
+    bucket = Store[int](retention=Retention(window_minimum=2, window_maximum=2)).bucket("things")
+    write(bucket, 2)
+    events = bucket.cursor(0, cached=False).take()
+    for event in events:
+        event.encodings["json"] = b"{}"
+    write(bucket, 1)
+    assert [event.encodings for event in events] == [{}, {"json": b"{}"}]
+
+
 def test_window_is_per_bucket() -> None:
     store: Store[int] = Store(retention=Retention(window_minimum=2, window_maximum=2))
     quiet, busy = store.bucket("quiet"), store.bucket("busy")

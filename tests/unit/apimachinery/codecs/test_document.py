@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import document as document_module
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.document import Document, encode_all, keep_recent
+from fakekube.apimachinery.codecs.document import Document, encode_all, keep_recent, pack_recent
 from fakekube.base.golang.json_writer import RawObject
 
 
@@ -93,6 +93,16 @@ def test_old_documents_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.object is not trees[0]
     assert first.object == trees[0]
     assert first.object is first.object
+
+
+def test_a_process_that_rests_packs_recent_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_module, "_recent", collections.deque())
+    documents = [Document({"metadata": {"name": str(number)}}) for number in range(3)]
+    for document in [*documents, documents[0]]:
+        keep_recent(document)
+    pack_recent()
+    assert all(map(_is_packed, documents))
+    assert [one.object["metadata"]["name"] for one in documents] == ["0", "1", "2"]
 
 
 def _is_packed(document: Document) -> bool:
