@@ -5,5 +5,5 @@
 * `instances` decodes, prunes, defaults, validates and writes custom resources.
 * `resource` builds the `Resource`s of a definition, `conversion` converts objects between its versions.
 
-`apiserver.controlplane.controllers` is the controller that serves definitions.
+`apiserver.controlplane.customresourcedefinitions` is the controller that serves definitions.
 """

@@ -26,18 +26,12 @@ from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, Unkn
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.options import AuthenticationOptions, OptionError, read_text
+from fakekube.apiserver.controlplane.autoregister import AutoRegisterController
 from fakekube.apiserver.controlplane.bootstrap_policy import bootstrap_objects
-from fakekube.apiserver.controlplane.controllers import (
-    AutoRegisterController,
-    CustomResourceDefinitionController,
-    DanglingConditionController,
-)
-from fakekube.apiserver.controlplane.default_objects import (
-    DefaultObjectsController,
-    EventExpiry,
-    as_created_now,
-    with_service_ranges,
-)
+from fakekube.apiserver.controlplane.customresourcedefinitions import CustomResourceDefinitionController
+from fakekube.apiserver.controlplane.default_objects import DefaultObjectsController, as_created_now, with_service_ranges
+from fakekube.apiserver.controlplane.event_expiry import EventExpiry
+from fakekube.apiserver.controlplane.flowschemas import DanglingConditionController
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import AdmissionOptions, AuditOptions, ServerOptions
 from fakekube.apiserver.registry import builtin, served_apis
@@ -209,7 +203,10 @@ def _publish_authorities(
     proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
     if not clients and not proxies:
         return None
-    from fakekube.apiserver.controlplane.controllers import ClusterAuthenticationInfo, ClusterAuthenticationTrustController
+    from fakekube.apiserver.controlplane.cluster_authentication_trust import (
+        ClusterAuthenticationInfo,
+        ClusterAuthenticationTrustController,
+    )
 
     info = ClusterAuthenticationInfo(
         clients,

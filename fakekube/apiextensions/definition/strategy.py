@@ -1,7 +1,7 @@
 """The strategies of CustomResourceDefinitions: main path and /status.
 
 A definition is validated as a whole, including its metadata, because its name depends on its spec. Controllers
-(`apiserver.controlplane.controllers`) set conditions and accepted names; the strategy only maintains
+(`apiserver.controlplane`) set conditions and accepted names; the strategy only maintains
 storedVersions.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition (strategy.go, etcd.go),

@@ -31,7 +31,7 @@ from fakekube.apis.well_known import LABEL_SERVICE_NAME
 from fakekube.apiserver.aggregator.backends import BackendError, BackendTimeoutError
 from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
-from fakekube.apiserver.controlplane.controllers import ControlLoop
+from fakekube.apiserver.controlplane.control_loop import ControlLoop
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock, Timer
 from fakekube.base.golang.strconv import go_quote

@@ -1,4 +1,4 @@
-"""The objects that the API server itself maintains: restores those that belong to it, and deletes expired events.
+"""The objects that the API server itself maintains: restores those that belong to it.
 
 kube-apiserver restores in loops: every ten seconds the Service `kubernetes` with its Endpoints, EndpointSlice and IPAddress, the
 default ServiceCIDR and the Lease of its identity, every minute FlowSchemas, PriorityLevelConfigurations and the namespace
@@ -6,27 +6,21 @@ kube-node-lease. Here a timer exists only while an object differs from what it s
 started with the cluster would run, by the cluster's clock. Of a Service that is changed nothing is restored, nor the holder of
 the Lease; of Endpoints the addresses, not the ports.
 
-Events are deleted some time after their last write, as by the leases of etcd with which kube-apiserver writes them (--event-ttl).
-Writes of the same second expire together.
-
-Invariants: while nobody has touched the objects there is no timer, and nothing was written. There is a timer for events only
-while there are some that were written since the start.
+Invariant: while nobody has touched the objects there is no timer, and nothing was written.
 
 Specified by: pkg/controlplane/controller/{kubernetesservice,defaultservicecidr,systemnamespaces}, pkg/controlplane/reconcilers,
 k8s.io/component-helpers/apimachinery/lease, k8s.io/apiserver/pkg/util/flowcontrol/…/ensurer
-(pkg/registry/flowcontrol/ensurer/strategy.go); --event-ttl of kube-apiserver; pkg/registry/core/event/storage (TTLFunc).
+(pkg/registry/flowcontrol/ensurer/strategy.go).
 """
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, floor
+from math import floor
 from typing import Any, Final, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
@@ -44,7 +38,7 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_micro_time, print_time
 from fakekube.base.objects import Object, StoredObject
 from fakekube.net.streams import subscribe_weakly
-from fakekube.store import Conflict, Store
+from fakekube.store import Store
 
 _AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
 
@@ -281,68 +275,3 @@ def as_created_now(obj: StoredObject, now: str) -> dict[str, Any]:
         status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
     meta = printing.normalise(type_of(OBJECT_META), meta)  # sorts the fields
     return {**obj, "metadata": meta, **({"status": status} if status else {})}
-
-
-# --- Deletes events some time after their last write ------------------------------------------------------------------
-
-
-_BUCKET: Final = "events"
-
-
-class EventExpiry:
-    """Expires the events of one cluster.
-
-    Args:
-        store, clock: of the cluster.
-        ttl: seconds after the last write of an event; 0 for no limit.
-    """
-
-    def __init__(self, store: Store[Document], clock: Clock, ttl: float) -> None:
-        self._bucket, self._clock, self._ttl = store.bucket(_BUCKET), clock, ttl
-        self._lock = threading.Lock()
-        self._written: deque[tuple[float, int]] = deque()
-        """When what was written up to a revision expires, the earliest first."""
-        if ttl:
-            subscribe_weakly(self, EventExpiry._note_write, (self._bucket,))
-
-    def _note_write(self) -> None:
-        if not self._written and not self._bucket.has_keys():
-            return  # another state was restored, which has no events
-        due, newest = ceil(self._clock.monotonic()) + self._ttl, self._bucket.newest
-        with self._lock:
-            idle = not self._written
-            if idle or self._written[-1][0] != due:
-                self._written.append((due, newest))
-            else:
-                self._written[-1] = due, newest
-        if idle:
-            self._set_timer(due)
-
-    def _set_timer(self, due: float) -> None:
-        self._clock.call_at(due, partial(_expire, weakref.ref(self)), what="the expiry of events")
-
-    def expire(self) -> None:
-        """Deletes the events whose time is over, and waits for the next ones."""
-        now, last = self._clock.monotonic(), 0
-        with self._lock:
-            while self._written and self._written[0][0] <= now:
-                last = self._written.popleft()[1]
-            if not self._written:
-                self._written.append((now + self._ttl, last))  # so that the deletions below set no timer
-        for record in self._bucket.page().records:
-            if record.revision <= last:
-                with suppress(Conflict):  # it was written meanwhile
-                    self._bucket.commit(record.key, record.revision, None)
-        with self._lock:
-            if not self._bucket.has_keys():
-                self._written.clear()
-                return
-            due = self._written[0][0]
-        self._set_timer(due)
-
-
-def _expire(reference: weakref.ref[EventExpiry]) -> None:
-    """Expires events if the cluster still exists: its clock must not keep it."""
-    expiry = reference()
-    if expiry is not None:
-        expiry.expire()
