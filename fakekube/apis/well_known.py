@@ -4,7 +4,8 @@ The names are those of the Go constants.
 
 Specified by: k8s.io/api/core/v1/{well_known_labels,well_known_taints,annotation_key_constants,types}.go,
 k8s.io/api/apps/v1/types.go, k8s.io/component-helpers/storage/volume/helpers.go,
-k8s.io/api/{discovery,networking}/v1, k8s.io/kubernetes/pkg/{serviceaccount,volume/util} and plugin/pkg/admission/serviceaccount,
+k8s.io/api/{certificates,discovery,networking}/v1, k8s.io/kubernetes/pkg/{apis/certificates,serviceaccount,volume/util},
+plugin/pkg/admission/serviceaccount,
 k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, k8s.io/kube-aggregator/pkg/controllers/autoregister.
 """
 
@@ -25,6 +26,11 @@ ALL_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 AUTO_REGISTER_MANAGED_LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
 
 SYSTEM_PRIVILEGED_GROUP: Final = "system:masters"
+
+KUBE_APISERVER_CLIENT_SIGNER_NAME: Final = "kubernetes.io/kube-apiserver-client"
+KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+KUBELET_SERVING_SIGNER_NAME: Final = "kubernetes.io/kubelet-serving"
+LEGACY_UNKNOWN_SIGNER_NAME: Final = "kubernetes.io/legacy-unknown"
 
 NAMESPACE_NODE_LEASE: Final = "kube-node-lease"
 NAMESPACE_SYSTEM: Final = "kube-system"

@@ -21,13 +21,21 @@ pkg/controller/certificates/certificate_controller_utils.go.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apis.well_known import (
+    KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME,
+    KUBE_APISERVER_CLIENT_SIGNER_NAME,
+    KUBELET_SERVING_SIGNER_NAME,
+    LEGACY_UNKNOWN_SIGNER_NAME,
+    NODE_USER_NAME_PREFIX,
+    NODES_GROUP,
+)
+from fakekube.base.golang import pem
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -37,8 +45,6 @@ if TYPE_CHECKING:
 
 RESOURCE: Final = "certificatesigningrequests.certificates.k8s.io"
 
-_BEGIN: Final = b"-----BEGIN CERTIFICATE REQUEST-----"
-_NODE_NAME_PREFIX, _NODES = "system:node:", ["system:nodes"]
 _CLIENT_USAGES: Final = {"digital signature", "key encipherment", "client auth"}
 _SERVING_USAGES: Final = {"digital signature", "key encipherment", "server auth"}
 
@@ -59,10 +65,12 @@ def parse(obj: Object) -> x509.CertificateSigningRequest | None:
     """Returns the X.509 request of an object; None if it is missing or malformed (ParseCSR)."""
     from cryptography import x509
 
+    block, _ = pem.decode(base64.b64decode(obj["spec"].get("request") or ""))
+    if block is None or block.type != "CERTIFICATE REQUEST":
+        return None
     try:
-        text = base64.b64decode(obj["spec"]["request"])
-        return x509.load_pem_x509_csr(text) if text.lstrip().startswith(_BEGIN) else None
-    except (ValueError, binascii.Error):
+        return x509.load_der_x509_csr(block.content)
+    except ValueError:
         return None
 
 
@@ -91,9 +99,9 @@ def names_of(request: x509.CertificateSigningRequest) -> Names:
 Rule = tuple[Callable[[Names], bool], str]
 """Whether the names violate the rule, and the message about it."""
 
-_SUBJECT: Final[Rule] = (lambda names: names.organizations != _NODES, "subject organization is not system:nodes")
+_SUBJECT: Final[Rule] = (lambda names: names.organizations != [NODES_GROUP], "subject organization is not system:nodes")
 _COMMON_NAME: Final[Rule] = (
-    lambda names: not names.common_name.startswith(_NODE_NAME_PREFIX),
+    lambda names: not names.common_name.startswith(NODE_USER_NAME_PREFIX),
     "subject common name does not begin with system:node:",
 )
 _EMAIL: Final[Rule] = (lambda names: bool(names.emails), "Email subjectAltNames are not allowed")
@@ -152,7 +160,6 @@ def new_condition(type_: str, reason: str, message: str, updated: str = "") -> d
     return {"type": type_, "status": "True", "reason": reason, "message": message, **time}
 
 
-SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 RBAC: Final = ("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io")
 _SELF: Final = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
 _NODE: Final = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
@@ -180,7 +187,11 @@ class CSRApprovingController(Reconciler):
     def reconcile(self, key: Key) -> None:
         self._denied.discard(key)
         obj = self.cache.get(RESOURCE, "", key.name)
-        if obj is None or obj["spec"].get("signerName") != SIGNER or (obj.get("status") or {}).get("certificate"):
+        if (
+            obj is None
+            or obj["spec"].get("signerName") != KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME
+            or (obj.get("status") or {}).get("certificate")
+        ):
             return
         if has_condition(obj, "Approved") or has_condition(obj, "Denied"):
             return
@@ -240,10 +251,10 @@ def _validate_client(_names: Names, usages: set[str]) -> str:
 
 #: Signer → the validation of its requests, which returns "" for a valid one.
 SIGNERS: Final[Mapping[str, Validation]] = {
-    "kubernetes.io/kube-apiserver-client": _validate_client,
-    "kubernetes.io/kube-apiserver-client-kubelet": validate_kubelet_client,
-    "kubernetes.io/kubelet-serving": validate_kubelet_serving,
-    "kubernetes.io/legacy-unknown": lambda _names, _usages: "",
+    KUBE_APISERVER_CLIENT_SIGNER_NAME: _validate_client,
+    KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME: validate_kubelet_client,
+    KUBELET_SERVING_SIGNER_NAME: validate_kubelet_serving,
+    LEGACY_UNKNOWN_SIGNER_NAME: lambda _names, _usages: "",
 }
 
 #: Usages → fields of x509.KeyUsage.
@@ -298,8 +309,8 @@ class CSRSigningController(Reconciler):
             failed = new_condition("Failed", "SignerValidationFailure", problem, self.client.now())
             status = {**status, "conditions": [*status["conditions"], failed]}
         elif request.is_signature_valid:
-            pem = self._sign_certificate(request, usages, obj["spec"].get("expirationSeconds"))
-            status = {**status, "certificate": base64.b64encode(pem.encode()).decode()}
+            certificate = self._sign_certificate(request, usages, obj["spec"].get("expirationSeconds"))
+            status = {**status, "certificate": base64.b64encode(certificate.encode()).decode()}
         else:
             return
         self.client.update({**obj, "status": status}, subresource="status")

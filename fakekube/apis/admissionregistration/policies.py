@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fakekube.apimachinery.cel.compilation import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
+from fakekube.apimachinery.cel.syntax import RESERVED
 from fakekube.apimachinery.cel.types import BOOL, STRING
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
@@ -59,31 +60,6 @@ DENY_AND_WARN = (
 )
 
 _identifier_matches = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
-RESERVED_WORDS = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
 
 
 class _PolicyStrategy(AdmissionStrategy):
@@ -210,7 +186,7 @@ def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Envi
         path, name = f"spec.variables[{index}]", variable.get("name", "")
         if blank(name):
             errors.append(required(f"{path}.name", "name is not specified"))
-        elif not _identifier_matches(name) or name in RESERVED_WORDS:
+        elif not _identifier_matches(name) or name in RESERVED:
             errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
         source = variable.get("expression", "")
         if blank(source):

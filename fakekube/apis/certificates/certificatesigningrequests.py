@@ -21,13 +21,15 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of, repeated_indices
 from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.well_known import LEGACY_UNKNOWN_SIGNER_NAME
 from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
+#: The conditions of an approval, and those that cannot be removed.
 DECISIONS = ("Approved", "Denied")
 FINAL = (*DECISIONS, "Failed")
-LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+#: The shortest expirationSeconds.
 MIN_SECONDS = 600
 USAGES = frozenset(
     {
@@ -56,11 +58,11 @@ class _Requests(Strategy):
         return [
             *self.validate_metadata(context, obj["metadata"]),
             *_request_errors(obj, old),
-            *self._changes(obj.get("status") or {}, old.get("status") or {}),
+            *self._validate_changes(obj.get("status") or {}, old.get("status") or {}),
             *self.validate_metadata_update(context, obj["metadata"], old["metadata"]),
         ]
 
-    def _changes(self, status: Object, old_status: Object) -> list[FieldError]:
+    def _validate_changes(self, status: Object, old_status: Object) -> list[FieldError]:
         path = "status.conditions"
         errors = [
             forbidden(path, f"updates may not remove a condition of type {go_quote(kind)}")
@@ -165,9 +167,9 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
         errors.append(
             invalid("spec.request", Printed("[]byte(nil)") if request is None and not from_minor(34) else request, problem)
         )
-    errors += _usages(spec.get("usages") or (), old_spec.get("usages") or ())
+    errors += _validate_usages(spec.get("usages") or (), old_spec.get("usages") or ())
     signer = spec.get("signerName", "")
-    if signer == LEGACY_SIGNER != old_spec.get("signerName"):
+    if signer == LEGACY_UNKNOWN_SIGNER_NAME != old_spec.get("signerName"):
         errors.append(invalid("spec.signerName", signer, "the legacy signerName is not allowed via this API version"))
     else:
         errors += signer_name(signer, "spec.signerName")
@@ -175,14 +177,14 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     if seconds is not None and seconds < MIN_SECONDS:
         text = f"may not specify a duration less than {MIN_SECONDS} seconds (10 minutes)"
         errors.append(invalid("spec.expirationSeconds", seconds, text))
-    errors += _conditions(status.get("conditions") or (), old_status.get("conditions") or ())
+    errors += _validate_conditions(status.get("conditions") or (), old_status.get("conditions") or ())
     certificate, held = status.get("certificate", ""), old_status.get("certificate", "")
     untouched = old is not None and (certificate == held or _problem_with_certificate(held))
     problem = "" if untouched else _problem_with_certificate(certificate)
     return [*errors, invalid("status.certificate", "<certificate data>", problem)] if problem else errors
 
 
-def _usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[FieldError]:
+def _validate_usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[FieldError]:
     errors = [] if usages else [required("spec.usages")]
     if all(usage in USAGES for usage in old_usages):
         for index, usage in enumerate(usages):
@@ -192,7 +194,7 @@ def _usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[FieldError
     return errors
 
 
-def _conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     errors: list[FieldError] = []
     old_types = [item.get("type", "") for item in old_items]
     seen: set[str] = set()
@@ -225,10 +227,10 @@ def signer_name(name: str, path: str) -> list[FieldError]:
         return [invalid(path, name, text)]
     domain, _, rest = name.partition("/")
     errors = [] if names.fits(domain, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
-    errors += _labels(domain, path, names.dns_label)
+    errors += _validate_labels(domain, path, names.dns_label)
     if "." not in domain:
         errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    errors += _labels(rest, path, names.dns_subdomain)
+    errors += _validate_labels(rest, path, names.dns_subdomain)
     longest = 2 * names.SUBDOMAIN_LENGTH + names.LABEL_LENGTH + 2
     return errors if names.fits(name, longest) else [*errors, too_long(path, longest)]
 
@@ -240,7 +242,7 @@ def is_authorized_for_signer_name(context: WriteContext, verb: str, signer: str)
     return any(context.authorize({**asked, "name": name})[0] for name in (signer, f"{signer.partition('/')[0]}/*"))
 
 
-def _labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[FieldError]:
+def _validate_labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[FieldError]:
     """Returns the errors of the first invalid label of a domain."""
     for label in text.split("."):
         details = check(label)

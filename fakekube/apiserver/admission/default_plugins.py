@@ -23,6 +23,7 @@ from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import (
     ANNOTATION_INGRESS_CLASS,
     BETA_STORAGE_CLASS_ANNOTATION,
+    KUBE_APISERVER_CLIENT_SIGNER_NAME,
     PV_PROTECTION_FINALIZER,
     PVC_PROTECTION_FINALIZER,
     SYSTEM_PRIVILEGED_GROUP,
@@ -133,7 +134,6 @@ def _is_in_a_namespace(attributes: Attributes) -> bool:
 
 
 REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")
-CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
 
 class CertificateApproval(Plugin):
@@ -178,12 +178,12 @@ class CertificateSubjectRestriction(Plugin):
 
         assert attributes.object is not None
         spec = attributes.object["spec"]
-        if spec.get("signerName") != CLIENT_SIGNER:
+        if spec.get("signerName") != KUBE_APISERVER_CLIENT_SIGNER_NAME:
             return
         request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
         groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
         if any(group.value == SYSTEM_PRIVILEGED_GROUP for group in groups):
-            text = f"use of {CLIENT_SIGNER} signer with {SYSTEM_PRIVILEGED_GROUP} group is not allowed"
+            text = f"use of {KUBE_APISERVER_CLIENT_SIGNER_NAME} signer with {SYSTEM_PRIVILEGED_GROUP} group is not allowed"
             raise forbidden(attributes, text)
 
 

@@ -20,7 +20,14 @@ from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.core.serviceaccounts import uid_mismatch
 from fakekube.apis.validation.to_internal import diff, same
-from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
+from fakekube.apis.well_known import (
+    KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME,
+    KUBELET_SERVING_SIGNER_NAME,
+    MIRROR_POD_ANNOTATION_KEY,
+    NAMESPACE_NODE_LEASE,
+    NODE_USER_NAME_PREFIX,
+    NODES_GROUP,
+)
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -98,7 +105,7 @@ def _missing(attributes: Attributes, name: str, old: Spec, new: Spec) -> Iterato
 
 
 _RESTRICTED: Final = "node-restriction.kubernetes.io"
-_CLIENT_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
+_CLIENT_SIGNERS: Final = (KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME, KUBELET_SERVING_SIGNER_NAME)
 
 #: Labels in Kubernetes domains that a kubelet may set.
 _KUBELET_LABELS: Final = frozenset(
