@@ -233,17 +233,19 @@ def _divisible(name: str, amount: str, path: str) -> list[FieldError]:
 def _claims(claims: Iterable[Mapping[str, Any]], pod_claims: Set[str], path: str) -> list[FieldError]:
     """Validates references to the resource claims of the pod (validateResourceClaimNames)."""
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    seen: dict[str, set[str]] = {}
+    """The requests of each claim that were mentioned so far; "" for all of them."""
     for index, claim in enumerate(claims):
         name, request, where = claim.get("name", ""), claim.get("request", ""), f"{path}[{index}]"
         if not name:
             errors.append(required(where))
             continue
-        if name in seen:
+        requests = seen.setdefault(name, set())
+        if "" in requests:
             errors.append(duplicate(where, name))
         else:
-            errors += _claim_request(name, request, seen, where)
-            seen.add(f"{name}/{request}" if request else name)
+            errors += _claim_request(name, request, requests, where)
+            requests.add(request)
         if name not in pod_claims:
             known = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
             text = f"must be one of the names in pod.spec.resourceClaims{known}"
@@ -251,9 +253,8 @@ def _claims(claims: Iterable[Mapping[str, Any]], pod_claims: Set[str], path: str
     return errors
 
 
-def _claim_request(name: str, request: str, seen: Set[str], path: str) -> list[FieldError]:
+def _claim_request(name: str, request: str, requests: Set[str], path: str) -> list[FieldError]:
     if not request:
-        return [duplicate(path, name) for key in seen if "/" in key and key.partition("/")[0] == name]
+        return [duplicate(path, name)] * len(requests)
     errors = invalid_each(f"{path}.request", request, names.dns_label(request))
-    key = f"{name}/{request}"
-    return [*errors, duplicate(path, key)] if key in seen else errors
+    return [*errors, duplicate(path, f"{name}/{request}")] if request in requests else errors
