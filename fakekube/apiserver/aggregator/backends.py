@@ -147,7 +147,11 @@ class MountedBackend:
             return written.append
 
         try:
-            result = self._application(_environ(request), start_response)
+            environ = _environ(request)
+        except OSError as error:  # the client went away while it sent the body
+            raise BackendError(str(error)) from None
+        try:
+            result = self._application(environ, start_response)
             body = MountedBody(result, written, call_ahead=not started)
             status, headers = started[-1]
         except Exception:

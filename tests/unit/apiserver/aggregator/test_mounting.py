@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -168,3 +169,16 @@ def test_an_exception_of_the_application_is_a_500(cluster: Cluster, caplog: pyte
     caught.value.close()
     assert caught.value.code == 500
     assert "NoneType" in caplog.text
+
+
+def test_a_client_that_leaves_while_it_sends_the_body_is_no_failure(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics()
+    cluster.aggregate(GROUP_VERSION, metrics)
+    before = len(metrics.seen)
+    with socket.create_connection(("127.0.0.1", cluster.port), timeout=60) as client:
+        client.sendall(f"POST /apis/{GROUP_VERSION}/pods HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhello".encode())
+        client.shutdown(socket.SHUT_WR)
+        while client.recv(1024):
+            pass
+    assert not caplog.records
+    assert len(metrics.seen) == before
