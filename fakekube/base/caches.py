@@ -24,6 +24,14 @@ LONGEST_TEXT: Final = 2048
 _ABSENT: Final[Any] = object()
 
 
+def trim(encoded: bytes) -> bytes:
+    """Returns a copy of what an encoder has made, to be kept.
+
+    Bytes of orjson hold its whole buffer, often 4 KiB more than the text.
+    """
+    return memoryview(encoded).tobytes()
+
+
 class BoundedCache(dict[K, V]):
     """A dict whose entries are set by `add` only.
 

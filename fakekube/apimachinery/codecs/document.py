@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from fakekube.apimachinery.codecs import json
-from fakekube.base.caches import BoundedCache
+from fakekube.base.caches import BoundedCache, trim
 from fakekube.base.objects import Object, StoredObject
 
 V = TypeVar("V")
@@ -83,7 +83,7 @@ class Document:
         if packed == encoded:
             packed = encoded
         else:
-            packed = memoryview(packed).tobytes()  # see `json`
+            packed = trim(packed)
             self._json = b""
         self._packed, self._end = packed, _end_of_metadata(tree, packed)
         self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
@@ -113,8 +113,7 @@ class Document:
         if not encoded and self._packed and json.is_canonical(self._packed):
             encoded = self._json = self._packed
         if not encoded:
-            # a copy: the encoder's own bytes take up to twice the memory that they need
-            encoded = self._json = memoryview(json.dumps(self.tree)).tobytes()
+            encoded = self._json = trim(json.dumps(self.tree))
         return encoded
 
     def cut_metadata(self) -> bytes | None:
@@ -275,7 +274,7 @@ def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
         if made is None:
             made = encode(value)
             if len(key) <= _MAXIMUM_BYTES:
-                cache.add(key, made)
+                cache.add(trim(key), made)
         return made
 
     return encoded

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from fakekube.base.caches import LONGEST_TEXT, MAXIMUM_SIZE, BoundedCache, cache_by_text, cache_if, cached_bytes
+import tracemalloc
+
+import orjson
+
+from fakekube.base.caches import LONGEST_TEXT, MAXIMUM_SIZE, BoundedCache, cache_by_text, cache_if, cached_bytes, trim
 
 
 def test_the_results_that_were_not_used_longest_are_forgotten_beyond_the_bound() -> None:
@@ -65,3 +69,16 @@ def test_a_bounded_cache_is_cleared_when_its_entries_are_too_large() -> None:
     assert cache == {"c": 2}
     assert cache.add("d", 3, MAXIMUM_SIZE + 1) == 3
     assert cache == {"c": 2}
+
+
+def test_trimmed_bytes_need_no_more_memory_than_their_text() -> None:
+    text = trim(orjson.dumps({"a": "b"}))
+    assert text == b'{"a":"b"}'
+    tracemalloc.start()
+    try:
+        kept = [trim(orjson.dumps({"a": "b"})) for _ in range(100)]
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kept) == 100
+    assert used < 100 * 200

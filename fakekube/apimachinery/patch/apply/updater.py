@@ -29,7 +29,7 @@ from fakekube.apimachinery.patch.apply.managed_fields import Managed, Manager, O
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.apimachinery.schema.model import Type
-from fakekube.base.caches import BoundedCache
+from fakekube.base.caches import BoundedCache, trim
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.objects import Object
 
@@ -434,7 +434,8 @@ class Changes:
     def keep(self, signature: Signature | None, before: Owners, change: Change) -> None:
         """Caches the outcome of a change."""
         if signature is not None:
-            self._known.add(signature, _Remembered(before, change), len(signature.changes))
+            kept = signature._replace(changes=trim(signature.changes))
+            self._known.add(kept, _Remembered(before, change), len(signature.changes))
 
 
 # Migrates objects from client-side apply to server-side apply.
