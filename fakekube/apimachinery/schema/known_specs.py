@@ -112,6 +112,13 @@ def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = Fa
         _defaulted.add((default, form), b"")
 
 
+def copy_spec_with_defaults(default: Defaulter, spec: Any) -> Any | None:
+    """Returns a copy of a decoded spec with its constant defaults; None if these are not known."""
+    text = text_of(spec)
+    known = None if text is None else _defaulted.get((default, text))
+    return None if known is None else orjson.loads(known or text or b"")
+
+
 def normalised_spec(type_: Type, tree: Mapping[str, Any], *, stored: bool, text: bytes | None = None) -> dict[str, Any]:
     """Returns the spec of an object as `printing.normalise` makes it, for its argument `parts`.
 

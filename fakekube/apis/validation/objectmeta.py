@@ -180,8 +180,7 @@ def validate_labels(labels: Mapping[str, str], path: str) -> list[FieldError]:
 def validate_annotations(annotations: Mapping[str, str], path: str) -> list[FieldError]:
     """Validates keys (in any letter case) and the total size of annotations (ValidateAnnotations)."""
     errors = [invalid(path, key, text) for key in annotations for text in names.label_key(key.lower())]
-    size = sum(_byte_length(key) + _byte_length(value) for key, value in annotations.items())
-    if size > ANNOTATIONS_LENGTH:
+    if _byte_length("".join([*annotations, *annotations.values()])) > ANNOTATIONS_LENGTH:
         errors.append(too_long(path, ANNOTATIONS_LENGTH))
     return errors
 

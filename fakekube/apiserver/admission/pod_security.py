@@ -64,6 +64,7 @@ _Policy = Mapping[str, _Standard]
 """Mode → standard."""
 
 _PRIVILEGED = _Standard()
+_PRIVILEGED_TEXT = str(_PRIVILEGED)
 _WITHOUT_LABELS: _Policy = dict.fromkeys(MODES, _PRIVILEGED)
 
 
@@ -250,10 +251,10 @@ def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuratio
     if attributes.context.user in configuration.usernames:
         return _annotate(attributes, "exempt", "user")
     policy, errors = _policy(namespace, configuration.defaults)
-    enforced, audited, warned = (policy[mode] for mode in MODES)
+    enforced, audited, warned = policy["enforce"], policy["audit"], policy["warn"]
     if not errors and audited.level == warned.level == "privileged" and (not enforce or enforced.level == "privileged"):
         if enforce:
-            _annotate(attributes, "enforce-policy", str(_PRIVILEGED))
+            _annotate(attributes, "enforce-policy", _PRIVILEGED_TEXT)
         return None
     if enforce and attributes.old is not None and not _is_significant_update(pod, attributes.old):
         return None

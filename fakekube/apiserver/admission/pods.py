@@ -50,17 +50,14 @@ class DefaultTolerationSeconds(Plugin):
         assert attributes.object is not None
         spec = attributes.object["spec"]
         held: Sequence[Mapping[str, Any]] = spec.get("tolerations") or ()
+        covered = [held_one.get("key", "") for held_one in held if held_one.get("effect", "") in ("", "NoExecute")]
         missing = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": self.SECONDS}
             for key in self.TAINTS
-            if not any(_covers(toleration, key) for toleration in held)
+            if key not in covered and "" not in covered
         ]
         if missing:
             spec["tolerations"] = [*held, *missing]
-
-
-def _covers(toleration: Mapping[str, Any], key: str) -> bool:
-    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
 
 
 class RuntimeClass(Plugin):

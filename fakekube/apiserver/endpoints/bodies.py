@@ -11,7 +11,6 @@ k8s.io/apimachinery/pkg/runtime/serializer/json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -25,7 +24,7 @@ from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, trees
 from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.defaults import Defaulter
-from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec, set_defaults
+from fakekube.apimachinery.schema.known_specs import SPEC, copy_spec_with_defaults, decode_spec, set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
 from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
@@ -376,13 +375,20 @@ def _known_parts(target: _Target, kind: GVK, type_: Type, parsed: Parsed) -> _Kn
     if kind is not target.expected or not parsed.is_plain or trees.holds_raw_values(type_):
         return known
     unchanged = {} if target.live is None else unchanged_parts(parsed.value, target.live)
+    if SPEC in unchanged and target.default is not None:
+        copy = copy_spec_with_defaults(target.default, unchanged[SPEC])
+        if copy is not None:
+            del unchanged[SPEC]
+            known.parts, known.has_decoded_spec = {SPEC: copy}, True
     if unchanged:
-        known.parts = deep_copy(unchanged)
+        known.parts |= deep_copy(unchanged)
     spec = parsed.value.get(SPEC)
-    if spec and spec.__class__ is dict and SPEC not in unchanged and SPEC in type_.fields:
-        with suppress(SlowPathRequired, schema_decode.DecodeError):  # the whole document tells the first of its errors
+    if spec and spec.__class__ is dict and SPEC not in known.parts and SPEC in type_.fields:
+        try:
             known.parts[SPEC] = decode_spec(type_, target.default, spec)
             known.has_decoded_spec = True
+        except (SlowPathRequired, schema_decode.DecodeError):
+            pass  # the whole document tells the first of its errors
     return known
 
 

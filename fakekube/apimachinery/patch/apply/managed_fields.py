@@ -228,8 +228,11 @@ def are_same(entries: list[Any], others: list[Any]) -> bool:
     """Reports whether entries are equal, including the order of their fields."""
     if entries != others:
         return False
-    pairs = ((entry.get("fieldsV1"), other.get("fieldsV1")) for entry, other in zip(entries, others, strict=True))
-    return all(a is b or json_text(a) == json_text(b) for a, b in pairs)
+    for entry, other in zip(entries, others, strict=True):
+        fields, known = entry.get("fieldsV1"), other.get("fieldsV1")
+        if fields is not known and json_text(fields) != json_text(known):
+            return False
+    return True
 
 
 def intern(fields: FieldSet) -> FieldSet:

@@ -418,13 +418,13 @@ class Changes:
 
     def signature(self, comparison: Comparison, before: Owners, manager: str) -> Signature | None:
         """Returns the cache key of a change; None if it cannot be cached."""
-        if before and any(owned.api_version != self._api_version for owned in before.values()):
+        if not {owned.api_version for owned in before.values()} <= {self._api_version}:
             return None
         try:
             text = orjson.dumps((comparison.removed.tree, comparison.changed.tree))
         except orjson.JSONEncodeError:  # elements that are not valid UTF-8
             return None
-        return Signature(manager, text, tuple((owner, id(owned.fields.tree)) for owner, owned in before.items()))
+        return Signature(manager, text, tuple([(owner, id(owned.fields.tree)) for owner, owned in before.items()]))
 
     def find(self, signature: Signature | None) -> Change | None:
         """Returns the cached outcome of a change."""

@@ -260,6 +260,8 @@ def _restarts_all_containers(spec: Spec) -> bool:
 
 #: The maximum number of known specs.
 _MAX_SPECS: Final = 256
+#: What a text has in which a volume has a claim of the pod; strings have no such part.
+_EPHEMERAL: Final = b'"ephemeral":'
 
 
 class KnownSpecs(BoundedCache[Hashable, str]):
@@ -273,6 +275,6 @@ class KnownSpecs(BoundedCache[Hashable, str]):
 
         `text`: what `text_of` returns for the spec.
         """
-        if "resourceClaims" in spec or ("volumes" in spec and any("ephemeral" in volume for volume in spec["volumes"] or ())):
+        if text is None or "resourceClaims" in spec or ("volumes" in spec and _EPHEMERAL in text):
             return None
-        return None if text is None else (features.CURRENT.get(), of_pod, text)
+        return features.CURRENT.get(), of_pod, text

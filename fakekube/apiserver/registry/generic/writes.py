@@ -446,13 +446,13 @@ def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> 
 def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
     """Reports whether anything except metadata and status has changed, so that generation is incremented."""
     # Only in the form in which they are stored are equal values equal trees; but most differences are plain.
-    names = {**obj, **old}.keys() - _NOT_COUNTED
-    if all(obj.get(name) == old.get(name) for name in names):
+    changed = [name for name in (obj.keys() | old.keys()) - _NOT_COUNTED if obj.get(name) != old.get(name)]
+    if not changed:
         return False
-    if any(printing.surely_differ(obj.get(name), old.get(name)) for name in names):
+    if any(printing.surely_differ(obj.get(name), old.get(name)) for name in changed):
         return True
     stored = scope.resource.to_stored_form(obj)
-    return any(stored.get(name) != old.get(name) for name in names)
+    return any(stored.get(name) != old.get(name) for name in changed)
 
 
 def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:

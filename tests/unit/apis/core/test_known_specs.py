@@ -62,7 +62,8 @@ def test_spec_that_only_an_update_allows_is_not_known() -> None:
     "part", [{"resourceClaims": [{"name": "a"}]}, {"volumes": [{"name": "a", "ephemeral": {"volumeClaimTemplate": {}}}]}]
 )
 def test_spec_whose_claims_have_names_of_the_pod_is_never_known(part: dict[str, Any]) -> None:
-    assert KnownSpecs().key({**pod_spec("claims"), **part}, b"{}", of_pod=True) is None
+    spec = {**pod_spec("claims"), **part}
+    assert KnownSpecs().key(spec, text_of(spec), of_pod=True) is None
 
 
 def test_spec_with_equal_values_of_another_text_has_another_key() -> None:
