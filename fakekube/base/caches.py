@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 K = TypeVar("K")
@@ -127,16 +127,24 @@ def cache_if(is_kept: Callable[..., bool], maximum: int) -> Callable[[Callable[P
     """Returns a decorator that keeps the results of a function for some arguments, which must be hashable.
 
     Args:
-        is_kept: reports whether the arguments, as they are passed, are small enough to be kept.
-        maximum: the maximal number of results; what was not used longest is forgotten first.
+        is_kept: reports whether the arguments are small enough to be kept. Results for arguments by name are not kept.
+        maximum: the maximal number of results; a full cache is cleared.
     """
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:
-        kept = cast("Callable[P, V]", lru_cache(maximum)(function))
+        kept: BoundedCache[tuple[object, ...], V] = BoundedCache(maximum)
+        get = kept.get
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> V:
-            return kept(*args, **kwargs) if is_kept(*args, **kwargs) else function(*args, **kwargs)
+            if kwargs:
+                return function(*args, **kwargs)
+            found: V = get(args, _ABSENT)
+            if found is _ABSENT:
+                found = function(*args, **kwargs)
+                if is_kept(*args):
+                    kept.add(args, found)
+            return found
 
         return call
 
