@@ -147,7 +147,7 @@ class Resource:
             return self.keep(obj)
         type_ = self.storage_type
         parts = {} if old is None else unchanged_parts(obj, old, decoded=not holds_any_form(type_))
-        if known_specs.SPEC not in parts:
+        if known_specs.SPEC in obj and known_specs.SPEC not in parts:
             parts.update(known_specs.normalised_spec(type_, obj, stored=True, text=spec_text))
         printed: dict[str, Any] = printing.normalise(type_, obj, parts=parts)
         return printed

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from fakekube.apiextensions.instances import objects
@@ -273,14 +273,9 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, i
     return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
 
 
-@lru_cache(maxsize=1024)
-def _api_version_of(kind: GVK) -> str:
-    return kind.api_version
-
-
 def _is_of(value: Object, expected: GVK) -> bool:
     """Reports whether a document has exactly the expected kind and apiVersion, and no names that differ in case."""
-    named = value.get("kind") == expected.kind and value.get("apiVersion") == _api_version_of(expected)
+    named = value.get("kind") == expected.kind and value.get("apiVersion") == expected.api_version
     return named and value.keys() <= _USUAL_NAMES
 
 

@@ -45,13 +45,15 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
     requested = new["metadata"].pop("managedFields", None)
     parts: Object = {}
     spec_text = None
+    printed = new
     if not scope.resource.custom:
+        type_ = scope.type
         if live is not None:
-            parts = unchanged_parts(new, live, decoded=not holds_any_form(scope.type))
-        if known_specs.SPEC not in parts:
-            spec_text = known_specs.text_of_spec(scope.type, new)
-            parts.update(known_specs.normalised_spec(scope.type, new, stored=False, text=spec_text))
-    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
+            parts = unchanged_parts(new, live, decoded=not holds_any_form(type_))
+        if known_specs.SPEC in new and known_specs.SPEC not in parts:
+            spec_text = known_specs.text_of_spec(type_, new)
+            parts.update(known_specs.normalised_spec(type_, new, stored=False, text=spec_text))
+        printed = printing.normalise(type_, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
     tracked = printed if not parts and are_equal(printed, new) else new
     if requested is not None:
