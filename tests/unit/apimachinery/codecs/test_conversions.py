@@ -73,7 +73,14 @@ def test_conversion_between_every_pair_of_formats(drawn: tuple[Type, Obj]) -> No
         first = source.read(source.write(type_, obj))
         there = stored(type_, head, decode.decode(type_, first))
         back = target.read(target.write(type_, there))
-        assert stored(type_, head, decode.decode(type_, back)) == obj, (source, target)
+        assert without_texts(stored(type_, head, decode.decode(type_, back))) == without_texts(obj), (source, target)
+
+
+def without_texts(tree: Any) -> Any:
+    """The tree with plain objects: values of any form have a text in Protobuf, and YAML sorts what such a text does not."""
+    if isinstance(tree, dict):
+        return {name: without_texts(item) for name, item in tree.items()}
+    return [without_texts(item) for item in tree] if isinstance(tree, list) else tree
 
 
 @st.composite
