@@ -20,6 +20,7 @@ k8s.io/apiserver/pkg/endpoints/handlers/patch.go (which error is which code).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -194,15 +195,33 @@ def in_order(wanted: list[Any], others: list[Any], order: list[Any], original: l
 
 
 def _sort(items: list[Any], positions: dict[Any, int], merge_key: str) -> list[Any]:
-    """Sorts items by position; as in the real server, those without one come first, in reverse order."""
-    placed: list[tuple[int, Any]] = []
-    for item in items:
+    """Sorts items by position, by the insertions of the real server.
+
+    An item goes behind the last one with a position that is not larger. One without a position, or with the smallest one, goes to
+    the front.
+    """
+    following: list[int | None] = []
+    first: int | None = None
+    sorted_positions: list[int] = []
+    placed: list[int] = []  # the indices of the items with these positions
+    for index, item in enumerate(items):
         position = positions.get(identity(item, merge_key), -1)
-        index = len(placed)
-        while index and (position < 0 or placed[index - 1][0] < 0 or position < placed[index - 1][0]):
-            index -= 1
-        placed.insert(index, (position, item))
-    return [item for _, item in placed]
+        place = bisect_right(sorted_positions, position) if position >= 0 else 0
+        if place:
+            before = placed[place - 1]
+            following.append(following[before])
+            following[before] = index
+        else:
+            following.append(first)
+            first = index
+        if position >= 0:
+            sorted_positions.insert(place, position)
+            placed.insert(place, index)
+    result = []
+    while first is not None:
+        result.append(items[first])
+        first = following[first]
+    return result
 
 
 def _positions(items: Iterable[Any], merge_key: str) -> dict[Any, int]:

@@ -327,3 +327,13 @@ def test_item_order_shortcut_gives_the_full_result(original: list[str], patch: l
     if is_ordered:
         assert in_order(*partition(merged, changes, "name"), changes, items, "name") == merged
     assert is_ordered or len(set(original)) < len(original) or patch != [name for name in original if name in patch]
+
+
+def test_long_lists_are_sorted_in_a_bounded_time() -> None:
+    items = [f"a{number}" for number in range(30_000)]
+    order = items[::-1]
+    assert in_order(items, [], order, items, "") == order  # a minute, if each item were compared with all others
+
+
+def test_items_without_a_position_and_the_smallest_go_to_the_front() -> None:
+    assert in_order(["x", "b", "y", "a"], [], ["a", "b"], [], "") == ["a", "y", "b", "x"]
