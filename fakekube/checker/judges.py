@@ -31,8 +31,8 @@ _HOT, _LEAST_CALLS = 4.0, 10
 _LEAST_SECONDS = 2.0
 #: Pauses do not grow if the second half has at least so many attempts, and at least this part of those in the first half.
 _LEAST_ATTEMPTS, _FLAT = 4, 0.75
-#: Calls with less than so many seconds between them belong to one attempt.
-_TOGETHER = 0.1
+#: Calls with less than so many seconds between them belong to one attempt, and at most so many after its first one.
+_TOGETHER, _AT_ONCE = 0.1, 8
 
 
 def revision_of(call: Call) -> int:
@@ -146,16 +146,15 @@ _SHORTEST_PAUSE, _FACTORS, _EQUAL_FACTORS, _LATENESS, _GROWS = 0.4, 3, 0.03, 0.0
 def judge_write_backoff(trial: Trial) -> Verdict | None:
     """Judges whether the client repeats a refused write without a pause, or with equal pauses.
 
-    Attempts that follow each other within a tenth of a second are one: helpers for conflicts try a few times at once. Pauses that
-    grow and begin anew are usual, because such helpers run within a queue with growing pauses.
+    A few attempts that follow each other within a tenth of a second are one: helpers for conflicts try some times at once. Pauses
+    that grow and begin anew are usual, because such helpers run within a queue with growing pauses.
     """
     refused: dict[tuple[str, str, str], list[Call]] = {}
     for call in trial.trace.since(trial.provoked_at):
         if call.is_write and call.collection != LEASES and (call.dropped or (call.status or 0) in _REFUSALS):
             refused.setdefault((call.verb, call.path, call.name), []).append(call)
     for (verb, path, _), calls in refused.items():
-        times = [call.at for call in calls]
-        starts = [late for early, late in pairwise([-1.0, *times]) if late - early > _TOGETHER]
+        starts = _starts_of_attempts([call.at for call in calls])
         length = calls[-1].at - calls[0].at
         if length < _LEAST_SECONDS or len(starts) < 2 * _LEAST_ATTEMPTS:
             continue
@@ -171,6 +170,17 @@ def judge_write_backoff(trial: Trial) -> Verdict | None:
                 f"{how}: {shown}", *trial.excerpt(calls), symptom=Symptom.NO_PAUSE, likeness=f"{verb} {path.rpartition('/')[0]}"
             )
     return None
+
+
+def _starts_of_attempts(times: Sequence[float]) -> list[float]:
+    """Returns the times of the calls that begin an attempt: all but a few that follow the one before at once."""
+    starts: list[float] = []
+    together = 0
+    for early, late in pairwise([-1.0, *times]):
+        together = together + 1 if late - early <= _TOGETHER else 0
+        if together == 0 or together > _AT_ONCE:
+            starts.append(late)
+    return starts
 
 
 def _are_equal(pauses: Sequence[float]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -242,3 +243,30 @@ def asking_for(name: str, *, told: str = "", status: int = 404) -> Any:
 def test_a_name_that_nothing_has_had_comes_from_a_bookmark(verdict: str, how: Any) -> None:
     found = asking_for(**how)
     assert (str(found.outcome) if found else "") == verdict
+
+
+def refused(*at: float) -> Any:
+    """A run in which a write was refused at some times."""
+    call = {"verb": "create", "path": "/secrets", "name": "a", "is_write": True, "collection": "secrets", "dropped": False}
+    calls = [SimpleNamespace(**call, at=one, status=500) for one in at]
+    return SimpleNamespace(provoked_at=0, trace=SimpleNamespace(since=lambda mark: calls), excerpt=list)
+
+
+def tries(*pauses: float, each: int = 1) -> list[float]:
+    """The times of attempts after some pauses, of so many calls within a few milliseconds each."""
+    begun = itertools.accumulate(pauses)
+    return [at + 0.01 * number for at in begun for number in range(each)]
+
+
+@pytest.mark.parametrize(
+    ("times", "broken"),
+    [
+        (tries(*[0.08] * 64), True),  # so close to each other that two of them are one attempt, but not all of them
+        (tries(*[0.3] * 20), True),
+        (tries(*(0.005 * 2**step for step in range(11))), False),
+        (tries(*(0.005 * 2**step for step in range(11)), each=5), False),  # a helper within a queue
+        (tries(0.5, 1.0, 2.0), False),
+    ],
+)
+def test_refused_writes_need_growing_pauses(times: list[float], broken: bool) -> None:
+    assert (judges.judge_write_backoff(refused(*times)) is not None) is broken
