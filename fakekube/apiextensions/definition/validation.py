@@ -47,8 +47,10 @@ def _spec_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[FieldError
     yield from _missing_schemas(spec)
     if spec.get("preserveUnknownFields") and _has_defaults(spec):
         yield invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema")
+    subresources = _subresources_by_version(spec)
     for index, version in enumerate(_versions(spec)):
-        yield from _version_errors(spec, version, f"spec.versions[{index}]")
+        has_status = _has_status(subresources[version.get("name", "")])
+        yield from _version_errors(version, f"spec.versions[{index}]", has_status=has_status)
     yield from _versions_errors(spec)
     yield from _label_errors(spec.get("version", ""), "spec.version")
     spec_names = spec.get("names") or {}
@@ -110,14 +112,16 @@ def _any_status(spec: Spec) -> bool:
     return any(_has_status(part.get("subresources")) for part in (spec, *_versions(spec)))
 
 
-def _subresources_of(spec: Spec, version: str) -> Part | None:
-    versions = _versions(spec)
-    if all(each.get("subresources") is None for each in versions):
-        return spec.get("subresources")
-    return next((each.get("subresources") for each in versions if each.get("name", "") == version), None)
+def _subresources_by_version(spec: Spec) -> Mapping[str, Part | None]:
+    """Returns the subresources of each version, by its name; those of the spec if no version has its own."""
+    own: dict[str, Part | None] = {}
+    for version in _versions(spec):
+        own.setdefault(version.get("name", ""), version.get("subresources"))
+    has_own = any(version.get("subresources") is not None for version in _versions(spec))
+    return own if has_own else dict.fromkeys(own, spec.get("subresources"))
 
 
-def _version_errors(spec: Spec, version: Part, path: str) -> Iterator[FieldError]:
+def _version_errors(version: Part, path: str, *, has_status: bool) -> Iterator[FieldError]:
     name = version.get("name", "")
     problems = names.dns_1035_label(name)
     if problems:
@@ -126,7 +130,7 @@ def _version_errors(spec: Spec, version: Part, path: str) -> Iterator[FieldError
     if warning is not None:
         for text in _deprecation_problems(warning, deprecated=bool(version.get("deprecated"))):
             yield invalid(f"{path}.deprecationWarning", warning, text, pointed_at=True)
-    yield from _part_errors(version, version.get("schema"), path, "schema", has_status=_has_status(_subresources_of(spec, name)))
+    yield from _part_errors(version, version.get("schema"), path, "schema", has_status=has_status)
 
 
 def _deprecation_problems(warning: str, *, deprecated: bool) -> Iterator[str]:
