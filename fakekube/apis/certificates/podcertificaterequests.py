@@ -305,10 +305,6 @@ def _validate_names(leaf: x509.Certificate) -> list[FieldError]:
     return errors + [invalid(_CHAIN, one, "leaf certificate should not contain invalid EmailAddress") for one in wrong]
 
 
-def _time(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-
-
 def _validate_times(context: WriteContext, status: Object, spec: Object, leaf: x509.Certificate) -> list[FieldError]:
     consistent = "must be present and consistent with the issued certificate"
     texts = {
@@ -319,7 +315,7 @@ def _validate_times(context: WriteContext, status: Object, spec: Object, leaf: x
     missing = [required(f"status.{field}", text) for field, text in texts.items() if not status.get(field)]
     if missing:
         return missing
-    begin, end, refresh = (_time(status[field]) for field in texts)
+    begin, end, refresh = (datetime.strptime(status[field], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) for field in texts)
     lifetime = leaf.not_valid_after_utc - leaf.not_valid_before_utc
     longest = timedelta(seconds=spec.get("maxExpirationSeconds") or 0)
     margin = timedelta(minutes=10)

@@ -338,7 +338,8 @@ class Criteria:
             return None
         if errors:
             raise errors[0]
-        return Match(resource, _kind(resource, attributes.subresource))
+        name = attributes.subresource
+        return Match(resource, resource.subresources[name].gvk if name else resource.gvk)
 
     @staticmethod
     def _selects(decide: Callable[[], bool], errors: list[StatusError]) -> bool:
@@ -372,7 +373,3 @@ class Criteria:
             return None
         others = [o for o in attributes.context.services.equivalents(resource, attributes.subresource) if o is not resource]
         return next((other for rule in rules for other in others if rule.matches(attributes, other)), None)
-
-
-def _kind(resource: Resource, subresource: str) -> GVK:
-    return resource.subresources[subresource].gvk if subresource else resource.gvk

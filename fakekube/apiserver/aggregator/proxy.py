@@ -289,7 +289,9 @@ class Proxy:
         if 300 <= response.status <= 399 and header(response.headers, "location"):
             response.body.close()
             return Response(502, [("Content-Type", PLAIN_TEXT)], _REDIRECTED)
-        return proxy_response(response, request, _make_front(location), long_running=origin.long_running)
+        return proxy_response(
+            response, request, Front((location.host,), "https", location.host), long_running=origin.long_running
+        )
 
 
 def text_error(code: int, text: str) -> Response:
@@ -367,10 +369,6 @@ def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> R
 
 
 # ---------------------------------------------------------------- responses
-
-
-def _make_front(location: Location) -> Front:
-    return Front((location.host,), "https", location.host)
 
 
 def proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:

@@ -67,7 +67,10 @@ class _Schemas:
 
     def find(self, info: RequestInfo, user: User) -> Headers:
         """Returns the headers for the first FlowSchema that matches."""
-        return next((headers for spec, headers in self._in_order if _matches(spec, info, user)), ())
+        for spec, headers in self._in_order:
+            if any(_rule_matches(rule, info, user) for rule in spec.get("rules") or ()):
+                return headers
+        return ()
 
 
 class Flows:
@@ -119,10 +122,6 @@ def _precedence(schema: StoredObject) -> tuple[int, str]:
 
 def _headers(schema_uid: str, level_uid: str) -> Headers:
     return ("X-Kubernetes-Pf-Flowschema-Uid", schema_uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", level_uid)
-
-
-def _matches(spec: StoredObject, info: RequestInfo, user: User) -> bool:
-    return any(_rule_matches(rule, info, user) for rule in spec.get("rules") or ())
 
 
 def _rule_matches(rule: StoredObject, info: RequestInfo, user: User) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.commands import APPLETS
 from fakekube.nodes.runtime.dns import resolver_of
-from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, MountNamespace, Node, Space, Symlink
+from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, MountNamespace, Space, Symlink
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
@@ -189,9 +189,5 @@ def install(pod: StoredObject, files: FileSystem) -> None:
     aliases = [f"{one['ip']}\t{chr(9).join(one.get('hostnames') or ())}\n" for one in spec.get("hostAliases") or ()]
     hosts += ("\n# Entries added by HostAliases.\n" + "".join(aliases)) if aliases else ""
     for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", str(resolver_of(pod)))):
-        if not isinstance(_node(files, path), File):
+        if not isinstance(files.place(path).node, File):
             files.write(path, text.encode())
-
-
-def _node(files: FileSystem, path: str) -> Node | None:
-    return files.place(path).node
