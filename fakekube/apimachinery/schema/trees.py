@@ -126,8 +126,10 @@ def in_order(value: Any) -> Any:
 # --- The texts of values of any form (runtime.RawExtension) in objects that came as JSON --------------------------------
 
 
-#: What Go may print in another form: fractions, exponents, escapes, and characters that it escapes.
-_AMBIGUOUS: Final = re.compile(r"\d[.eE]|-0|[\\<>&\u2028\u2029]")
+#: What Go may print in another form: in texts escapes and characters that it escapes, elsewhere fractions, exponents and -0.
+_ESCAPED: Final = re.compile(r"[\\<>&\u2028\u2029]")
+_AMBIGUOUS_NUMBER: Final = re.compile(r"\d[.eE]|-0")
+_TEXT_WITHOUT_ESCAPES: Final = re.compile('"[^"]*"')
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _decoder: Final = json.JSONDecoder(strict=False)
 
@@ -197,9 +199,14 @@ def _keep_texts(type_: Type, tree: Any, text: str, at: int) -> Any:
 
 def raw_value(value: dict[str, Any], text: str) -> dict[str, Any]:
     """Returns the object that a text of JSON says, with the text if it is not that of Go."""
-    if text == json_text(value) and _AMBIGUOUS.search(text) is None:
+    if text == json_text(value) and not _is_ambiguous(text):
         return dict(value)
     return RawObject(value, bytes_of(text))
+
+
+def _is_ambiguous(text: str) -> bool:
+    """Reports whether Go may print a compact text of JSON in another form."""
+    return _ESCAPED.search(text) is not None or _AMBIGUOUS_NUMBER.search(_TEXT_WITHOUT_ESCAPES.sub("", text)) is not None
 
 
 def _parts(text: str, at: int) -> Iterator[tuple[str, int]]:

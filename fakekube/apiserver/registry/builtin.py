@@ -6,8 +6,9 @@ per emulation and is immutable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,10 +36,26 @@ ACTIONS = frozenset(
 #: (group, plural) of the read-only resources that are not stored: their storage is a function that computes the objects.
 COMPUTED = frozenset({("", "componentstatuses")})
 
-#: (group, plural) → bucket, group and version of resources that are stored under another group or version.
-STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
-    ("events.k8s.io", "events"): ("events", "", "v1"),
-    ("autoscaling", "horizontalpodautoscalers"): ("horizontalpodautoscalers.autoscaling", "autoscaling", "v2"),
+
+@dataclass(frozen=True, slots=True)
+class StoredAs:
+    """The group and version in which a resource is stored, and its bucket if that is another's."""
+
+    group: str
+    version: str
+    bucket: str | None = None
+
+
+_OTHER_SHAPE = StoredAs("resource.k8s.io", "v1beta2")  # v1beta1 has another shape than the versions after it
+
+#: (group, version, plural) → how the resources are stored that are not stored as they are served.
+STORED_AS: Mapping[tuple[str, str, str], StoredAs] = {
+    ("events.k8s.io", "v1", "events"): StoredAs("", "v1", "events"),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): StoredAs("autoscaling", "v2"),
+    **{
+        ("resource.k8s.io", "v1beta1", plural): _OTHER_SHAPE
+        for plural in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+    },
 }
 
 #: The subresources with a TableConvertor, and the exceptions.
@@ -96,10 +113,8 @@ def _resources(config: RuntimeConfig, emulation: features.Emulation) -> Sequence
 
 def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Sequence[data.ResourceRow]) -> Resource:
     facts, types = emulation.facts, emulation.types
-    own_bucket = f"{row.name}.{row.group}" if row.group else row.name
-    bucket, group, version = STORED_AS.get((row.group, row.name), (own_bucket, row.group, row.version))
-    if (group, version) == ("resource.k8s.io", "v1beta1"):  # which has another shape than the versions after it
-        version = "v1beta2"
+    stored = STORED_AS.get((row.group, row.version, row.name), StoredAs(row.group, row.version))
+    bucket = stored.bucket or (f"{row.name}.{row.group}" if row.group else row.name)
     kind = facts.kind(row.group, row.version, row.kind)
     conversions = CONVERSIONS.get((row.group, row.version, row.name))
     call = partial(_call_storage, row.group, row.version, row.name)
@@ -114,7 +129,7 @@ def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Seque
         bucket=bucket,
         strategy_factory=partial(_strategy, emulation, row.group, row.name, row.version),
         type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
-        storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
+        storage_type_factory=partial(_type, types, GVK(stored.group, stored.version, row.kind)),
         list_kind=f"{row.kind}List",
         short_names=row.short_names,
         categories=row.categories,

@@ -19,7 +19,7 @@ def type_of(group: str, kind: str) -> Type:
 REVISION = type_of("apps", "ControllerRevision")
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', '{"a":1.0}', '{"a":"\\u0041"}', "{\n}"])
+@pytest.mark.parametrize("text", ['{"a": 1}', '{"a":1.0}', '{"a":"1","b":[-0]}', '{"a":"\\u0041"}', '{"a":"<"}', "{\n}"])
 def test_non_canonical_raw_json_keeps_its_text(text: str) -> None:
     source = f'{{ "metadata": {{"data": {{"x": 1}}}}, "data" :{text} , "revision":1}}'.encode()
     tree = trees.keep_texts(REVISION, json.loads(source), source)
@@ -28,8 +28,9 @@ def test_non_canonical_raw_json_keeps_its_text(text: str) -> None:
     assert type(tree["metadata"]["data"]) is dict
 
 
-def test_canonical_raw_json_is_stored_as_a_dict() -> None:
-    source = b'{"data":{"a":[1,"b"]}}'
+@pytest.mark.parametrize("text", ['{"a":[1,"b"]}', '{"image":"app:1.27","range":"1e3","a-0":true}'])
+def test_canonical_raw_json_is_stored_as_a_dict(text: str) -> None:
+    source = f'{{"data":{text}}}'.encode()
     assert type(trees.keep_texts(REVISION, json.loads(source), source)["data"]) is dict
 
 
