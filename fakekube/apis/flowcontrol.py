@@ -24,6 +24,7 @@ from fakekube.apis.validation.checks import (
     wildcard_alone,
 )
 from fakekube.apis.validation.rules import (
+    BETA,
     LABEL,
     NEVER,
     SUBDOMAIN,
@@ -32,6 +33,7 @@ from fakekube.apis.validation.rules import (
     at_least,
     at_most,
     between,
+    by_declaration,
     by_minor,
     calls,
     each,
@@ -315,14 +317,12 @@ RESPONSES = {
     "Reject": rules(
         "LimitResponse (Reject)",
         "ValidateLimitResponse",
-        *by_minor(
-            "queuing", (forbids("must be nil if limited.limitResponse.type is not Limited"), 0, 37), (forbids(), 37, NEVER)
-        ),
+        *by_declaration("queuing", forbids(), (forbids("must be nil if limited.limitResponse.type is not Limited"), 0)),
     ),
     "Queue": rules(
         "LimitResponse (Queue)",
         "ValidateLimitResponse",
-        *by_minor("queuing", (set_("must not be empty if limited.limitResponse.type is Limited"), 0, 37), (set_(), 37, NEVER)),
+        *by_declaration("queuing", set_(), (set_("must not be empty if limited.limitResponse.type is Limited"), 0)),
         Rule("queuing", struct(QUEUING)),
     ),
 }
@@ -330,7 +330,7 @@ OTHER_RESPONSE = rules(
     "LimitResponse",
     "ValidateLimitResponse",
     *by_minor("type", (one_of("Queue", "Reject"), 0, 36), (one_of("Queue", "Reject", needs=""), 36, NEVER)),
-    Rule("queuing", forbids(), since=37),
+    Rule("queuing", forbids(), gate=BETA, since=37),
 )
 LIMITED = rules(
     "LimitedPriorityLevelConfiguration",
@@ -341,20 +341,20 @@ LIMITED = rules(
     Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE_INTEGER}", absent=None)),
 )
 EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", SHARES, LENDABLE)
-DECLARED_LIMITED = Rule("limited", calls(validate_declared_limit), since=37)
+DECLARED_LIMITED = Rule("limited", calls(validate_declared_limit), gate=BETA, since=37)
 LEVELS = {
     "Exempt": rules(
         "PriorityLevelConfigurationSpec (Exempt)",
         "ValidatePriorityLevelConfigurationSpec",
-        *by_minor("limited", (forbids("must be nil if the type is not Limited"), 0, 37), (forbids(), 37, NEVER)),
+        *by_declaration("limited", forbids(), (forbids("must be nil if the type is not Limited"), 0)),
         Rule("exempt", struct(EXEMPT_LEVEL)),
         DECLARED_LIMITED,
     ),
     "Limited": rules(
         "PriorityLevelConfigurationSpec (Limited)",
         "ValidatePriorityLevelConfigurationSpec",
-        *by_minor("exempt", (forbids("must be nil if the type is Limited"), 0, 37), (forbids(), 37, NEVER)),
-        *by_minor("limited", (set_("must not be empty when type is Limited"), 0, 37), (set_(), 37, NEVER)),
+        *by_declaration("exempt", forbids(), (forbids("must be nil if the type is Limited"), 0)),
+        *by_declaration("limited", set_(), (set_("must not be empty when type is Limited"), 0)),
         Rule("limited", struct(LIMITED)),
     ),
 }
@@ -362,8 +362,8 @@ OTHER_LEVEL = rules(
     "PriorityLevelConfigurationSpec",
     "ValidatePriorityLevelConfigurationSpec",
     *by_minor("type", (one_of("Exempt", "Limited"), 0, 36), (one_of("Exempt", "Limited", needs=""), 36, NEVER)),
-    Rule("exempt", forbids(), since=37),
-    Rule("limited", forbids(), since=37),
+    Rule("exempt", forbids(), gate=BETA, since=37),
+    Rule("limited", forbids(), gate=BETA, since=37),
     DECLARED_LIMITED,
 )
 CONDITION = rules(

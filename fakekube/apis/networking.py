@@ -18,7 +18,7 @@ from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation.checks import ABSOLUTE_PATH, domain_prefixed_path, immutable_field, invalid_each, one_of, port
 from fakekube.apis.validation.names import dns_subdomain, path_segment
-from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, from_minor, immutable
+from fakekube.apis.validation.rules import by_declaration, changes, fixed, from_minor, immutable
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import contains_empty, to_internal
 from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS, LABEL_IP_ADDRESS_FAMILY
@@ -488,7 +488,7 @@ def _shown_parent(reference: Object | None) -> Object | None:
 
 
 IP_ADDRESS_CHANGES = changes(
-    "IPAddress", "ValidateIPAddressUpdate", *by_minor("spec.parentRef", (immutable(_shown_parent), 0, 37), (fixed(), 37, NEVER))
+    "IPAddress", "ValidateIPAddressUpdate", *by_declaration("spec.parentRef", fixed(), (immutable(_shown_parent), 0))
 )
 
 

@@ -19,6 +19,7 @@ from fakekube.apis.validation.rules import (
     LABEL_OF_BYTES,
     NEVER,
     Rule,
+    by_declaration,
     by_minor,
     calls,
     changes,
@@ -49,7 +50,7 @@ class RuntimeClassStrategy(Strategy):
         meta, old_meta = obj["metadata"], old["metadata"]
         return [
             *self.validate_metadata(context, meta),
-            *self.validate(context, obj),
+            *UPDATED_RUNTIME_CLASS.validate(obj),
             *self.validate_metadata_update(context, meta, old_meta),
             *RUNTIME_CLASS_CHANGES.validate(obj, old),
         ]
@@ -83,10 +84,17 @@ def validate_scheduling(scheduling: Mapping[str, Any] | None, path: str) -> list
 RUNTIME_CLASS = rules(
     "RuntimeClass",
     "ValidateRuntimeClass",
-    *by_minor("handler", (LABEL, 0, 36), (then(needed(), LABEL), 36, 37), (then(needed(), LABEL_OF_BYTES), 37, NEVER)),
+    *by_declaration("handler", then(needed(), LABEL_OF_BYTES), (LABEL, 0), (then(needed(), LABEL), 36)),
     Rule("overhead", calls(validate_overhead)),
     Rule("scheduling", calls(validate_scheduling)),
 )
+#: Of an update, whose handler the declared rules do not see again.
+UPDATED_RUNTIME_CLASS = rules(
+    "RuntimeClass (update)",
+    "ValidateRuntimeClass",
+    *by_minor("handler", (LABEL, 0, 36), (then(needed(), LABEL), 36, NEVER)),
+    *RUNTIME_CLASS.rows[-2:],
+)
 RUNTIME_CLASS_CHANGES = changes(
-    "RuntimeClass", "ValidateRuntimeClassUpdate", *by_minor("handler", (immutable(), 0, 37), (fixed(), 37, NEVER))
+    "RuntimeClass", "ValidateRuntimeClassUpdate", *by_declaration("handler", fixed(), (immutable(), 0))
 )

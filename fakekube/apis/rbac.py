@@ -25,6 +25,7 @@ from fakekube.apis.validation.rules import (
     SEGMENT,
     SUBDOMAIN,
     Rule,
+    by_declaration,
     by_minor,
     calls,
     changes,
@@ -191,7 +192,7 @@ def validate_namespace_of_service_account(subject: Object, path: str) -> list[Fi
 
 
 OF_GROUP = one_of(RBAC, plain=True)
-VERBS = by_minor("verbs", (needed(VERBS_REQUIRED), 0, 37), (needed(), 37, NEVER))
+VERBS = by_declaration("verbs", needed(), (needed(VERBS_REQUIRED), 0))
 NAMESPACED_URLS = nonempty(says("empty", bool, "namespaced rules cannot apply to non-resource URLs"))
 
 POLICY_RULE = rules("PolicyRule", "ValidatePolicyRule", *VERBS, Rule("", calls(validate_policy_rule)))

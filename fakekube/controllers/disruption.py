@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.validation.objectmeta import find_condition, set_status_condition
+from fakekube.base.golang.strings import label_selector_string
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import POD_PREFIX, get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
@@ -271,16 +272,3 @@ class DisruptionController(Reconciler):
             for one in pod["status"]["conditions"]
         ]
         self.client.update({**pod, "status": {**pod["status"], "conditions": conditions}}, subresource="status")
-
-
-def label_selector_string(selector: Object | None) -> str:
-    """Formats a LabelSelector as its generated method String in Go does."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one['key']},Operator:{one['operator']},Values:[{' '.join(one.get('values') or ())}],}},"
-        for one in selector.get("matchExpressions") or ()
-    )
-    parts = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},"
-    return f"&LabelSelector{{{parts}}}"

@@ -46,13 +46,21 @@ def differences(want: Any, got: Any, path: str = "") -> list[str]:
     if isinstance(want, str) and isinstance(got, str) and want != got and same_typed_errors(want, got):
         return []
     if type(want) is not type(got) or want != got:
-        return [f"{path}: {shorten(got)}, want {shorten(want)}"]
+        same = _same_characters(want, got) if isinstance(want, str) and isinstance(got, str) else 0
+        return [f"{path}: {shorten(got, same=same)}, want {shorten(want, same=same)}"]
     return []
 
 
-def shorten(value: Any, limit: int = 200) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= limit else text[:limit] + "…"
+def _same_characters(want: str, got: str) -> int:
+    """Returns with how many equal characters two texts begin."""
+    return next((at for at, (a, b) in enumerate(zip(want, got, strict=False)) if a != b), min(len(want), len(got)))
+
+
+def shorten(value: Any, limit: int = 200, *, same: int = 0) -> str:
+    """Prints a value, of a long one the beginning; of a text from shortly before where it differs, after `same` characters."""
+    start = 0 if same < limit // 2 else same - limit // 4
+    text = json.dumps(value[start:] if start else value)
+    return ("…" if start else "") + (text if len(text) <= limit else text[:limit] + "…")
 
 
 @dataclass(slots=True)

@@ -24,6 +24,8 @@ _AGE = re.compile(r"(\d+[smhdy])+")
 _RV_IN_TEXT = re.compile(r"""(resourceVersion\\*["']?: ?\\*["']?)\d+""")
 _SELF_TYPE = re.compile(r"\bselfType\d+\b")
 """The type of a value with a rule, in the messages of CEL: named by the nanosecond."""
+_ADDRESS = re.compile(r"\(0x[0-9a-f]{8,}\)")
+"""A pointer of Go, in the messages of servers before 1.34."""
 _CLUSTER_IP = re.compile(r"\b10\.0\.\d+\.\d+\b")
 _SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _ALLOCATED = {"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}
@@ -190,6 +192,10 @@ class Normaliser:
                 text = _RV_IN_TEXT.sub(r"\g<1><rv>", text)
             if "selfType" in text:
                 text = _SELF_TYPE.sub("selfType<n>", text)
+            if "\u00a0" in text:  # go-cmp indents with these in every other process
+                text = text.replace("\u00a0", " ")
+            if "(0x" in text:
+                text = _ADDRESS.sub("(<address>)", text)
             if "10.0." in text:
                 sent = "" if is_header else self._sent()
                 text = _CLUSTER_IP.sub(

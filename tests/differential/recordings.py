@@ -177,6 +177,21 @@ GATES = {
 }
 
 
+def _of_declared_rules() -> Iterator[Recording]:
+    """The recordings of rules that types of 1.37 declare, with the gate and without it."""
+    config = "api/all=true"
+    for name, gates in (("declared", {}), ("by-hand", {"DeclarativeValidationBeta": False})):
+        flags = "".join(f"--feature-gates={gate}={json.dumps(on)} " for gate, on in gates.items())
+        yield Recording(
+            f"v1.37/rules/{name}",
+            "rules_declared",
+            version="1.37",
+            flags=f"{flags}--runtime-config={config}",
+            feature_gates=gates,
+            options={"runtime_config": config},
+        )
+
+
 def _of_older_gates() -> Iterator[Recording]:
     """The recordings of gates that are locked in later minors."""
     off = {**dict.fromkeys(("JobManagedBy", "DRAResourceClaimDeviceStatus"), False), "UserNamespacesPodSecurityStandards": True}
@@ -238,6 +253,8 @@ RECORDINGS = {
             "v1.37/rules/alpha", "rules_alpha", version="1.37", flags="--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true",
             feature_gates={"AllAlpha": True, "AllBeta": True}, options={"runtime_config": ("api/all=true",)},
         ),
+        *_of_declared_rules(),
+        Recording("v1.33/rules/differences", "rules_differences", version="1.33"),
         *_of_older_gates(),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),

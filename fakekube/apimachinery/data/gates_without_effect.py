@@ -66,7 +66,7 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
     """,
     "Clients can see it in the real server; here it has no effect yet, and the behaviour is that of the default.": """
         AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
-        AuthorizeNodeWithSelectors DeclarativeValidationBeta ShardedListAndWatch
+        AuthorizeNodeWithSelectors ShardedListAndWatch
         StructuredAuthenticationConfiguration WatchListCompression
     """,
 }

@@ -18,13 +18,13 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube.apimachinery.data import Facts
-from fakekube.apimachinery.errors.field import ADDRESS, OMITTED, FieldError, Printed
+from fakekube.apimachinery.errors.field import ADDRESS, OMITTED, FieldError, FieldErrorType, Printed
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strconv import go_float, go_quote
 from fakekube.base.golang.strings import json_text
 
-_INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
-_QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
+INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
+QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
 _TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.Time"
 _RAW: Final = "k8s.io/apimachinery/pkg/runtime.RawExtension"
 _MICRO_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"
@@ -32,6 +32,10 @@ _MICRO_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"
 #: What validation hands over as it is; everything else of type IntOrString or Quantity it hands over as a string.
 _WHOLE_INT_OR_STRING: Final = frozenset({"maxSurge", "maxUnavailable", "minAvailable"})
 _WHOLE_QUANTITY: Final = frozenset({"HorizontalPodAutoscaler", "LimitRange", "ResourceQuota"})
+
+_WHOLE_BYTES: Final = "spec.request"
+#: How the details of errors end that are about the resource of a resizePolicy, not about the policy itself.
+_RESIZED: Final = {FieldErrorType.NOT_SUPPORTED: '"cpu", "memory"', FieldErrorType.DUPLICATE: ""}
 
 #: The paths of times by the names of an older version of the kind, or in metadata.
 _TIMES_ELSEWHERE: Final = frozenset({"metadata.deletionTimestamp", "firstTimestamp", "lastTimestamp"})
@@ -63,6 +67,7 @@ def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldEr
 
 #: The names of fields in Go that are not the JSON names with a capital.
 _GO_NAMES: Final = {"apiVersion": "APIVersion", "metadata": "ObjectMeta", "uid": "UID"}
+_JSON_NAMES: Final = {"ObjectMeta": "metadata"}
 #: The kind of a review whose errors do not name it, by its group.
 _REVIEWS: Final = {"authorization.k8s.io": "SubjectAccessReview"}
 
@@ -95,19 +100,21 @@ class _Printer:
         field = error.path.rpartition(".")[2]
         if error.detail.endswith(_NEGATIVE) or isinstance(value, Printed):
             return value
-        if go_type.lstrip("*") == _INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
-            return Printed(self._print(value, _INT_OR_STRING))
-        if go_type.lstrip("*") == _QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str) and value:
+        if go_type.lstrip("*") == INT_OR_STRING and field in _WHOLE_INT_OR_STRING:
+            return Printed(self._print(value, INT_OR_STRING))
+        if go_type.lstrip("*") == QUANTITY and self._kind in _WHOLE_QUANTITY and isinstance(value, str) and value:
             return Printed(_print_quantity(value, fraction=self._kind == "ResourceQuota"))
         is_time = error.path in _TIMES_ELSEWHERE or go_type.lstrip("*") in (_TIME, _MICRO_TIME)
-        if is_time and isinstance(value, str):
+        if is_time and isinstance(value, str) and value:
             return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))
         if go_type.lstrip("*") == _RAW:
             return Printed(_print_raw(value))
         if go_type.endswith(".ResourceList") and not isinstance(value, str):
             return Printed(_print_resources(value))
-        if go_type in _BYTES and isinstance(value, str):
+        if go_type in _BYTES and isinstance(value, str) and error.path == _WHOLE_BYTES:
             return Printed(f"[]byte{{{', '.join(f'{byte:#x}' for byte in b64decode(value))}}}")
+        if error.type in _RESIZED and error.path.find("resizePolicy") >= 0 and error.detail.endswith(_RESIZED[error.type]):
+            return Printed(value)  # a ResourceName has a method String
         if isinstance(value, str):
             return Printed(go_quote(value))
         if error.path == "metadata.resourceVersion" and isinstance(value, int):
@@ -115,7 +122,7 @@ class _Printer:
         if isinstance(value, bool | int | float):
             return value
         if value is None:
-            return Printed(f"{_go_name(go_type)}(nil)" if go_type.startswith(("[]", "map[")) else '"null"')
+            return Printed(f"{go_name(go_type)}(nil)" if go_type.startswith(("[]", "map[")) else '"null"')
         return Printed(self._print(value, self._type_of(value, go_type)))
 
     def _type_at(self, path: str) -> str:
@@ -146,7 +153,7 @@ class _Printer:
         if isinstance(value, dict):
             bare = bare.removeprefix("[]")
             if value and all(name[:1].isupper() for name in value):
-                names = frozenset(name.lower() for name in value)
+                names = frozenset(_JSON_NAMES.get(name, name.lower()) for name in value)
                 own = frozenset(name.lower() for name in self._fields(bare))
                 return bare if names == own else self._internal(names) or bare
             strings = all(isinstance(item, str) for item in value.values())
@@ -166,9 +173,9 @@ class _Printer:
         if go_type.lstrip("*") == _TIME:
             return "<nil>" if value is None and go_type.startswith("*") else _print_time(value)
         if go_type.startswith("*"):
-            name = _go_name(go_type)
+            name = go_name(go_type)
             return f"({name})(nil)" if value is None else f"({name})({ADDRESS})"
-        if go_type == _INT_OR_STRING:
+        if go_type == INT_OR_STRING:
             number, text = (0, value) if isinstance(value, str) else (value or 0, "")
             return f"intstr.IntOrString{{Type:{int(bool(text))}, IntVal:{number}, StrVal:{go_quote(text)}}}"
         if go_type.startswith("[]"):
@@ -184,14 +191,14 @@ class _Printer:
         return _print_scalar(value, self._facts.row(go_type).get("alias", go_type))
 
     def _print_list(self, value: Any, go_type: str) -> str:
-        name = _go_name(go_type)
+        name = go_name(go_type)
         if value is None:
             return f"{name}(nil)"
         element = "" if go_type == "[]interface {}" else go_type[2:]
         return f"{name}{{{', '.join(self._print(item, element) for item in value)}}}"
 
     def _print_map(self, value: Any, go_type: str, element: str) -> str:
-        name = _go_name(go_type)
+        name = go_name(go_type)
         if value is None:
             return f"{name}(nil)"
         return f"{name}{{{', '.join(f'{go_quote(key)}:{self._print(value[key], element)}' for key in sorted(value))}}}"
@@ -200,10 +207,15 @@ class _Printer:
         fields = self._fields(go_type)
         lowered = {name.lower(): field for name, field in fields.items()}
         if value and all(name[:1].isupper() for name in value):
-            members = [(name, item, lowered.get(name.lower(), "")) for name, item in value.items()]
+            marks = _marks(self._facts, go_type.rpartition(".")[2])
+            types = {name: lowered.get(_JSON_NAMES.get(name, name.lower()), "") for name in value}
+            members = [
+                (name, item, types[name] if marks.get(name, _POINTER) == _POINTER else types[name].removeprefix("*"))
+                for name, item in value.items()
+            ]
         else:
             members = [(_GO_NAMES.get(name, name[0].upper() + name[1:]), value.get(name), t) for name, t in fields.items()]
-        return f"{_go_name(go_type)}{{{', '.join(f'{name}:{self._print(item, field)}' for name, item, field in members)}}}"
+        return f"{go_name(go_type)}{{{', '.join(f'{name}:{self._print(item, field)}' for name, item, field in members)}}}"
 
 
 @cache
@@ -214,6 +226,18 @@ def _structs(facts: Facts, package: str) -> Mapping[frozenset[str], str]:
         for name, row in facts.package(package).items()
         if row.get("fields")
     }
+
+
+#: The mark of a pointer in the data of internal structs; see `validation/to_internal.py`.
+_POINTER: Final = "?"
+_MARKED: Final = re.compile(r"(\w+)([^\s\w@]?)")
+
+
+@cache
+def _marks(facts: Facts, struct: str) -> Mapping[str, str]:
+    """Returns the fields of an internal struct with their marks."""
+    words = facts.internal.get(struct, "").split()
+    return {found[1]: found[2] for found in map(_MARKED.match, words) if found is not None}
 
 
 def _print_time(value: str | None) -> str:
@@ -235,14 +259,14 @@ def _print_scalar(value: Any, go_type: str) -> str:
     return go_float(value) if isinstance(value, float) else str(value)
 
 
-def _go_name(go_type: str) -> str:
+def go_name(go_type: str) -> str:
     """Returns the name of a type as %#v prints it: internal types have the name of their group's package."""
     for prefix in ("*", "[]"):
         if go_type.startswith(prefix):
-            return prefix + _go_name(go_type[len(prefix) :])
+            return prefix + go_name(go_type[len(prefix) :])
     if go_type.startswith("map["):
         key, _, element = go_type[4:].partition("]")
-        return f"map[{_go_name(key)}]{_go_name(element)}"
+        return f"map[{go_name(key)}]{go_name(element)}"
     found = _PACKAGE.match(go_type)
     if found is None:
         return go_type.rpartition("/")[2]

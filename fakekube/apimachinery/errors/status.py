@@ -77,6 +77,14 @@ class StatusError(Exception):
         return body
 
 
+class ConversionError(StatusError):
+    """An object of the body that cannot be converted to the internal type: a 400, of which patches tell the problem otherwise."""
+
+    def __init__(self, kind: str, version: str, problem: str) -> None:
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}')
+        self.problem = problem
+
+
 def qualified_name(group: str, name: str) -> str:
     """Formats a resource or kind with its group, like GroupResource and GroupKind do."""
     return f"{name}.{group}" if group else name

@@ -25,6 +25,7 @@ from fakekube.apimachinery.printers.texts import (  # fmt: skip
     quantity,
     since,
 )
+from fakekube.base.golang.strings import label_selector_string
 from fakekube.base.golang.timestamps import ZERO_TIME
 from fakekube.base.objects import StoredObject
 
@@ -127,20 +128,8 @@ def _policy_binding(obj: StoredObject, ages: Ages) -> list[Any]:
         if reference.get("name"):
             shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
         elif reference.get("selector") is not None:
-            shown = _go_selector(reference["selector"])
+            shown = label_selector_string(reference["selector"])
     return [name(obj), spec.get("policyName", ""), shown, age(obj, ages)]
-
-
-def _go_selector(selector: StoredObject) -> str:
-    """Returns a label selector as its Go type prints it (%v)."""
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
-        f"Values:[{' '.join(one.get('values') or ())}],}},"
-        for one in selector.get("matchExpressions") or ()
-    )
-    requirements = f"[]LabelSelectorRequirement{{{expressions}}}"
-    return f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:{requirements},}}"
 
 
 # ---------------------------------------------------------------- scheduling, nodes, devices, leases

@@ -40,7 +40,7 @@ from fakekube.apis.validation.checks import (
     too_many_error,
 )
 from fakekube.apis.validation.expressions import expression, expression_error
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import holds_declared_rules
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same, to_internal
 from fakekube.base.objects import Object
@@ -297,7 +297,9 @@ def _actions(actions: Sequence[str], path: str) -> list[FieldError]:
     if "Deny" in actions and "Warn" in actions:
         errors.append(invalid(path, actions, DENY_AND_WARN))
     return (
-        errors if actions else [*errors, required(path, "" if from_minor(37) else "at least one validation action is required")]
+        errors
+        if actions
+        else [*errors, required(path, "" if holds_declared_rules() else "at least one validation action is required")]
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fakekube.apimachinery.errors import FieldError, StatusError, status
+from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import FieldErrorType, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.selectors import LabelRequirement, LabelSelector, Operator
 from fakekube.apis.core import podtemplates
@@ -95,7 +95,7 @@ def _normalize_rollback(annotations: dict[str, str]) -> None:
             annotations[DEPRECATED_ROLLBACK_TO] = str(parse_int(text))
         except ValueError as error:
             problem = f"failed to parse annotation[{DEPRECATED_ROLLBACK_TO}]={text} as int64: {error}"
-            raise cannot_be_handled("Deployment", problem) from None
+            raise status.ConversionError("Deployment", "v1", problem) from None
 
 
 def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
@@ -167,11 +167,6 @@ class DeploymentStatusStrategy(StatusStrategy):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("spec",), ("metadata", "labels")]
-
-
-def cannot_be_handled(kind: str, problem: str) -> StatusError:
-    """Returns the 400 for an object of apps/v1 that cannot be converted to the internal type."""
-    return status.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')
 
 
 # --- replicasets.apps and replicationcontrollers ---------------------------------------------------------------------

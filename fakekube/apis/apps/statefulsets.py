@@ -13,7 +13,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import IMMUTABLE as IMMUTABLE_FIELD
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
-from fakekube.apis.apps.deployments import cannot_be_handled
+from fakekube.apimachinery.errors.status import ConversionError
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.annotations import pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
@@ -112,7 +112,7 @@ def template_generation(obj: Object) -> int:
     try:
         return parse_int(text)
     except ValueError as error:
-        raise cannot_be_handled("DaemonSet", str(error)) from None
+        raise ConversionError("DaemonSet", "v1", str(error)) from None
 
 
 def _validate_daemon_set_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:

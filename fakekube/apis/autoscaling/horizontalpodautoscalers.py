@@ -29,6 +29,7 @@ from fakekube.apis.validation.rules import (
     calls,
     each,
     from_minor,
+    holds_declared_rules,
     needed,
     one_of,
     optional,
@@ -125,7 +126,7 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     if most <= 0 and options.minor < 36:
         errors.append(invalid("spec.maxReplicas", most, ABOVE_0))
     elif most == 0:
-        errors.append(required("spec.maxReplicas", "" if options.minor >= 37 else "must be set and greater than 0"))
+        errors.append(required("spec.maxReplicas", "" if holds_declared_rules() else "must be set and greater than 0"))
     elif most < 0:
         errors.append(invalid("spec.maxReplicas", most, names.min_error(1)))
     if least is not None and most < least:

@@ -20,7 +20,7 @@ from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, in
 from fakekube.apis.rest.strategy import Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of, repeated_indices
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.well_known import LEGACY_UNKNOWN_SIGNER_NAME
 from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
@@ -208,7 +208,7 @@ def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence
         if other in seen and not set(DECISIONS) <= set(old_types):
             text = "Approved and Denied conditions are mutually exclusive"
             shown = kind
-            if from_minor(37):
+            if holds_declared_rules():
                 both = [f'conditions[{{"type": "{decision}"}}]' for decision in DECISIONS]
                 text, shown = f"must specify at most one of: `{both[0]}`, `{both[1]}`", f"{{{', '.join(both)}}}"
             errors.append(invalid("status.conditions" if from_minor(34) else f"{path}.type", shown, text))

@@ -26,7 +26,7 @@ from fakekube.apis.validation.checks import (
     port,
     required_one_of,
 )
-from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed, immutable, needed, rules
+from fakekube.apis.validation.rules import by_declaration, changes, fixed, immutable, needed, rules
 from fakekube.apis.validation.to_internal import same, same_as
 from fakekube.base.objects import Object
 
@@ -99,12 +99,10 @@ def _port(item: Object, name_required: bool, path: str) -> list[FieldError]:
 
 
 ENDPOINT_SLICE_CHANGES = changes(
-    "EndpointSlice", "ValidateEndpointSliceUpdate", *by_minor("addressType", (immutable(), 0, 37), (fixed(), 37, NEVER))
+    "EndpointSlice", "ValidateEndpointSliceUpdate", *by_declaration("addressType", fixed(), (immutable(), 0))
 )
 NO_ADDRESS = rules(
-    "Endpoint",
-    "validateEndpoints",
-    *by_minor("addresses", (needed("must contain at least 1 address"), 0, 37), (needed(), 37, NEVER)),
+    "Endpoint", "validateEndpoints", *by_declaration("addresses", needed(), (needed("must contain at least 1 address"), 0))
 )
 MAX_ENDPOINTS = 1000
 MAX_ADDRESSES = 100

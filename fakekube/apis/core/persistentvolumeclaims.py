@@ -18,6 +18,7 @@ from fakekube.apimachinery.errors.field import ADDRESS, Printed, forbidden, inva
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
+from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.resource_lists import (
     ResourceList,
@@ -29,7 +30,6 @@ from fakekube.apis.validation.resource_lists import (
 )
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.objects import Object
 

@@ -24,9 +24,10 @@ from fakekube.apis.core.pods.warnings import VOLUMES as DEPRECATED_VOLUMES
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_field, invalid_each, no_backsteps, one_of, secret_reference
+from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.resource_lists import positive_quantity
 from fakekube.apis.validation.selectors import node_selector
-from fakekube.apis.validation.to_internal import diff, same_as, to_internal
+from fakekube.apis.validation.to_internal import same_as, to_internal
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.objects import Object
 

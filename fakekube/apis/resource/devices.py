@@ -21,7 +21,7 @@ from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, Wri
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name, repeated_indices
 from fakekube.apis.validation.expressions import compiled_type, expression_error, type_name
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.base.golang.strings import json_text
 from fakekube.base.golang.timestamps import ZERO_TIME
 from fakekube.base.objects import Object
@@ -68,11 +68,11 @@ def validate_set(
     most: int = MAX_ITEMS,
     shown: Callable[[Any], Any] | None = None,
     member: str = "",
-    declared: bool = True,
+    by_hand: bool = False,
 ) -> list[FieldError]:
     """Validates all items of a list without duplicates (validateSet); the message shows the key, or the result of
-    `shown`; a declared rule, as most are from 1.37 on, shows the item. Before 1.35, duplicates have the path of
-    the `member` that is the key.
+    `shown`; a declared rule, as most are from 1.37 on that are not `by_hand`, shows the item. Before 1.35, duplicates have
+    the path of the `member` that is the key.
     """
     errors = validate_slice(items, path, check, most)
     if 0 <= most < len(items) and from_minor(35):
@@ -81,7 +81,7 @@ def validate_set(
     seen: set[Any] = set()
     for index, item in enumerate(items):
         if key(item) in seen:
-            told = item if declared and from_minor(37) else (shown or key)(item)
+            told = (shown or key)(item) if by_hand or not holds_declared_rules() else item
             errors.append(duplicate(f"{path}[{index}]{suffix}", told))
         seen.add(key(item))
     return errors
@@ -119,7 +119,7 @@ def device_name(value: str, path: str) -> list[FieldError]:
 def declared_device_name(value: str, path: str) -> list[FieldError]:
     """Validates the name of a counter or of a set of them: by the declared rule from 1.37 on (k8s-short-name)."""
     details = names.dns_label(value)
-    return invalid_each(path, value, names.count_in_bytes(details) if from_minor(37) else details)
+    return invalid_each(path, value, names.count_in_bytes(details) if holds_declared_rules() else details)
 
 
 def pool_name(value: str, path: str) -> list[FieldError]:
@@ -131,7 +131,7 @@ def pool_name(value: str, path: str) -> list[FieldError]:
 
 def declared_pool_name(value: str, path: str) -> list[FieldError]:
     """Validates a pool in a result: by the declared rule from 1.37 on (k8s-resource-pool-name)."""
-    if not value or not from_minor(37):
+    if not value or not holds_declared_rules():
         return pool_name(value, path)
     errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
     for index, part in enumerate(value.split("/")):
@@ -144,7 +144,7 @@ def declared_pool_name(value: str, path: str) -> list[FieldError]:
 
 def declared_driver_name(value: str, path: str) -> list[FieldError]:
     """Validates a driver in a result or configuration: by the declared rule from 1.37 on (k8s-long-name-caseless)."""
-    if not value or not from_minor(37):
+    if not value or not holds_declared_rules():
         return csi_driver_name(value, path)
     errors = [] if names.fits(value, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH, "characters")]
     return errors + invalid_each(path, value, names.caseless_dns_subdomain(value))
@@ -153,7 +153,7 @@ def declared_driver_name(value: str, path: str) -> list[FieldError]:
 def uid(value: str, path: str) -> list[FieldError]:
     if _uid_matches(value):
         return []
-    if from_minor(37):
+    if holds_declared_rules():
         return [invalid(path, value, "must be a lowercase UUID in 8-4-4-4-12 format")]
     length = len(value)
     if not re.fullmatch("[0-9A-Fa-f-]*", value) or length not in (32, 36):
@@ -193,9 +193,9 @@ def _declared_qualified_name(value: str, path: str) -> list[FieldError]:
     return errors + (_identifier(name, path) if name else [invalid(path, "", "name must not be empty")])
 
 
-def fully_qualified_name(value: str, path: str) -> list[FieldError]:
-    """Validates an identifier with the domain of a driver; from 1.37 on a tag of the types says so, with its own texts."""
-    errors = _declared_qualified_name(value, path) if from_minor(37) else qualified_name(value, path)
+def fully_qualified_name(value: str, path: str, *, is_declared: bool) -> list[FieldError]:
+    """Validates an identifier with the domain of a driver; where a tag of the types says so, with its own texts."""
+    errors = _declared_qualified_name(value, path) if is_declared else qualified_name(value, path)
     if "/" not in value and (value or from_minor(35)):
         text = (
             "a fully qualified name must be a domain and a name separated by a slash"
@@ -259,7 +259,7 @@ def derived_attributes(request: Object, path: str, used: Container[str]) -> list
         return errors + (_expression(source, f"{where}.expression", _derives) if source else [])
 
     where = f"{path}.derivedAttributes"
-    errors = validate_set(items, where, check, lambda item: item.get("name", ""), most=UNLIMITED, declared=False)
+    errors = validate_set(items, where, check, lambda item: item.get("name", ""), most=UNLIMITED, by_hand=True)
     return errors + declared_derived_attributes(request, path)
 
 
@@ -273,7 +273,7 @@ def declared_derived_attributes(request: Object, path: str) -> list[FieldError]:
         return [too_many(path, len(items), DERIVED_ATTRIBUTES)]
     for index, item in enumerate(items):
         name, where = item.get("name", ""), f"{path}[{index}]"
-        errors += fully_qualified_name(name, f"{where}.name") if name else [required(f"{where}.name")]
+        errors += fully_qualified_name(name, f"{where}.name", is_declared=True) if name else [required(f"{where}.name")]
         errors += [] if item.get("expression") else [required(f"{where}.expression")]
     return errors
 

@@ -16,6 +16,7 @@ from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, no
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
 from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
     UNLIMITED,
@@ -41,7 +42,7 @@ from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import POSITIVE, conditions, invalid_each, label_name
 from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.resource_lists import is_extended
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import same, same_as, to_internal
 from fakekube.base.objects import Object
@@ -74,7 +75,7 @@ class ResourceClaimStrategy(RevalidatingStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        return _admin_access(context, spec) + _spec(spec, "spec")
+        return _admin_access(context, spec) + in_version_of_request(context, _spec(spec, "spec"))
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return [] if from_minor(35) else _spec(obj.get("spec") or {}, "spec")
@@ -95,10 +96,10 @@ class ResourceClaimTemplateStrategy(RevalidatingStrategy):
         _default((obj.get("spec") or {}).get("spec") or {})
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _admin_access(context, (obj.get("spec") or {}).get("spec") or {}) + _template(obj)
+        return _admin_access(context, (obj.get("spec") or {}).get("spec") or {}) + in_version_of_request(context, _template(obj))
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _template(obj)
+        return in_version_of_request(context, _template(obj))
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_immutable_spec(obj, old, "ResourceClaimTemplateSpec") + ([] if from_minor(35) else _template(obj))
@@ -142,8 +143,8 @@ def _validate_immutable_spec(obj: Object, old: Object, struct: str) -> list[Fiel
     type_ = _type(struct)
     if same_as(type_, spec, old.get("spec")):
         return []
-    declared = struct == "ResourceClaimSpec" and from_minor(37)
-    return [immutable("spec", None if declared else to_internal(struct, spec))]
+    hidden = struct == "ResourceClaimSpec" and holds_declared_rules()
+    return [immutable("spec", None if hidden else to_internal(struct, spec))]
 
 
 def _template(obj: Object) -> list[FieldError]:
@@ -153,16 +154,14 @@ def _template(obj: Object) -> list[FieldError]:
 
 def _problems_with_extended_name(name: str) -> list[str]:
     """What the declared rule says of the name of an extended resource (k8s-extended-resource-name)."""
+    texts = []
     if "/" not in name:
-        texts = ["a name must be a domain-prefixed path, such as 'example.com/my-prop'"]
-    elif name.partition("/")[0] == "kubernetes.io" or name.partition("/")[0].endswith(".kubernetes.io"):
-        return ['must not have "kubernetes.io/" domain']
-    elif name.startswith("requests."):
-        return ['must not have "requests." prefix']
-    else:
-        texts = []
-    found = [text for text in label_key(name) if "must be non-empty" not in text]
-    return texts + [text.replace("characters", "bytes") if "no more than" in text else text for text in found]
+        texts.append("a name must be a domain-prefixed path, such as 'example.com/my-prop'")
+    elif "kubernetes.io/" in name:
+        texts.append('must not have "kubernetes.io/" domain')
+    if name.startswith("requests."):
+        texts.append('must not have "requests." prefix')
+    return texts + names.count_in_bytes(label_key(f"requests.{name}"))  # as the name of a quota
 
 
 def _class(spec: Object, old: Object | None) -> list[FieldError]:
@@ -170,7 +169,7 @@ def _class(spec: Object, old: Object | None) -> list[FieldError]:
     stored = old is not None and same(spec.get("config"), old.get("config"))
     errors += validate_slice(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
     name = spec.get("extendedResourceName")
-    if name is not None and from_minor(37):
+    if name is not None and holds_declared_rules():
         errors += [invalid("spec.extendedResourceName", name, text) for text in _problems_with_extended_name(name)]
     elif name is not None and not is_extended(name):
         errors.append(invalid("spec.extendedResourceName", name, "must be a valid extended resource name"))
@@ -242,7 +241,7 @@ def _request(used: _Used, request: Object, path: str) -> list[FieldError]:
         return errors + _whole_request(exactly, options, path)
     if exactly is not None and options:
         errors.append(invalid(path, None, many_set(KIND_OF_REQUEST)))
-        return errors + _declared_request(exactly, options, path) if from_minor(37) else errors
+        return errors + _declared_request(exactly, options, path) if holds_declared_rules() else errors
     if exactly is not None:
         errors += derived_attributes(exactly, f"{path}.exactly", _attributes_for(used, name))
         return errors + _exact_request(exactly, f"{path}.exactly")
@@ -325,8 +324,8 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
 def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldError]:
     errors = _references(known, constraint.get("requests") or (), f"{path}.requests")
     fields = [field for field in ("matchAttribute", "distinctAttribute") if field in constraint]
-    for field in fields if from_minor(37) else fields[:1]:
-        errors += fully_qualified_name(constraint[field], f"{path}.{field}")
+    for field in fields if holds_declared_rules() else fields[:1]:
+        errors += fully_qualified_name(constraint[field], f"{path}.{field}", is_declared=holds_declared_rules())
     if fields:
         return errors
     if features.current().enabled("DRAConsumableCapacity"):
@@ -421,7 +420,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
             errors.append(forbidden(path, text))
     type_ = _type("AllocationResult")
     if allocation is not None and earlier is not None and not same_as(type_, allocation, earlier):
-        if from_minor(37):
+        if holds_declared_rules():
             errors.append(invalid("status.allocation", None, "field cannot be modified once set"))
         else:
             errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))

@@ -15,6 +15,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, required, too_long
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
@@ -32,7 +33,7 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITIVE, invalid_each, label_name
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import same, to_internal
 from fakekube.base.golang.strconv import MAX_INT64
@@ -88,10 +89,10 @@ class ResourceSliceStrategy(Strategy):
                 taint.setdefault("timeAdded", context.now())
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _spec(obj.get("spec") or {}, None)
+        return in_version_of_request(context, _spec(obj.get("spec") or {}, None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _spec(obj.get("spec") or {}, old.get("spec") or {})
+        return in_version_of_request(context, _spec(obj.get("spec") or {}, old.get("spec") or {}))
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         driver = (obj.get("spec") or {}).get("driver", "")
@@ -124,7 +125,7 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
     check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
     errors += validate_set(
-        devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, member="name", declared=False
+        devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, member="name", by_hand=True
     )
     return errors + validate_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
@@ -259,7 +260,7 @@ def _attribute(attribute: Object, path: str) -> list[FieldError]:
     chosen = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
     if len(chosen) == 1:
         return errors
-    if from_minor(37):
+    if holds_declared_rules():
         which = ", ".join(f"`{field}`" for field in VALUES)
         if not chosen:
             return [*errors, invalid(path, "", f"must specify one of: {which}")]
@@ -326,7 +327,7 @@ def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path
         return [invalid(where, str(value), text)] if value > whole else []
 
     fractions = features.current().enabled("DRAFractionalCapacityRange")
-    errors += validate_set(values, path, fits, _decimal_text if fractions else _whole_text, most=OPTIONS, declared=False)
+    errors += validate_set(values, path, fits, _decimal_text if fractions else _whole_text, most=OPTIONS, by_hand=True)
     if len(values) > OPTIONS or default not in values:
         errors.append(invalid(path, str(default), "default value is not valid according to the requestPolicy"))
     return errors

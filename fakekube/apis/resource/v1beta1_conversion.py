@@ -59,7 +59,7 @@ def _exact_request(request: Object) -> Object:
     return {**own, "exactly": exactly}
 
 
-def _flat_request(request: Object) -> Object:
+def flat_request(request: Object) -> Object:
     own = {field: value for field, value in request.items() if field != "exactly"}
     name = {"name": own.pop("name")} if "name" in own else {}
     return {**name, "deviceClassName": "", **(request.get("exactly") or {}), **own}
@@ -67,5 +67,5 @@ def _flat_request(request: Object) -> Object:
 
 SLICES: Final = (_of_devices(_flat_device, "spec", "devices"), _of_devices(_basic_device, "spec", "devices"))
 _REQUESTS: Final = ("spec", "devices", "requests")
-CLAIMS: Final = (_of_devices(_exact_request, *_REQUESTS), _of_devices(_flat_request, *_REQUESTS))
-TEMPLATES: Final = (_of_devices(_exact_request, "spec", *_REQUESTS), _of_devices(_flat_request, "spec", *_REQUESTS))
+CLAIMS: Final = (_of_devices(_exact_request, *_REQUESTS), _of_devices(flat_request, *_REQUESTS))
+TEMPLATES: Final = (_of_devices(_exact_request, "spec", *_REQUESTS), _of_devices(flat_request, "spec", *_REQUESTS))

@@ -28,7 +28,20 @@ from fakekube.apis.validation.checks import (
     total_size,
 )
 from fakekube.apis.validation.resource_lists import non_negative_quantity
-from fakekube.apis.validation.rules import NEVER, Rule, by_minor, each, fits, form, from_minor, needed, optional, rules, then
+from fakekube.apis.validation.rules import (
+    NEVER,
+    Rule,
+    by_minor,
+    each,
+    fits,
+    form,
+    from_minor,
+    holds_declared_rules,
+    needed,
+    optional,
+    rules,
+    then,
+)
 from fakekube.apis.validation.rules import one_of as value_of
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import same, same_as, to_internal, without_empty_fields
@@ -300,7 +313,7 @@ class VolumeAttachmentStrategy(Strategy):
 def _attacher(name: str, path: str, *, is_new: bool) -> list[FieldError]:
     if not name:
         return [required(path)]
-    if not (from_minor(37) and is_new):  # the declared rules do not see an update, which the immutable spec refuses first
+    if not (holds_declared_rules() and is_new):  # the declared rules do not see an update, which the immutable spec refuses first
         return csi_driver_name(name, path) if from_minor(36) else []
     errors = [] if names.fits(name, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH)]
     if len(name) > names.LABEL_LENGTH:
@@ -351,7 +364,7 @@ def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
     if same_as(features.current().types.type_of(_SPEC), spec, old_spec):
         return []
-    if from_minor(37):
+    if holds_declared_rules():
         return [immutable("spec", None)]
     source = spec.get("source") or {}
     inline = source.get("inlineVolumeSpec")

@@ -15,16 +15,16 @@ from fakekube.apis.rest.strategy import RevalidatingStrategy, Strategy, WriteCon
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import total_size
 from fakekube.apis.validation.rules import (
-    NEVER,
     Change,
     Rule,
-    by_minor,
+    by_declaration,
     calls,
     changes,
     fixed,
     form,
     immutable,
     kept,
+    kept_deeply,
     needed,
     nonempty,
     one_of,
@@ -95,17 +95,15 @@ STORAGE_CLASS = rules(
 STORAGE_CLASS_CHANGES = changes(
     "StorageClass",
     "ValidateStorageClassUpdate",
-    *by_minor(
+    *by_declaration(
         "parameters",
-        (kept("updates to parameters are forbidden."), 0, 36),
-        (immutable(lambda parameters: parameters), 36, 37),
-        (fixed(), 37, NEVER),
+        fixed(),
+        (kept_deeply("updates to parameters are forbidden."), 0),
+        (immutable(lambda parameters: parameters), 36),
     ),
-    *by_minor("provisioner", (kept("updates to provisioner are forbidden."), 0, 36), (immutable(), 36, 37), (fixed(), 37, NEVER)),
-    *by_minor(
-        "reclaimPolicy", (kept("updates to reclaimPolicy are forbidden."), 0, 36), (immutable(), 36, 37), (fixed(), 37, NEVER)
-    ),
-    *by_minor("volumeBindingMode", (immutable(), 0, 37), (fixed(), 37, NEVER)),
+    *by_declaration("provisioner", fixed(), (kept("updates to provisioner are forbidden."), 0), (immutable(), 36)),
+    *by_declaration("reclaimPolicy", fixed(), (kept("updates to reclaimPolicy are forbidden."), 0), (immutable(), 36)),
+    *by_declaration("volumeBindingMode", fixed(), (immutable(), 0)),
 )
 VOLUME_ATTRIBUTES_CLASS = rules(
     "VolumeAttributesClass",

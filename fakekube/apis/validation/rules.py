@@ -159,6 +159,16 @@ def from_minor(number: int) -> bool:
     return features.current().minor >= number
 
 
+#: The gate of what types declare as beta (`+k8s:beta`): while it is off, the functions by hand hold instead.
+BETA: Final = "DeclarativeValidationBeta"
+_FIRST_WITH_BETA: Final = 37
+
+
+def holds_declared_rules() -> bool:
+    """Reports whether the rules hold that types declare as beta, for code that no table says."""
+    return from_minor(_FIRST_WITH_BETA) and features.current().enabled(BETA)
+
+
 def rules(struct: str, function: str, *rows: Rule) -> Rules:
     """Returns the table of a struct, whose real function has this name."""
     return Rules(struct, function, rows)
@@ -362,6 +372,15 @@ def kept(text: str) -> ChangeCheck:
     return ChangeCheck(f"unchanged ({text})", lambda new, old, path: [] if same(new, old) else [errors.forbidden(path, text)])
 
 
+def kept_deeply(text: str) -> ChangeCheck:
+    """The map cannot change, which is forbidden in these words; an empty one differs from what is stored of it (DeepEqual)."""
+
+    def run(new: Any, old: Any, path: str) -> list[FieldError]:
+        return [errors.forbidden(path, text)] if new == {} or not same(new, old) else []
+
+    return ChangeCheck(f"unchanged ({text})", run)
+
+
 def kept_once_set(text: str) -> ChangeCheck:
     """The field can be set, but not changed after, which is forbidden in these words."""
 
@@ -388,5 +407,23 @@ def calls_on_change(function: ChangeRun) -> ChangeCheck:
 
 def by_minor(name: str, *rows: tuple[Check | ChangeCheck, int, int]) -> tuple[Any, ...]:
     """Returns the rows of one field whose check differs from minor to minor: (check, since, until)."""
-    kind: Any = {Check: Rule, ChangeCheck: Change}
-    return tuple(kind[type(check)](name, check, since=since, until=until) for check, since, until in rows)
+    return tuple(_ROW[type(check)](name, check, since=since, until=until) for check, since, until in rows)
+
+
+def by_declaration(name: str, check: Check | ChangeCheck, *by_hand: tuple[Check | ChangeCheck, int]) -> tuple[Any, ...]:
+    """Returns the rows of one field whose check its type declares as beta; before that, and without the gate, there are others.
+
+    Args:
+        name: of the field.
+        check: what is declared.
+        by_hand: (check, since), in order: the last one also holds while the gate is off.
+    """
+    untils = [*(since for _, since in by_hand[1:]), _FIRST_WITH_BETA]
+    rows = by_minor(name, *((earlier, since, until) for (earlier, since), until in zip(by_hand, untils, strict=True)))
+    last, _ = by_hand[-1]
+    row = _ROW[type(check)]
+    without = row(name, last, gate=f"!{BETA}", since=_FIRST_WITH_BETA)
+    return (*rows, without, row(name, check, gate=BETA, since=_FIRST_WITH_BETA))
+
+
+_ROW: Mapping[Any, Any] = {Check: Rule, ChangeCheck: Change}

@@ -15,7 +15,6 @@ Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff; k8s.io/
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
@@ -28,11 +27,24 @@ from fakekube.apimachinery.schema.model import Field, Shape, Type
 _MARK = re.compile(r'[#!"?*.{]')
 _ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}, "{": None}
 
+#: The number of a minor → struct → fields that it does not have; internal structs of 1.33 were not collected, these are of 1.34.
+_UNKNOWN: Mapping[int, Mapping[str, tuple[str, ...]]] = {
+    33: {
+        "Container": ("RestartPolicyRules",),
+        "EphemeralContainerCommon": ("RestartPolicyRules",),
+        "EnvVarSource": ("FileKeyRef",),
+        "PodSpec": ("HostnameOverride",),
+        "VolumeProjection": ("PodCertificate",),
+    }
+}
+
 #: Fields of a v1 PodSpec that the internal PodSpec has in its security context.
 _HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 
 
-class _Field(NamedTuple):
+class InternalField(NamedTuple):
+    """A field of an internal struct."""
+
     name: str
     json_name: str
     """The name of the struct, in lower case."""
@@ -42,27 +54,28 @@ class _Field(NamedTuple):
 
 def to_internal(struct: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the JSON of the internal struct of that name (`Container`) for a v1 object."""
-    return dict(_members(struct, _as_held(struct, value)))
+    return dict(_members(struct, as_held(struct, value)))
 
 
 def without_empty_fields(value: Any) -> Any:
-    """Returns the JSON of a v1 struct, without empty fields."""
+    """Returns the JSON of a v1 struct, without empty fields; before 1.34, whose messages show them in Go's syntax, with them."""
+    return value if shows_empty_fields() else _without_empty_fields(value)
+
+
+def shows_empty_fields() -> bool:
+    """Reports whether messages show bad values in Go's syntax, as those before 1.34 do, with the fields that are empty."""
+    return features.current().minor < 34
+
+
+def _without_empty_fields(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: without_empty_fields(member) for name, member in value.items()}
+        kept = {name: _without_empty_fields(member) for name, member in value.items()}
         return {name: member for name, member in kept.items() if member not in ({}, [], None)}
-    return [without_empty_fields(item) for item in value] if isinstance(value, list) else value
+    return [_without_empty_fields(item) for item in value] if isinstance(value, list) else value
 
 
-def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Returns the difference between two v1 objects, line by line, of their internal forms."""
-    import difflib
-
-    before, after = _lines(to_internal(struct, old)), _lines(to_internal(struct, new))
-    header, body = 2, list(difflib.unified_diff(before, after))
-    return "".join(body[header:])
-
-
-def _as_held(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+def as_held(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the fields of a v1 object as the internal struct holds them."""
     if struct != "PodSpec":
         return value
     host = {name: value[name] for name in _HOST_FIELDS if name in value}
@@ -71,16 +84,20 @@ def _as_held(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _members(struct: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     lowered = {name.lower(): member for name, member in value.items()}
-    for field in _fields(struct):
+    for field in internal_fields(struct):
         if field.struct == "ObjectMeta":
-            yield from without_empty_fields(value.get("metadata") or {}).items()
+            metadata = value.get("metadata") or {}
+            if shows_empty_fields():
+                yield "ObjectMeta", metadata
+            else:
+                yield from _without_empty_fields(metadata).items()
         elif field.kind == "+":
             yield from _members(field.struct, value)
         else:
             yield field.name, _convert_field(field, lowered.get(field.json_name, _ZERO[field.kind]))
 
 
-def _convert_field(field: _Field, value: Any) -> Any:
+def _convert_field(field: InternalField, value: Any) -> Any:
     if field.kind == "{":
         return value
     if field.kind == "*" and isinstance(value, dict):
@@ -92,32 +109,27 @@ def _convert_field(field: _Field, value: Any) -> Any:
     return to_internal(field.struct, value)
 
 
-def _fields(struct: str) -> tuple[_Field, ...]:
-    return _fields_in(features.current().facts, struct)
+def internal_fields(struct: str) -> tuple[InternalField, ...]:
+    """Returns the fields of an internal struct."""
+    emulation = features.current()
+    return _fields_in(emulation.facts, emulation.minor, struct)
 
 
 @cache
-def _fields_in(facts: Facts, struct: str) -> tuple[_Field, ...]:
-    return tuple(_field(word) for word in facts.internal[struct].split())
+def _fields_in(facts: Facts, minor: int, struct: str) -> tuple[InternalField, ...]:
+    fields = tuple(_field(word) for word in facts.internal[struct].split())
+    return tuple(field for field in fields if field.name not in _UNKNOWN.get(minor, {}).get(struct, ()))
 
 
-def _field(word: str) -> _Field:
+def _field(word: str) -> InternalField:
     if word.startswith("+"):
-        return _Field("", "", "+", word[1:])
+        return InternalField("", "", "+", word[1:])
     word, _, json_name = word.partition("@")
     mark = _MARK.search(word)
     if mark is None:
-        return _Field(word, (json_name or word).lower(), "", "")
+        return InternalField(word, (json_name or word).lower(), "", "")
     name = word[: mark.start()]
-    return _Field(name, (json_name or name).lower(), mark[0], word[mark.end() :])
-
-
-def _lines(value: dict[str, Any]) -> list[str]:
-    """Returns indented JSON as Go writes it."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return [f"{line}\n" for line in text.split("\n")]
+    return InternalField(name, (json_name or name).lower(), mark[0], word[mark.end() :])
 
 
 def same(left: Any, right: Any) -> bool:

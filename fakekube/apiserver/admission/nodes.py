@@ -19,7 +19,8 @@ from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.core.serviceaccounts import uid_mismatch
-from fakekube.apis.validation.to_internal import diff, same
+from fakekube.apis.validation.differences import diff
+from fakekube.apis.validation.to_internal import same
 from fakekube.apis.well_known import (
     KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME,
     KUBELET_SERVING_SIGNER_NAME,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -65,3 +66,17 @@ def json_text(value: Any, *, sort_keys: bool = False) -> str:
 def _scalar(value: Any) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _BYTE.sub(r"\\ufffd", text).encode("utf-8", "surrogatepass")
+
+
+def label_selector_string(selector: Mapping[str, Any] | None) -> str:
+    """Formats a LabelSelector as its generated method String in Go does."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    parts = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},"
+    return f"&LabelSelector{{{parts}}}"

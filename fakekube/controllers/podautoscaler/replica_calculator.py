@@ -28,11 +28,11 @@ from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apiserver.webhooks.caller import generic_message
 from fakekube.base.golang.strconv import MAX_INT32, MAX_INT64
+from fakekube.base.golang.strings import label_selector_string
 from fakekube.base.golang.timestamps import parse_duration
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
-from fakekube.controllers.disruption import label_selector_string
 
 DEFAULT_WINDOW: Final = timedelta(minutes=1)
 #: The first minors that read requests of whole pods and print memory in powers of two, and that name an object in one piece.
@@ -574,8 +574,7 @@ def _print_quantity(thousandths: int, resource: str = "") -> str:
 
 def _go_selector(metric: Object) -> str:
     """Formats a metric's selector as %+v of Go does."""
-    selector = metric.get("selector")
-    return "nil" if selector is None else label_selector_string(selector)
+    return label_selector_string(metric.get("selector"))
 
 
 def _external_name(metric: Object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.controllers.disruption import label_selector_string
+from fakekube.base.golang.strings import label_selector_string
 from tests.unit.controllers.workloads import condition, make_ready, names, reasons, workload
 
 

@@ -55,9 +55,9 @@ from fakekube.apis.rest.strategy import (
     spec_as_stored,
 )
 from fakekube.apis.validation import ip
+from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.objectmeta import set_condition
 from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
-from fakekube.apis.validation.to_internal import diff
 from fakekube.apis.well_known import DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX, MIRROR_POD_ANNOTATION_KEY
 from fakekube.base.objects import Object
 

@@ -21,10 +21,11 @@ from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptio
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
+from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import tolerations
-from fakekube.apis.validation.to_internal import diff, same, to_internal
+from fakekube.apis.validation.to_internal import same, to_internal
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.base.golang.strconv import MAX_INT32
 

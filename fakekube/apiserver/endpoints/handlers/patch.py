@@ -173,6 +173,10 @@ def _json_patch(
     """
     strict = options.field_validation != "Ignore"
 
+    def refusal(present: Object, patched: Any, problem: str) -> status.StatusError:
+        shown = text(present) if text is not None else json.dumps(patched).decode()
+        return status.invalid("", "", "", [field.invalid("patch", shown, problem)])
+
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
         present = with_type_meta(scope, live)
@@ -181,9 +185,12 @@ def _json_patch(
             obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
             _report(scope, [*findings, *unknown] if strict else [], options)
         except bodies.Problem as problem:
-            shown = text(present) if text is not None else json.dumps(patched).decode()
-            raise status.invalid("", "", "", [field.invalid("patch", shown, problem.message)]) from None
-        return _finish(scope, live, obj, options)
+            raise refusal(present, patched, problem.message) from None
+        try:
+            return _finish(scope, live, obj, options)
+        except status.ConversionError as error:
+            present = with_type_meta(scope, live)
+            raise refusal(present, edit(present), error.problem) from None
 
     return change
 
@@ -206,7 +213,10 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
         if findings and options.field_validation == "Strict":
             raise strategic.refusal_error(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
-        return _finish(scope, live, _without_kind(obj), options)
+        try:
+            return _finish(scope, live, _without_kind(obj), options)
+        except status.ConversionError as error:
+            raise status.StatusError(500, "", error.problem) from None
 
     return change
 
