@@ -22,8 +22,7 @@ from fakekube.base.golang.cmp import Kind, Value
 from fakekube.base.golang.strings import label_selector_string
 
 _CORE: Final = "k8s.io/api/core/v1."
-_SELECTOR: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelector"
-_OBJECT_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
+_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 _NUMBERS: Final = {"#": "int32", "!": "bool", "": "string"}
 _ZEROS: Final = {"int32": "0", "int64": "0", "int": "0", "bool": "false", "byte": "0"}
 
@@ -75,7 +74,7 @@ class _Values:
 
     def _field(self, field: InternalField, held: Mapping[str, Any], types: Mapping[str, tuple[str, str]]) -> Value:
         if field.struct == "ObjectMeta":
-            return self._of_struct(_OBJECT_META, held.get("metadata") or {})
+            return self._of_struct(f"{_META}ObjectMeta", held.get("metadata") or {})
         if field.kind == "+":
             return self.struct(field.struct, held)
         is_pointer = field.kind == "?"
@@ -93,7 +92,7 @@ class _Values:
         """Returns what the method String of a pointer returns; None for the types without one."""
         if value is None:
             return None
-        if go_type == _SELECTOR:
+        if go_type == f"{_META}LabelSelector":
             return label_selector_string(value)
         return str(value) if go_type in (QUANTITY, INT_OR_STRING) else None
 
