@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.data import Facts
+from fakekube.apimachinery.data import META_V1, Facts
 from fakekube.apimachinery.errors.go_syntax import INT_OR_STRING, QUANTITY, go_name
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.validation.to_internal import InternalField, as_held, internal_fields, shows_empty_fields, to_internal
@@ -22,7 +22,6 @@ from fakekube.base.golang.cmp import Kind, Value
 from fakekube.base.golang.strings import label_selector_string
 
 _CORE: Final = "k8s.io/api/core/v1."
-_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 _NUMBERS: Final = {"#": "int32", "!": "bool", "": "string"}
 _ZEROS: Final = {"int32": "0", "int64": "0", "int": "0", "bool": "false", "byte": "0"}
 
@@ -74,7 +73,7 @@ class _Values:
 
     def _field(self, field: InternalField, held: Mapping[str, Any], types: Mapping[str, tuple[str, str]]) -> Value:
         if field.struct == "ObjectMeta":
-            return self._of_struct(f"{_META}ObjectMeta", held.get("metadata") or {})
+            return self._of_struct(f"{META_V1}ObjectMeta", held.get("metadata") or {})
         if field.kind == "+":
             return self.struct(field.struct, held)
         is_pointer = field.kind == "?"
@@ -92,7 +91,7 @@ class _Values:
         """Returns what the method String of a pointer returns; None for the types without one."""
         if value is None:
             return None
-        if go_type == f"{_META}LabelSelector":
+        if go_type == f"{META_V1}LabelSelector":
             return label_selector_string(value)
         return str(value) if go_type in (QUANTITY, INT_OR_STRING) else None
 
