@@ -173,8 +173,8 @@ def apply_as_other(trial: Trial, exchange: Exchange, manager: str) -> bool:
 _TEXTS = ("data", "stringData", "spec", "status")
 #: How many texts of a part are tried until the API accepts a change, and how many strings of the owner are changed.
 _MOST_TEXTS, _CHANGES = 8, 3
-#: How a text is changed: at its end, or by three more bytes at the beginning of data in base64.
-_FORMS = ("{}-x", "QUJD{}")
+#: How a text is changed: at its end, by three more bytes at the beginning of data in base64, or by one more digit of a quantity.
+_FORMS = ("{}-x", "QUJD{}", "1{}")
 
 
 def _apply_altered(trial: Trial, obj: Object, part: str, *, before: Object, manager: str, subresource: str = "") -> bool:

@@ -284,7 +284,13 @@ DEFECTS = (
 
 #: Defects that cost others something and lose nothing: a warning is right.
 SUSPECTED = frozenset(
-    {("services", "relist-always"), ("inline", "rebuilds"), ("orders", "relists-at-once"), ("vaults", "own-shape")}
+    {
+        ("services", "relist-always"),
+        ("inline", "rebuilds"),
+        ("orders", "relists-at-once"),
+        ("vaults", "own-shape"),
+        ("shares", "own-notes"),
+    }
 )
 
 

@@ -12,6 +12,7 @@ from fakekube.checker.rules.apply import AppliedByOthers, apply_as_other
 
 PATH = "/apis/apps/v1/namespaces/default/deployments/web"
 SECRET = "/api/v1/namespaces/default/secrets/web"
+QUOTA = "/api/v1/namespaces/default/resourcequotas/web"
 
 
 def deployment(value: str) -> dict[str, Any]:
@@ -25,10 +26,14 @@ def secret(value: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "data": {"text": value}}
 
 
+def quota(pods: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "web"}, "spec": {"hard": {"pods": pods}}}
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after"),
-    [(PATH, deployment("old"), deployment("new")), (SECRET, secret("b2xk"), secret("bmV3"))],
-    ids=["a name of an item makes another item", "data in base64"],
+    [(PATH, deployment("old"), deployment("new")), (SECRET, secret("b2xk"), secret("bmV3")), (QUOTA, quota("5"), quota("6"))],
+    ids=["a name of an item makes another item", "data in base64", "quantities"],
 )
 def test_another_manager_owns_a_text_that_the_client_applies(path: str, before: dict[str, Any], after: dict[str, Any]) -> None:
     with fakekube.Cluster(profile="apiserver") as cluster:
