@@ -31,6 +31,8 @@ _HOT, _LEAST_CALLS = 4.0, 10
 _LEAST_SECONDS = 2.0
 #: Pauses do not grow if the second half has at least so many attempts, and at least this part of those in the first half.
 _LEAST_ATTEMPTS, _FLAT = 4, 0.75
+#: How many times client-go sends a dropped request again, after a second each (rest/with_retry.go).
+_BY_LIBRARIES = 10
 #: Calls with less than so many seconds between them belong to one attempt, and at most so many after its first one.
 _TOGETHER, _AT_ONCE = 0.1, 8
 
@@ -67,6 +69,7 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
 
     Calls that follow each other directly are one attempt: a reflector may try a watch, a list and a watch again before it pauses.
     Only the second half of the time between the first and the last failure is judged, because the first retry may follow at once.
+    HTTP libraries repeat a dropped request some times with equal pauses before the client sees an error.
     """
     suspicion: Verdict | None = None
     for stream in streams:
@@ -88,6 +91,8 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
             )
         before, after = _attempts(calls, first.at, half), _attempts(calls, half, last.at + 1.0)
         pauses = [late - early for early, late in pairwise(call.at for call in calls) if late - early > _TOGETHER]
+        if len(pauses) <= _BY_LIBRARIES and all(call.dropped for call in late):
+            continue
         if after >= _LEAST_ATTEMPTS and len(pauses) > _LEAST_ATTEMPTS and _are_equal(pauses):
             return Verdict.failure(
                 f"equal pauses of {min(pauses):.2f} s, without growth and jitter: {shown}",

@@ -98,9 +98,10 @@ def test_a_watch_is_resumed_from_what_the_client_has_read(
     assert (resumed(**run) is not None) is broken
 
 
-def attempts(*failures: float, then: Sequence[float] = ()) -> Any:
-    """A stream with attempts that fail at some times, and others that succeed."""
-    calls = [SimpleNamespace(at=at, fails=at in failures, is_watch=True, is_list=False) for at in (*failures, *then)]
+def attempts(*failures: float, then: Sequence[float] = (), dropped: bool = False) -> Any:
+    """A stream with attempts that fail at some times, also because connections drop, and others that succeed."""
+    kind = {"is_watch": True, "is_list": False, "dropped": dropped}
+    calls = [SimpleNamespace(at=at, fails=at in failures, **kind) for at in (*failures, *then)]
     return SimpleNamespace(key="configmaps", calls=calls)
 
 
@@ -109,7 +110,8 @@ def with_lists(stream: Any, *late: float) -> Any:
     calls = []
     for call, after in zip(stream.calls, late, strict=True):
         call.sends_initial_events = True
-        calls += [call, SimpleNamespace(at=call.at + after, fails=True, is_watch=False, is_list=True, succeeded=False)]
+        kind = {"is_watch": False, "is_list": True, "dropped": False}
+        calls += [call, SimpleNamespace(at=call.at + after, fails=True, succeeded=False, **kind)]
     return SimpleNamespace(key="configmaps", calls=calls)
 
 
@@ -121,6 +123,9 @@ def with_lists(stream: Any, *late: float) -> Any:
         (with_lists(attempts(*range(9)), *[0.2] * 9), "fail"),
         (attempts(0.0, 1.0, 3.0, 7.0, then=(8.0, 8.2, 8.4, 8.6)), None),
         (attempts(*range(9)), "fail"),
+        (attempts(*range(9), dropped=True), None),  # as client-go's HTTP client
+        (attempts(*range(13), dropped=True), "fail"),
+        (attempts(*(number / 10 for number in range(40)), dropped=True), "fail"),
         (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2, 8.0), "warn"),
         (attempts(*(number / 10 for number in range(40))), "fail"),
     ],
