@@ -28,6 +28,9 @@ QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
 _TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.Time"
 _RAW: Final = "k8s.io/apimachinery/pkg/runtime.RawExtension"
 _MICRO_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"
+_NO_TIME: Final = "0001-01-01 00:00:00 +0000 UTC"
+_CORE: Final = "k8s.io/api/core/v1"
+_RESOURCES: Final = ".ResourceList"
 
 #: What validation hands over as it is; everything else of type IntOrString or Quantity it hands over as a string.
 _WHOLE_INT_OR_STRING: Final = frozenset({"maxSurge", "maxUnavailable", "minAvailable"})
@@ -109,7 +112,7 @@ class _Printer:
             return Printed(value.replace("T", " ").replace("Z", " +0000 UTC"))
         if go_type.lstrip("*") == _RAW:
             return Printed(_print_raw(value))
-        if go_type.endswith(".ResourceList") and not isinstance(value, str):
+        if go_type.endswith(_RESOURCES) and not isinstance(value, str):
             return Printed(_print_resources(value))
         if go_type in _BYTES and isinstance(value, str) and error.path == _WHOLE_BYTES:
             return Printed(f"[]byte{{{', '.join(f'{byte:#x}' for byte in b64decode(value))}}}")
@@ -121,6 +124,8 @@ class _Printer:
             return Printed(hex(value))
         if isinstance(value, bool | int | float):
             return value
+        if value is None and go_type == _MICRO_TIME:
+            return Printed(_NO_TIME)
         if value is None:
             return Printed(f"{go_name(go_type)}(nil)" if go_type.startswith(("[]", "map[")) else '"null"')
         return Printed(self._print(value, self._type_of(value, go_type)))
@@ -166,7 +171,9 @@ class _Printer:
 
     def _internal(self, names: frozenset[str]) -> str:
         package = self._root.rpartition(".")[0]
-        return _structs(self._facts, package).get(names, "") if package else ""
+        if not package:
+            return ""
+        return _structs(self._facts, package).get(names) or _structs(self._facts, _CORE).get(names, "")
 
     def _print(self, value: Any, go_type: str) -> str:
         """Prints a value with %#v."""
@@ -177,9 +184,11 @@ class _Printer:
             return f"({name})(nil)" if value is None else f"({name})({ADDRESS})"
         if go_type == INT_OR_STRING:
             number, text = (0, value) if isinstance(value, str) else (value or 0, "")
-            return f"intstr.IntOrString{{Type:{int(bool(text))}, IntVal:{number}, StrVal:{go_quote(text)}}}"
+            return f"intstr.IntOrString{{Type:{int(isinstance(value, str))}, IntVal:{number}, StrVal:{go_quote(text)}}}"
         if go_type.startswith("[]"):
             return self._print_list(value, go_type)
+        if go_type.endswith(_RESOURCES):
+            return _print_resources(value)
         if go_type.startswith("map["):
             return self._print_map(value, go_type, go_type.partition("]")[2])
         if self._fields(go_type):
