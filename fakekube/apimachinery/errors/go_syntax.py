@@ -22,13 +22,13 @@ from fakekube.apimachinery.errors.field import ADDRESS, OMITTED, FieldError, Fie
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strconv import go_float, go_quote
 from fakekube.base.golang.strings import json_text
+from fakekube.base.golang.timestamps import ZERO_TIME_STRING
 
 INT_OR_STRING: Final = "k8s.io/apimachinery/pkg/util/intstr.IntOrString"
 QUANTITY: Final = "k8s.io/apimachinery/pkg/api/resource.Quantity"
 _TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.Time"
 _RAW: Final = "k8s.io/apimachinery/pkg/runtime.RawExtension"
 _MICRO_TIME: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"
-_NO_TIME: Final = "0001-01-01 00:00:00 +0000 UTC"
 _CORE: Final = "k8s.io/api/core/v1"
 _RESOURCES: Final = ".ResourceList"
 
@@ -125,7 +125,7 @@ class _Printer:
         if isinstance(value, bool | int | float):
             return value
         if value is None and go_type == _MICRO_TIME:
-            return Printed(_NO_TIME)
+            return Printed(ZERO_TIME_STRING)
         if value is None:
             return Printed(f"{go_name(go_type)}(nil)" if go_type.startswith(("[]", "map[")) else '"null"')
         return Printed(self._print(value, self._type_of(value, go_type)))

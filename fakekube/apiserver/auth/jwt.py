@@ -28,7 +28,7 @@ from fakekube.apiserver.auth.service_accounts import issuer_of
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
-from fakekube.base.golang.timestamps import print_unix_time
+from fakekube.base.golang.timestamps import ZERO_TIME_STRING, print_unix_time
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program
@@ -136,7 +136,7 @@ class JWTAuthenticator:
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now, expiry, begins = self._clock.now().timestamp(), claims.get("exp"), claims.get("nbf")
         if expiry is None or expiry < now:
-            shown = _NO_TIME if expiry is None else print_unix_time(expiry)
+            shown = ZERO_TIME_STRING if expiry is None else print_unix_time(expiry)
             raise BadCredentialsError(f"oidc: verify token: oidc: token is expired (Token Expiry: {shown})")
         if begins is not None and now + _NOT_BEFORE_LEEWAY < begins:
             text = f"oidc: current time {print_unix_time(now)} before the nbf (not before) time: {print_unix_time(begins)}"
@@ -343,7 +343,6 @@ def _check_kinds(claims: Mapping[str, Any]) -> None:
 
 
 #: The zero time, as Go prints it.
-_NO_TIME: Final = "0001-01-01 00:00:00 +0000 UTC"
 
 
 def _evaluate(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:

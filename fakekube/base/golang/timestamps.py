@@ -23,6 +23,8 @@ _LOCAL: Final = "2006-01-02T15:04:05"
 _ZERO: Final = "0001-01-01T00:00:00"
 #: The zero time, as Go writes it.
 ZERO_TIME: Final = f"{_ZERO}Z"
+#: The same as the method String of time.Time prints it.
+ZERO_TIME_STRING: Final = "0001-01-01 00:00:00 +0000 UTC"
 #: The error of time.LoadLocation for a name that leaves the folder of time zones.
 INVALID_LOCATION: Final = "time: invalid location name"
 #: The length of the date and time of an ISO 8601 text, to the second.
