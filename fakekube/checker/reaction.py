@@ -229,10 +229,10 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
         )
     found = _objects(cluster, effect.resource)
     if effect.kind is EffectKind.CHILD:
-        return sum(
-            one.object["metadata"]["name"] == name if effect.name != _ANY_NAME else one.is_child(effect.resource, copy)
-            for one in found
-        )
+        named = found if effect.name == _ANY_NAME else [one for one in found if one.object["metadata"]["name"] == name]
+        if _PLACE_OF_TOKEN in effect.name:
+            return len(named)
+        return sum(one.is_child(effect.resource, copy) for one in named)  # each copy may have one in a namespace of its own
     return sum(
         has(obj, effect.detail)
         for obj in (one.object for one in found)
