@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.trace import Trace
 
 Object = dict[str, Any]
@@ -87,3 +87,16 @@ def test_children_are_those_after_the_last_write(sample: Sample) -> None:
     assert sample.children("secrets") == ["bcdfgh-child"]
     sample.send("DELETE", f"{NAMESPACE}/secrets/bcdfgh-child")
     assert sample.children("secrets") == []
+
+
+def test_children_of_equal_names_are_told_apart_by_their_namespaces() -> None:
+    """As of copies of a Namespace, each of which has a child with the same name."""
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        copies = []
+        for token in ("bcdfgh", "jklmnp"):
+            made = cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"team-{token}"}})
+            copies.append(Copy(token, [made], ["namespaces"], -1, 0.0))
+        reaction = Reaction({Effect(EffectKind.CHILD, "resourcequotas", "tenant"): 1})
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tenant", "namespace": "team-bcdfgh"}}
+        cluster.create(quota)
+        assert [bool(reaction.missing(cluster, copy, ())) for copy in copies] == [False, True]
