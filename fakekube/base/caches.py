@@ -98,29 +98,29 @@ def cached_bytes(maximum: int) -> Callable[[Callable[[bytes], bytes]], Callable[
     return decorate
 
 
+class _TextCache(BoundedCache[str, V]):
+    """The results of a function of a text, except for long texts."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, maximum: int, function: Callable[[str], V]) -> None:
+        super().__init__(maximum)
+        self._function = function
+
+    def __missing__(self, text: str) -> V:
+        made = self._function(text)
+        return self.add(text, made) if len(text) <= LONGEST_TEXT else made
+
+
 def cache_by_text(maximum: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
     """Returns a decorator that keeps the results of a function of a text, except for long texts.
+
+    A hit is a look-up in a dict, without a call in Python.
 
     Args:
         maximum: the maximal number of results that are kept.
     """
-
-    def decorate(function: Callable[[str], V]) -> Callable[[str], V]:
-        kept: BoundedCache[str, V] = BoundedCache(maximum)
-        get = kept.get
-
-        @wraps(function)
-        def call(text: str) -> V:
-            found: V = get(text, _ABSENT)
-            if found is _ABSENT:
-                found = function(text)
-                if len(text) <= LONGEST_TEXT:
-                    kept.add(text, found)
-            return found
-
-        return call
-
-    return decorate
+    return lambda function: _TextCache(maximum, function).__getitem__
 
 
 def cache_if(is_kept: Callable[..., bool], maximum: int) -> Callable[[Callable[P, V]], Callable[P, V]]:

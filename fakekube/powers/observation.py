@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.base.caches import trim
 from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
 from fakekube.net.streams import subscribe_weakly
@@ -220,12 +219,10 @@ class Observation(Exchange):
         if request is not None:
             sent = request.sent_body
             if sent is not None:
-                self.raw_body = b"" if len(sent) > KEPT_BYTES else trim(sent) if self.own else sent
+                self.raw_body = memoryview(sent).tobytes() if len(sent) <= KEPT_BYTES else b""  # as `caches.trim`
             self.request = None
         self.answer_headers = response.headers
-        if body.__class__ is bytes:
-            self.raw_answer = trim(body) if len(body) <= KEPT_BYTES else None
-        elif isinstance(body, bytes | Chunks):
+        if body.__class__ is bytes or isinstance(body, bytes | Chunks):
             self.raw_answer = body if len(body) <= KEPT_BYTES else None
         elif hasattr(body, "take") and not hasattr(body, "receive"):
             # a watch of this API server; streams of extension API servers and tunnels pass unchanged

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key, lru_cache
+from functools import cache, cmp_to_key, lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.errors import StatusError, status
@@ -133,7 +133,7 @@ class Offer:
         Raises:
             StatusError: 406.
         """
-        chosen = _choose(accept, self)
+        chosen = _chooser(self)(accept)
         if chosen is None:
             accepted = ", ".join(self.media_types)
             raise status.not_acceptable(f"only the following media types are accepted: {accepted}")
@@ -147,7 +147,7 @@ class Offer:
         Raises:
             StatusError: 406.
         """
-        chosen = _choose(accept, self)
+        chosen = _chooser(self)(accept)
         if chosen is None or chosen.format == "yaml":
             accepted = ", ".join(self.stream_types)
             raise status.not_acceptable(f"only the following media types are accepted: {accepted}")
@@ -178,8 +178,13 @@ class Offer:
 _STREAMED: Final = {"json": JSON, "protobuf": f"{PROTOBUF};stream=watch", "cbor": CBOR_SEQUENCE}
 
 
-@cache_if(lambda accept, _offer: len(accept) <= LONGEST_TEXT, 1024)
-def _choose(accept: str, offer: Offer) -> MediaType | None:
+@cache
+def _chooser(offer: Offer) -> Callable[[str], MediaType | None]:
+    """Returns `_choose` for an offer, of which there are a few; it keeps its results."""
+    return cache_by_text(256)(partial(_choose, offer))
+
+
+def _choose(offer: Offer, accept: str) -> MediaType | None:
     """Returns the first media type that both sides support; `accept` is the whole header."""
     if not accept:
         return MediaType("json", JSON)

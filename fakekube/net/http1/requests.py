@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fakekube.base.caches import cache_if
+from fakekube.base.caches import LONGEST_TEXT, cache_by_text, cache_if
 from fakekube.base.golang.urls import CONTROL_CHARACTER, INVALID_ESCAPE
 from fakekube.net.http1.messages import (
     END_OF_HEADER,
@@ -32,9 +32,6 @@ from fakekube.net.http1.messages import (
 
 MAX_HEAD_BYTES = (1 << 20) + 4096
 """MaxHeaderBytes of kube-apiserver, and the 4096 bytes that net/http adds to it."""
-
-_USUAL_BLOCK = 2048
-"""Larger headers and header blocks are not cached."""
 
 _METHOD = re.compile(TOKEN + "+")
 _USUAL_LINE = re.compile(rf"({TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
@@ -179,7 +176,7 @@ class RequestParser:
             raise ProtocolError(HEADER_TOO_LARGE)
 
 
-@cache_if(lambda head: len(head) <= _USUAL_BLOCK, 512)
+@cache_by_text(512)
 def _request(head: str) -> Request:
     """Parses a complete header with its blank line. Checks are in the order of net/http."""
     line, _, block = head.partition("\n")
@@ -219,7 +216,7 @@ def is_valid_target(method: str, target: str) -> bool:
     return not INVALID_ESCAPE.search(target.partition("?")[0])
 
 
-@cache_if(lambda block, _is_1_1: len(block) <= _USUAL_BLOCK, 512)
+@cache_if(lambda block, _is_1_1: len(block) <= LONGEST_TEXT, 512)
 def _fields(block: str, is_1_1: bool) -> Fields:
     """Parses a header block with the blank line at its end; HTTP/1.0 has fewer fields with a meaning."""
     try:
