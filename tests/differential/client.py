@@ -38,11 +38,11 @@ class Client:
     `features` are what the server has and most have not: see `registry.Scenario.needs`.
     """
 
-    def __init__(self, transport: Transport, features: frozenset[str] = frozenset()) -> None:
+    def __init__(self, transport: Transport, features: frozenset[str] = frozenset(), identity: str = "") -> None:
         self.transport, self.features = transport, features
         self.host, self.port = transport.host, transport.port
-        self.id = secrets.token_hex(4)
-        """Fresh, so that a server can be asked again; written as zeros in the transcript."""
+        self.id = identity or secrets.token_hex(4)
+        """Fresh unless it is given, so that a server can be asked again; written as zeros in the transcript."""
         self.ns = f"d-{self.id}"
         self.transcript: list[Exchange] = []
         self.set_up()

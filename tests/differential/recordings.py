@@ -273,10 +273,10 @@ RECORDINGS = {
 }  # fmt: skip
 
 
-def play(scenario: Scenario, transport: Transport, features: frozenset[str]) -> list[Exchange]:
-    """The exchanges of one scenario with one server."""
+def play(scenario: Scenario, transport: Transport, features: frozenset[str], identity: str = "") -> list[Exchange]:
+    """The exchanges of one scenario with one server; `identity` is that of its client."""
     with paced_by(transport.pace):
-        client = Client(transport, features)
+        client = Client(transport, features, identity)
         try:
             scenario.play(client)
         except Exception:  # a scenario that trips over an odd answer still shows what it saw
@@ -305,12 +305,13 @@ def play_to_server(
 def play_in_process(recording: Recording, scenarios: Mapping[str, Scenario], jobs: int = 8) -> Transcripts:
     """Play each scenario to a fresh cluster in this process; several at once, because some requests wait in real time."""
 
-    def played(scenario: Scenario) -> list[Exchange]:
+    def played(name: str) -> list[Exchange]:
         with recording.cluster() as transport:
-            return play(scenario, transport, recording.features)
+            # The client is the same in all runs, and so are the addresses that the cluster draws for its requests.
+            return play(scenarios[name], transport, recording.features, f"{zlib.crc32(name.encode()):08x}")
 
     with ThreadPoolExecutor(jobs) as pool:
-        return dict(zip(scenarios, pool.map(played, scenarios.values()), strict=True))
+        return dict(zip(scenarios, pool.map(played, scenarios), strict=True))
 
 
 def mark_unstable(first: Transcripts, second: Transcripts) -> int:
