@@ -39,6 +39,8 @@ def fill(cluster: Cluster) -> None:
     cluster.clock.advance(minutes=6)
     cluster.delete("deployments", "api")
     cluster.settle()
+    cluster.clock.advance(seconds=10)  # a controller that met a conflict tries again
+    cluster.settle()
 
 
 def run(seed: int | None) -> tuple[bytes, list[str]]:
