@@ -62,20 +62,20 @@ def _apiregistration() -> Storage:
 
 
 def _daemonsets() -> Storage:
-    from fakekube.apis.apps.statefulsets import DaemonSetStatusStrategy, DaemonSetStrategy
+    from fakekube.apis.apps.daemonsets import DaemonSetStatusStrategy, DaemonSetStrategy
 
     return {"daemonsets": DaemonSetStrategy, "daemonsets/status": DaemonSetStatusStrategy}
 
 
 def _deployments() -> Storage:
-    from fakekube.apis.apps import deployments
+    from fakekube.apis.apps import deployments, replicasets
 
     return {
-        "replicationcontrollers": deployments.ReplicationControllerStrategy,
-        "replicasets": deployments.ReplicaSetStrategy,
+        "replicationcontrollers": replicasets.ReplicationControllerStrategy,
+        "replicasets": replicasets.ReplicaSetStrategy,
         "deployments": deployments.DeploymentStrategy,
-        "replicationcontrollers/status": deployments.ReplicationControllerStatusStrategy,
-        "replicasets/status": deployments.ReplicaSetStatusStrategy,
+        "replicationcontrollers/status": replicasets.ReplicationControllerStatusStrategy,
+        "replicasets/status": replicasets.ReplicaSetStatusStrategy,
         "deployments/status": deployments.DeploymentStatusStrategy,
     }
 
@@ -181,7 +181,8 @@ def _secrets() -> Storage:
 
 
 def _endpoints() -> Storage:
-    from fakekube.apis.core.endpoints import EndpointSliceStrategy, EndpointsStrategy
+    from fakekube.apis.core.endpoints import EndpointsStrategy
+    from fakekube.apis.core.endpointslices import EndpointSliceStrategy
 
     return {"endpoints": EndpointsStrategy, "endpointslices": EndpointSliceStrategy}
 
