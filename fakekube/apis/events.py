@@ -17,7 +17,7 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, label_name
 from fakekube.apis.validation.objectmeta import validate_object_meta, validate_object_meta_update
-from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.objects import Object
 
 #: events.k8s.io name → core name, in the order in which the new group prints them.
@@ -89,12 +89,13 @@ class EventStrategy(Strategy):
         if not strict:
             return errors
         errors += validate_object_meta_update(obj["metadata"], old["metadata"])
-        if not same(obj.get("series"), old.get("series")):
+        if not semantic_deep_equal(obj.get("series"), old.get("series")):
             errors += _series(obj)
         return errors + [
             immutable(path, shown(obj.get(field)))
             for path, field, shown in _IMMUTABLE
-            if not same(obj.get(field) or None, old.get(field) or None) or shown(obj.get(field)) != shown(old.get(field))
+            if not semantic_deep_equal(obj.get(field) or None, old.get(field) or None)
+            or shown(obj.get(field)) != shown(old.get(field))
         ]
 
 

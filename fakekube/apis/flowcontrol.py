@@ -47,7 +47,7 @@ from fakekube.apis.validation.rules import (
     struct,
     then,
 )
-from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.objects import Object
 
 PATH = "/apis/flowcontrol.apiserver.k8s.io/v1/"
@@ -88,7 +88,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
             *validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
             *FLOW_SCHEMA_SPEC.validate(spec, "spec"),
         ]
-        if name in MANDATORY and not same(spec, _mandatory_spec("flowschemas", name)):
+        if name in MANDATORY and not semantic_deep_equal(spec, _mandatory_spec("flowschemas", name)):
             shown = to_internal("FlowSchemaSpec", spec)
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
         return errors + _conditions(obj, obj)
@@ -112,10 +112,14 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
             errors.append(forbidden("metadata.annotations", f"annotation '{ANNOTATION}' is forbidden"))
         errors += validate_level(name, spec)
         shown = to_internal("PriorityLevelConfigurationSpec", spec)
-        if name == EXEMPT and not same({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
+        if name == EXEMPT and not semantic_deep_equal({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
             text = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
             errors.append(invalid("spec", shown, text))
-        elif name in MANDATORY and name != EXEMPT and not same(spec, _mandatory_spec("prioritylevelconfigurations", name)):
+        elif (
+            name in MANDATORY
+            and name != EXEMPT
+            and not semantic_deep_equal(spec, _mandatory_spec("prioritylevelconfigurations", name))
+        ):
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
         return errors + _conditions(obj, obj)
 

@@ -39,7 +39,7 @@ from fakekube.apis.validation.rules import (
     then,
 )
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import SYSTEM_PRIVILEGED_GROUP
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -282,7 +282,7 @@ def only_garbage_collection(obj: Object, old: Object) -> bool:
     for field in _GARBAGE_COLLECTION:
         meta.pop(field, None)
         old_meta.pop(field, None)
-    return same({**obj, "metadata": meta}, {**old, "metadata": old_meta})
+    return semantic_deep_equal({**obj, "metadata": meta}, {**old, "metadata": old_meta})
 
 
 def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, group: str = RBAC) -> bool:

@@ -33,7 +33,7 @@ from fakekube.apis.validation.rules import (
     rules,
     then,
 )
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.base.objects import Object
 
 MAX_USER_PRIORITY = 1_000_000_000
@@ -191,7 +191,7 @@ def _workload(spec: Part, old: Part | None, path: str) -> list[FieldError]:
     if from_minor(37):
         if any(_priority(one) != _priority(templates[0]) for one in templates):
             errors.append(invalid(path, None, "detected multiple priority configurations"))
-        if old is None or not same(spec, old):
+        if old is None or not semantic_deep_equal(spec, old):
             errors += _union("podGroupTemplates", "compositePodGroupTemplates")(spec, old, path)
     errors += _fields(spec, old, path, {"controllerRef": _CONTROLLER})
     return errors + _templates(
@@ -204,7 +204,7 @@ def _priority(template: Part) -> tuple[str, int | None]:
 
 
 def _templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str) -> list[FieldError]:
-    if old is not None and same(templates, old):
+    if old is not None and semantic_deep_equal(templates, old):
         return []
     if old is not None and not from_minor(37):
         return [invalid(path, None, IMMUTABLE)]
@@ -226,7 +226,7 @@ def _templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str)
     errors = _unique(templates, path, {"name": "", "schedulingPolicy": {}, "schedulingConstraints": None})
     for index, one in enumerate(templates):
         was = None if before is None else before[one.get("name", "")]
-        if was is None or not same(one, was):
+        if was is None or not semantic_deep_equal(one, was):
             errors += _fields(one, was, f"{path}[{index}]", {"name": _SHORT_NAME, **_COMMON}, musts=("name",))
     return errors
 
@@ -253,7 +253,7 @@ def _fields(
 
 def _is_same(new: Any, old: Any) -> bool:
     """Compares values; an empty struct is not an absent one, unlike an empty list."""
-    return bool(new == old) if isinstance(new, Mapping) or isinstance(old, Mapping) else same(new, old)
+    return bool(new == old) if isinstance(new, Mapping) or isinstance(old, Mapping) else semantic_deep_equal(new, old)
 
 
 def _union(*members: str) -> FieldCheck:

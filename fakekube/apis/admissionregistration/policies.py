@@ -42,7 +42,7 @@ from fakekube.apis.validation.checks import (
 from fakekube.apis.validation.expressions import expression, expression_error
 from fakekube.apis.validation.rules import holds_declared_rules
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.objects import Object
 
 REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -68,7 +68,7 @@ class _PolicyStrategy(AdmissionStrategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
-        kept = all(same(spec.get(field), before.get(field)) for field in ("paramKind", "matchConditions"))
+        kept = all(semantic_deep_equal(spec.get(field), before.get(field)) for field in ("paramKind", "matchConditions"))
         return self._spec(obj, conditions_too=not kept)
 
     def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:

@@ -29,7 +29,7 @@ from fakekube.apis.validation.checks import (
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
 from fakekube.apis.validation.resource_lists import fractional_bytes
 from fakekube.apis.validation.rules import Change, calls_on_change, changes, from_minor, immutable
-from fakekube.apis.validation.to_internal import same_as, to_internal, without_empty_fields
+from fakekube.apis.validation.to_internal import semantic_deep_equal_as, to_internal, without_empty_fields
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import json_text
 from fakekube.base.objects import Object
@@ -253,7 +253,7 @@ class StatefulSetStatusStrategy(StatusStrategy):
 
 def validate_immutable_claims(new: Claims, old: Claims, path: str) -> list[FieldError]:
     """Validates that the templates of claims do not change; the error shows the new ones (ValidateImmutableField)."""
-    if same_as(features.current().types.type_of(_CLAIMS), new, old):
+    if semantic_deep_equal_as(features.current().types.type_of(_CLAIMS), new, old):
         return []
     return [invalid(path, [to_internal("PersistentVolumeClaim", claim) for claim in new or ()], IMMUTABLE_FIELD)]
 

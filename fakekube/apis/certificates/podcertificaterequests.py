@@ -26,7 +26,7 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, ke
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.objectmeta import ANNOTATIONS_LENGTH
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -86,7 +86,7 @@ class PodCertificateRequestStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        return [] if same(spec, old.get("spec") or {}) else [invalid("spec", _internal_spec(spec), IMMUTABLE)]
+        return [] if semantic_deep_equal(spec, old.get("spec") or {}) else [invalid("spec", _internal_spec(spec), IMMUTABLE)]
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -213,7 +213,7 @@ class PodCertificateRequestStatusStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         status, before = obj.get("status") or {}, old.get("status") or {}
         errors = _validate_status(context, status, before, old.get("spec") or {})
-        if not errors and not same(status, before):
+        if not errors and not semantic_deep_equal(status, before):
             signer = (old.get("spec") or {}).get("signerName", "")
             if not is_authorized_for_signer_name(context, "sign", signer):
                 text = f'User {go_quote(context.user)} is not permitted to "sign" for signer {go_quote(signer)}'
@@ -235,14 +235,14 @@ def _validate_status(context: WriteContext, status: Object, before: Object, spec
         return errors
     if _types_of(before) & {*FINAL}:
         text = "immutable after PodCertificateRequest is issued, denied, or failed"
-        return [] if same(status, before) else [invalid("status", OMITTED, text)]
+        return [] if semantic_deep_equal(status, before) else [invalid("status", OMITTED, text)]
     if _types_of(status) & {"Denied", "Failed"}:
         text = "non-condition status fields must be empty when denying or failing the PodCertificateRequest"
-        return [] if same(status, {"conditions": items}) else [invalid("status", OMITTED, text)]
+        return [] if semantic_deep_equal(status, {"conditions": items}) else [invalid("status", OMITTED, text)]
     if "Issued" in _types_of(status):
         return _validate_issued(context, status, spec)
     text = 'status is immutable unless transitioning to "Issued", "Denied", or "Failed"'
-    return [] if same(status, before) else [invalid("status", OMITTED, text)]
+    return [] if semantic_deep_equal(status, before) else [invalid("status", OMITTED, text)]
 
 
 def _validate_condition_types(items: Sequence[Object]) -> list[FieldError]:

@@ -16,7 +16,7 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation.checks import PROTOCOLS, invalid_each, label_name, port, required_one_of
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.base.objects import Object
 
 
@@ -31,7 +31,7 @@ class EndpointsStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = self.validate(context, obj)
-        return [] if errors and same(obj.get("subsets"), old.get("subsets")) else errors
+        return [] if errors and semantic_deep_equal(obj.get("subsets"), old.get("subsets")) else errors
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         labels = obj["metadata"].get("labels") or {}

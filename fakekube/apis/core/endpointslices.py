@@ -18,7 +18,7 @@ from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import PROTOCOLS, fully_qualified_domain, invalid_each, label_name, one_of, required_one_of
 from fakekube.apis.validation.rules import by_declaration, changes, fixed, immutable, needed, rules
-from fakekube.apis.validation.to_internal import same, same_as
+from fakekube.apis.validation.to_internal import semantic_deep_equal, semantic_deep_equal_as
 from fakekube.base.objects import Object
 
 _SLICE = "k8s.io/api/discovery/v1.EndpointSlice"
@@ -51,7 +51,9 @@ class EndpointSliceStrategy(Strategy):
         meta, old_meta = obj["metadata"], old["metadata"]
         content, old_content = ({**slice_, "metadata": None} for slice_ in (obj, old))
         type_ = context.emulation.types.type_of(_SLICE)
-        if not same_as(type_, content, old_content) or not same(meta.get("labels"), old_meta.get("labels")):
+        if not semantic_deep_equal_as(type_, content, old_content) or not semantic_deep_equal(
+            meta.get("labels"), old_meta.get("labels")
+        ):
             meta["generation"] = old_meta.get("generation", 0) + 1
         _drop_topology(obj)
 
@@ -67,7 +69,7 @@ class EndpointSliceStrategy(Strategy):
         errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
         errors += _slice_ports(obj.get("ports") or ())
         wrong = _endpoints(obj.get("endpoints") or (), kind)
-        if wrong and old is not None and same(obj.get("endpoints"), old.get("endpoints")):
+        if wrong and old is not None and semantic_deep_equal(obj.get("endpoints"), old.get("endpoints")):
             return errors
         return errors + wrong
 

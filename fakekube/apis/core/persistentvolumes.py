@@ -27,7 +27,7 @@ from fakekube.apis.validation.checks import immutable_field, invalid_each, no_ba
 from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.resource_lists import positive_quantity
 from fakekube.apis.validation.selectors import node_selector
-from fakekube.apis.validation.to_internal import same_as, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal_as, to_internal
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.objects import Object
 
@@ -205,7 +205,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
     old_source = {field: old_spec[field] for field in SOURCES if old_spec.get(field) is not None}
     if "csi" in source and (old_source.get("csi") or {"controllerExpandSecretRef": 1}).get("controllerExpandSecretRef") is None:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
-    if not same_as(features.current().types.type_of(_SPEC), source, old_source):
+    if not semantic_deep_equal_as(features.current().types.type_of(_SPEC), source, old_source):
         lines = diff("PersistentVolumeSource", old_source, source)
         text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
         errors.append(forbidden("spec.persistentvolumesource", text))
@@ -230,7 +230,9 @@ _TOPOLOGY_LABELS = {
 
 def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
     """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
-    if new is not None and same_as(features.current().types.type_of(_AFFINITY), _with_deprecated_labels(new, old), old):
+    if new is not None and semantic_deep_equal_as(
+        features.current().types.type_of(_AFFINITY), _with_deprecated_labels(new, old), old
+    ):
         return []
     shown = None if new is None else to_internal("VolumeNodeAffinity", new)
     return [invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")]

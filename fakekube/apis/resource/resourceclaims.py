@@ -44,7 +44,7 @@ from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector
-from fakekube.apis.validation.to_internal import same, same_as, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, semantic_deep_equal_as, to_internal
 from fakekube.base.objects import Object
 
 OPTIONS = 8
@@ -141,7 +141,7 @@ def _type(struct: str) -> Type:
 def _validate_immutable_spec(obj: Object, old: Object, struct: str) -> list[FieldError]:
     spec = obj.get("spec") or {}
     type_ = _type(struct)
-    if same_as(type_, spec, old.get("spec")):
+    if semantic_deep_equal_as(type_, spec, old.get("spec")):
         return []
     hidden = struct == "ResourceClaimSpec" and holds_declared_rules()
     return [immutable("spec", None if hidden else to_internal(struct, spec))]
@@ -166,7 +166,7 @@ def _problems_with_extended_name(name: str) -> list[str]:
 
 def _class(spec: Object, old: Object | None) -> list[FieldError]:
     errors = selectors(spec.get("selectors") or (), "spec.selectors")
-    stored = old is not None and same(spec.get("config"), old.get("config"))
+    stored = old is not None and semantic_deep_equal(spec.get("config"), old.get("config"))
     errors += validate_slice(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
     name = spec.get("extendedResourceName")
     if name is not None and holds_declared_rules():
@@ -419,7 +419,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
             text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
             errors.append(forbidden(path, text))
     type_ = _type("AllocationResult")
-    if allocation is not None and earlier is not None and not same_as(type_, allocation, earlier):
+    if allocation is not None and earlier is not None and not semantic_deep_equal_as(type_, allocation, earlier):
         if holds_declared_rules():
             errors.append(invalid("status.allocation", None, "field cannot be modified once set"))
         else:

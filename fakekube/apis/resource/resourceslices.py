@@ -35,7 +35,7 @@ from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITI
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector
-from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.objects import Object
 
@@ -222,7 +222,7 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
     errors += everything(attributes, f"{path}.attributes", check=_attribute)
     shared = partial(_capacity, bool(device.get("allowMultipleAllocations")))
     errors += everything(capacity, f"{path}.capacity", check=shared)
-    if name not in before or not same(before[name].get("taints"), device.get("taints")):
+    if name not in before or not semantic_deep_equal(before[name].get("taints"), device.get("taints")):
         errors += validate_slice(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
     errors += validate_set(
         device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_counters, "counterSet"),

@@ -44,7 +44,7 @@ from fakekube.apis.validation.rules import (
 )
 from fakekube.apis.validation.rules import one_of as value_of
 from fakekube.apis.validation.selectors import label_selector
-from fakekube.apis.validation.to_internal import same, same_as, to_internal, without_empty_fields
+from fakekube.apis.validation.to_internal import semantic_deep_equal, semantic_deep_equal_as, to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object
 
@@ -74,7 +74,7 @@ class CSIDriverStrategy(Strategy):
             del spec["seLinuxMount"]  # no default without the gate: no manager owns it
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        if not same(obj["spec"], old["spec"]):
+        if not semantic_deep_equal(obj["spec"], old["spec"]):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
@@ -116,7 +116,11 @@ class CSIDriverStrategy(Strategy):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
         tokens = spec.get("tokenRequests") if context.emulation.enabled("CSIServiceAccountTokenSecrets") else None
-        if not tokens or spec.get("serviceAccountTokenInSecrets") is not None or same(tokens, old_spec.get("tokenRequests")):
+        if (
+            not tokens
+            or spec.get("serviceAccountTokenInSecrets") is not None
+            or semantic_deep_equal(tokens, old_spec.get("tokenRequests"))
+        ):
             return []
         return [TOKENS_HINT]
 
@@ -233,7 +237,7 @@ def _changed_driver(new: Object, old: Object) -> list[FieldError]:
         }
         for item in (new, old)
     )
-    kept = same(shown, before) and (shown["Allocatable"] is None) == (before["Allocatable"] is None)
+    kept = semantic_deep_equal(shown, before) and (shown["Allocatable"] is None) == (before["Allocatable"] is None)
     return [] if kept else [immutable("spec.drivers", shown)]
 
 
@@ -256,7 +260,7 @@ class CSIStorageCapacityStrategy(RevalidatingStrategy):
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         topology, before = obj.get("nodeTopology"), old.get("nodeTopology")
         errors: list[FieldError] = []
-        if (topology is None) != (before is None) or not same(topology, before):
+        if (topology is None) != (before is None) or not semantic_deep_equal(topology, before):
             errors.append(immutable("nodeTopology", without_empty_fields(topology)))
         name = obj.get("storageClassName", "")
         return errors + immutable_field(name, old.get("storageClassName", ""), "storageClassName")
@@ -362,7 +366,7 @@ def _volume_error(error: Object, path: str) -> list[FieldError]:
 
 def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
-    if same_as(features.current().types.type_of(_SPEC), spec, old_spec):
+    if semantic_deep_equal_as(features.current().types.type_of(_SPEC), spec, old_spec):
         return []
     if holds_declared_rules():
         return [immutable("spec", None)]

@@ -18,7 +18,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
-from fakekube.apis.validation.to_internal import same, without_empty_fields
+from fakekube.apis.validation.to_internal import semantic_deep_equal, without_empty_fields
 from fakekube.base.golang.strings import bytes_of
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -101,8 +101,8 @@ def token_seconds(seconds: int, path: str) -> list[FieldError]:
 
 
 def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
-    """Validates that a field is unchanged; absent and empty are equal (see `to_internal.same`)."""
-    return [] if same(new, old) else [immutable(path, without_empty_fields(new))]
+    """Validates that a field is unchanged; absent and empty are equal (see `semantic_deep_equal`)."""
+    return [] if semantic_deep_equal(new, old) else [immutable(path, without_empty_fields(new))]
 
 
 def immutable_annotation(new: Mapping[str, Any], old: Mapping[str, Any], key: str, path: str) -> list[FieldError]:

@@ -22,7 +22,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors import field as errors
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.validation import names
-from fakekube.apis.validation.to_internal import same, without_empty_fields
+from fakekube.apis.validation.to_internal import semantic_deep_equal, without_empty_fields
 
 Run = Callable[[Any, str], list[FieldError]]
 """(value or None, path) → errors."""
@@ -357,7 +357,7 @@ def immutable(shown: Callable[[Any], Any] = without_empty_fields, text: str = er
     """The field cannot change; the error shows what `shown` makes of the new value."""
 
     def run(new: Any, old: Any, path: str) -> list[FieldError]:
-        return [] if same(new, old) else [errors.invalid(path, shown(new), text)]
+        return [] if semantic_deep_equal(new, old) else [errors.invalid(path, shown(new), text)]
 
     return ChangeCheck("immutable", run)
 
@@ -369,14 +369,16 @@ def fixed(text: str = errors.IMMUTABLE) -> ChangeCheck:
 
 def kept(text: str) -> ChangeCheck:
     """The field cannot change, which is forbidden in these words."""
-    return ChangeCheck(f"unchanged ({text})", lambda new, old, path: [] if same(new, old) else [errors.forbidden(path, text)])
+    return ChangeCheck(
+        f"unchanged ({text})", lambda new, old, path: [] if semantic_deep_equal(new, old) else [errors.forbidden(path, text)]
+    )
 
 
 def kept_deeply(text: str) -> ChangeCheck:
     """The map cannot change, which is forbidden in these words; an empty one differs from what is stored of it (DeepEqual)."""
 
     def run(new: Any, old: Any, path: str) -> list[FieldError]:
-        return [errors.forbidden(path, text)] if new == {} or not same(new, old) else []
+        return [errors.forbidden(path, text)] if new == {} or not semantic_deep_equal(new, old) else []
 
     return ChangeCheck(f"unchanged ({text})", run)
 
@@ -385,7 +387,7 @@ def kept_once_set(text: str) -> ChangeCheck:
     """The field can be set, but not changed after, which is forbidden in these words."""
 
     def run(new: Any, old: Any, path: str) -> list[FieldError]:
-        return [] if not old or same(new, old) else [errors.forbidden(path, text)]
+        return [] if not old or semantic_deep_equal(new, old) else [errors.forbidden(path, text)]
 
     return ChangeCheck(f"unchanged once set ({text})", run)
 
@@ -395,7 +397,9 @@ def fixed_once_set() -> ChangeCheck:
 
     def run(new: Any, old: Any, path: str) -> list[FieldError]:
         verb = "modified" if new else "cleared"
-        return [] if not old or same(new, old) else [errors.invalid(path, None, f"field cannot be {verb} once set")]
+        return (
+            [] if not old or semantic_deep_equal(new, old) else [errors.invalid(path, None, f"field cannot be {verb} once set")]
+        )
 
     return ChangeCheck("unchanged once set", run)
 

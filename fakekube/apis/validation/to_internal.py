@@ -6,8 +6,8 @@ number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list
 of the struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by more than
 case.
 
-`same` is the semantic equality of two trees: absent, null and empty values are equal. What a pointer of Go leads to is an
-exception: an absent struct differs from an empty one. `same_as` knows the type.
+`semantic_deep_equal` is the semantic equality of two trees: absent, null and empty values are equal. What a pointer of Go leads to
+is an exception: an absent struct differs from an empty one. `semantic_deep_equal_as` knows the type.
 
 Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff; k8s.io/apimachinery/pkg/api/equality
 (Semantic.DeepEqual).
@@ -132,18 +132,18 @@ def _field(word: str) -> InternalField:
     return InternalField(name, (json_name or name).lower(), mark[0], word[mark.end() :])
 
 
-def same(left: Any, right: Any) -> bool:
+def semantic_deep_equal(left: Any, right: Any) -> bool:
     """Reports whether the values are equal, where absent, null, {} and [] are equal."""
     if left == right:
         return True
     if isinstance(left, dict) and isinstance(right, dict):
-        return all(same(left.get(key), right.get(key)) for key in {**left, **right})
+        return all(semantic_deep_equal(left.get(key), right.get(key)) for key in {**left, **right})
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
-        return all(map(same, left, right))
+        return all(map(semantic_deep_equal, left, right))
     return _is_empty(left) and _is_empty(right)
 
 
-def same_as(type_: Type, left: Any, right: Any) -> bool:
+def semantic_deep_equal_as(type_: Type, left: Any, right: Any) -> bool:
     """Reports whether the values of a type are equal, where absent, empty and zero are equal except behind a pointer."""
     if type_.shape is Shape.STRUCT:
         left, right = left or {}, right or {}
@@ -157,15 +157,17 @@ def same_as(type_: Type, left: Any, right: Any) -> bool:
 def _is_same_field(field: Field, left: Any, right: Any) -> bool:
     if field.pointer and (left is None or right is None):
         return left is right
-    return same_as(field.type, left, right)
+    return semantic_deep_equal_as(field.type, left, right)
 
 
 def _are_same_items(type_: Type, left: Any, right: Any) -> bool:
     if not left or not right:
         return not left and not right
     if isinstance(left, dict):
-        return bool(left.keys() == right.keys()) and all(same_as(type_, item, right[key]) for key, item in left.items())
-    return len(left) == len(right) and all(map(partial(same_as, type_), left, right))
+        return bool(left.keys() == right.keys()) and all(
+            semantic_deep_equal_as(type_, item, right[key]) for key, item in left.items()
+        )
+    return len(left) == len(right) and all(map(partial(semantic_deep_equal_as, type_), left, right))
 
 
 def contains_empty(type_: Type, value: Any) -> bool:

@@ -19,7 +19,7 @@ from fakekube.apimachinery.data import NETWORKING
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.validation.resource_lists import quantity
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import (
     ANNOTATION_INGRESS_CLASS,
     BETA_STORAGE_CLASS_ANNOTATION,
@@ -160,7 +160,7 @@ class CertificateSigning(Plugin):
         assert attributes.object is not None and attributes.old is not None
         new, old = attributes.object.get("status") or {}, attributes.old.get("status") or {}
         unchanged = new.get("certificate") == old.get("certificate")
-        if unchanged and same(new.get("conditions"), old.get("conditions")):
+        if unchanged and semantic_deep_equal(new.get("conditions"), old.get("conditions")):
             return
         _check_signer_permission(attributes, "sign")
 

@@ -20,7 +20,7 @@ from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.core.serviceaccounts import uid_mismatch
 from fakekube.apis.validation.differences import diff
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import (
     KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME,
     KUBELET_SERVING_SIGNER_NAME,
@@ -56,13 +56,16 @@ Spec = Mapping[str, Any]
 
 
 def _changes_pod_resources(old: Spec, new: Spec) -> bool:
-    return not same(old.get("resources"), new.get("resources"))
+    return not semantic_deep_equal(old.get("resources"), new.get("resources"))
 
 
 def _changes_init_containers(old: Spec, new: Spec) -> bool:
     """Reports whether the resources of a non-restartable init container change."""
     pairs = zip(old.get("initContainers") or (), new.get("initContainers") or (), strict=False)
-    return any(not visitor.is_sidecar(one) and not same(one.get("resources"), other.get("resources")) for one, other in pairs)
+    return any(
+        not visitor.is_sidecar(one) and not semantic_deep_equal(one.get("resources"), other.get("resources"))
+        for one, other in pairs
+    )
 
 
 #: The features that changes require, in the order of the error text.
@@ -218,14 +221,14 @@ def _check_pod_status(node: str, attributes: Attributes) -> None:
     new, old, shown = attributes.object or {}, attributes.old or {}, go_quote(node)
     if (old.get("spec") or {}).get("nodeName", "") != node:
         raise forbidden(attributes, f"node {shown} can only update pod status for pods with spec.nodeName set to itself")
-    if not same(_metadata(new).get("labels"), _metadata(old).get("labels")):
+    if not semantic_deep_equal(_metadata(new).get("labels"), _metadata(old).get("labels")):
         raise forbidden(attributes, f"node {shown} cannot update labels through pod status")
     states = (new.get("status") or {}, old.get("status") or {})
     for field, what in (
         ("resourceClaimStatuses", "resource claim statues"),
         ("extendedResourceClaimStatus", "extended resource claim status"),
     ):
-        if not same(*(state.get(field) for state in states)):
+        if not semantic_deep_equal(*(state.get(field) for state in states)):
             raise forbidden(attributes, f"node {shown} cannot update {what}")
 
 
@@ -267,11 +270,11 @@ def _check_node(node: str, attributes: Attributes) -> None:
         if labels:
             raise forbidden(attributes, f"node {shown} is not allowed to set the following labels: {', '.join(labels)}")
         return
-    if spec.get("configSource") is not None and not same(spec["configSource"], old_spec.get("configSource")):
+    if spec.get("configSource") is not None and not semantic_deep_equal(spec["configSource"], old_spec.get("configSource")):
         raise forbidden(attributes, f"node {shown} is not allowed to update configSource to a new non-nil configSource")
-    if not same(spec.get("taints"), old_spec.get("taints")):
+    if not semantic_deep_equal(spec.get("taints"), old_spec.get("taints")):
         raise forbidden(attributes, f"node {shown} is not allowed to modify taints")
-    if not same(_metadata(new).get("ownerReferences"), _metadata(old).get("ownerReferences")):
+    if not semantic_deep_equal(_metadata(new).get("ownerReferences"), _metadata(old).get("ownerReferences")):
         raise forbidden(attributes, f"node {shown} is not allowed to modify ownerReferences")
     if labels:
         raise forbidden(attributes, f"is not allowed to modify labels: {', '.join(labels)}")
@@ -302,7 +305,7 @@ def _check_claim(node: str, attributes: Attributes) -> None:
     if attributes.operation is not Operation.UPDATE:
         raise forbidden(attributes, f"unexpected operation {go_quote(attributes.operation.value)}")
     new, old = _without_sizes(attributes.object or {}), _without_sizes(attributes.old or {})
-    if not same(new, old):
+    if not semantic_deep_equal(new, old):
         text = f"node {go_quote(node)} is not allowed to update fields other than status.quantity and status.conditions"
         raise forbidden(attributes, f"{text}: {diff('PersistentVolumeClaim', old, new)}")
 

@@ -21,7 +21,7 @@ from fakekube.apis.core.pods.visitor import secret_names
 from fakekube.apis.rest.strategy import WriteContext, unusable_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import (
     DEFAULT_SERVICE_ACCOUNT_NAME,
     ENFORCE_MOUNTABLE_SECRETS_ANNOTATION,
@@ -107,7 +107,7 @@ class RuntimeClass(Plugin):
     @staticmethod
     def _check_overhead(attributes: Attributes, overhead: Object, is_set: bool) -> None:
         assert attributes.object is not None
-        if is_set and not same(overhead.get("podFixed"), attributes.object["spec"].get("overhead")):
+        if is_set and not semantic_deep_equal(overhead.get("podFixed"), attributes.object["spec"].get("overhead")):
             text = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             raise forbidden(attributes, text)
 

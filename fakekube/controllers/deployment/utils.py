@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
-from fakekube.apis.validation.to_internal import same
+from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO, LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.base.golang.strconv import MAX_INT32, go_quote
 from fakekube.base.objects import Object
@@ -298,7 +298,7 @@ def by_creation(replica_set: Object) -> tuple[str, str]:
 
 def equal_ignore_hash(one: Object, other: Object) -> bool:
     """Reports whether two pod templates are equal but for the label with the hash (EqualIgnoreHash)."""
-    return same(without_hash(one), without_hash(other))
+    return semantic_deep_equal(without_hash(one), without_hash(other))
 
 
 def without_hash(template: Object) -> Object:

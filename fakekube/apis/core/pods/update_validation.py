@@ -25,7 +25,7 @@ from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import tolerations
-from fakekube.apis.validation.to_internal import same, to_internal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.base.golang.strconv import MAX_INT32
 
@@ -156,7 +156,7 @@ def _validate_gated_pod_update(munged: Spec, old: Spec) -> list[FieldError]:
         _put_back(munged, old, "nodeSelector")
     affinity, old_affinity = munged.get("affinity"), old.get("affinity")
     rules, old_rules = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
-    if not same(rules, old_rules):
+    if not semantic_deep_equal(rules, old_rules):
         errors += _narrowed_affinity(rules or {}, old_rules or {})
         _put_back_node_affinity(munged, affinity, old_affinity, old_rules)
     return errors

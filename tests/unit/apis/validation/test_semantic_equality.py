@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apis.validation.to_internal import contains_empty, same
+from fakekube.apis.validation.to_internal import contains_empty, semantic_deep_equal
 from tests.unit.apimachinery.codecs.values import VALUES
 
 
@@ -17,20 +17,20 @@ from tests.unit.apimachinery.codecs.values import VALUES
     [({}, {"a": None}), ({"a": []}, {}), ({"a": {"b": {}}}, {"a": {}}), (None, {}), ([], None), ([{"a": None}], [{}])],
 )
 def test_empty_and_absent_values_are_equal(left: Any, right: Any) -> None:
-    assert same(left, right)
-    assert same(right, left)
+    assert semantic_deep_equal(left, right)
+    assert semantic_deep_equal(right, left)
 
 
 @pytest.mark.parametrize(
     ("left", "right"), [(0, None), ("", None), (False, None), ([1], [1, 2]), ({"a": 1}, {"a": 2}), ([{}], [])]
 )
 def test_zero_and_non_zero_values_differ(left: Any, right: Any) -> None:
-    assert not same(left, right)
+    assert not semantic_deep_equal(left, right)
 
 
 @given(VALUES)
 def test_equality_is_reflexive(value: Any) -> None:
-    assert same(value, value)
+    assert semantic_deep_equal(value, value)
 
 
 SPEC = type_of("k8s.io/api/networking/v1.NetworkPolicySpec")
