@@ -6,8 +6,8 @@ number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list
 of the struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by more than
 case.
 
-`semantic_deep_equal` is the semantic equality of two trees: absent, null and empty values are equal. What a pointer of Go leads to
-is an exception: an absent struct differs from an empty one. `semantic_deep_equal_as` knows the type.
+`semantic_deep_equal` is the semantic equality of two trees: absent, null and empty values are equal. What a pointer of Go leads
+to is an exception: an absent struct differs from an empty one. `semantic_deep_equal_as` knows the type.
 
 Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff; k8s.io/apimachinery/pkg/api/equality
 (Semantic.DeepEqual).

@@ -20,7 +20,7 @@ from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, WITH_PATHS
 from fakekube.apis.validation.ip import parse_ip
 from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.apiserver.registry.generic import reads
-from fakekube.apiserver.registry.options import boolean, int64
+from fakekube.apiserver.registry.request_options import boolean, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote, parse_uint16
 from fakekube.base.golang.urls import refused_dial

@@ -16,9 +16,9 @@ from fakekube.apiserver.admission.chain import CREATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, response_writers
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry import request_options
 from fakekube.apiserver.registry.generic import conversion, deletion, field_manager, writes
-from fakekube.apiserver.registry.options import WriteOptions
+from fakekube.apiserver.registry.request_options import WriteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.objects import Object
 
@@ -62,7 +62,7 @@ def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
     representation = response_writers.negotiate(scope, offer)
     form = offer.input(scope.request.content_type)
     data = scope.request.read_body()
-    chosen = options.create_options(scope.request.query)
+    chosen = request_options.create_options(scope.request.query)
     return representation, chosen, bodies.decode(scope, form, data, chosen.field_validation)
 
 
@@ -87,5 +87,5 @@ def _act(scope: Scope, action: Action) -> Response:
 
 def _remove(scope: Scope, name: str, raw: Object) -> None:
     """Deletes an object of the resource for an action, without admission."""
-    chosen = options.delete_options_from_body(raw)
+    chosen = request_options.delete_options_from_body(raw)
     deletion.remove(replace(scope, subresource=None, dry_run=chosen.dry_run), name, chosen, lambda _: None)

@@ -15,12 +15,12 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apiserver.endpoints import admission, bodies, response_writers
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry import request_options
 from fakekube.apiserver.registry.generic import reads
 from fakekube.apiserver.registry.generic.deletion import Removed, remove
 from fakekube.apiserver.registry.generic.reads import Listing
 from fakekube.apiserver.registry.generic.writes import unsafe_deletion_error
-from fakekube.apiserver.registry.options import DeleteOptions, ListOptions
+from fakekube.apiserver.registry.request_options import DeleteOptions, ListOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
 from fakekube.store import Record
@@ -34,7 +34,7 @@ def delete(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     chosen = _options(scope)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
-    if chosen.raw.get(options.UNSAFE_DELETION):
+    if chosen.raw.get(request_options.UNSAFE_DELETION):
         _authorize_unsafe_delete(scope)
         raise unsafe_deletion_error(scope)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
@@ -51,12 +51,12 @@ def delete(scope: Scope) -> Response:
 def handle_collection(scope: Scope) -> Response:
     """Handles a DELETE of a collection. Raises StatusError."""
     representation = response_writers.negotiate(scope)
-    selection = options.list_options(scope.request.query, scope.resource)
+    selection = request_options.list_options(scope.request.query, scope.resource)
     chosen = _options(scope)
-    if chosen.raw.get(options.UNSAFE_DELETION):
+    if chosen.raw.get(request_options.UNSAFE_DELETION):
         text = "is not allowed with DELETECOLLECTION, try again after removing the option"
-        error = fields.invalid(options.UNSAFE_DELETION, True, text)
-        raise status.invalid(options.META_GROUP, "DeleteOptions", "", [error])
+        error = fields.invalid(request_options.UNSAFE_DELETION, True, text)
+        raise status.invalid(request_options.META_GROUP, "DeleteOptions", "", [error])
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     listing = _delete_all(scope, selection, chosen)
@@ -95,10 +95,10 @@ def _delete_found(scope: Scope, key: str, chosen: DeleteOptions) -> None:
 
 def _options(scope: Scope) -> DeleteOptions:
     data = scope.request.read_body()
-    raw = bodies.decode_delete_options(scope, data) if data else options.delete_options_in_query(scope.request.query)
+    raw = bodies.decode_delete_options(scope, data) if data else request_options.delete_options_in_query(scope.request.query)
     if not scope.backend.settings.enabled("AllowUnsafeMalformedObjectDeletion"):
-        raw.pop(options.UNSAFE_DELETION, None)
-    return options.delete_options_from_body(raw)
+        raw.pop(request_options.UNSAFE_DELETION, None)
+    return request_options.delete_options_from_body(raw)
 
 
 def _authorize_unsafe_delete(scope: Scope) -> None:

@@ -10,7 +10,7 @@ from fakekube.apiserver.endpoints import projection, response_writers
 from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket, open_watch
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry import request_options
 from fakekube.apiserver.registry.generic import conversion, reads
 from fakekube.apiserver.registry.scope import Scope
 
@@ -34,7 +34,7 @@ def list_or_watch(scope: Scope) -> Response:
     """Handles a GET of a collection, or a watch. Raises StatusError."""
     representation = _negotiate_list(scope)
     forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is a watch, even with watch=false in the query
-    chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
+    chosen = request_options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
     if not chosen.watch:
         return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
     if "watch" not in scope.resource.verbs:
@@ -58,5 +58,5 @@ def _negotiate_list(scope: Scope) -> MediaType:
         return response_writers.negotiate(scope)
     except status.StatusError:
         if scope.resource.emulation.minor < _NEGOTIATES_FIRST_SINCE:
-            options.decode_list_options(scope.request.query)  # whose errors come first
+            request_options.decode_list_options(scope.request.query)  # whose errors come first
         raise

@@ -18,7 +18,7 @@ from fakekube.apiserver.endpoints import response_writers
 from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, format_refused_dial, pod_of, require_log
 from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Query, Response
-from fakekube.apiserver.registry.options import boolean, convert_option, int64
+from fakekube.apiserver.registry.request_options import boolean, convert_option, int64
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import ZERO_TIME, TimeError, parse_time

@@ -33,9 +33,8 @@ from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
 from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry import options
 from fakekube.apiserver.registry.generic import conversion, field_manager, writes
-from fakekube.apiserver.registry.options import WriteOptions
+from fakekube.apiserver.registry.request_options import WriteOptions, patch_options
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, json_kind, unmarshal_error
 from fakekube.base.objects import Object
@@ -374,7 +373,7 @@ def patch(scope: Scope) -> Response:
     scope.require_name()
     representation = response_writers.negotiate(scope, offer)
     body = scope.request.read_body()
-    chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
+    chosen = patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     if scope.request.audit is not None:
         scope.request.audit.request_patch(patch_document(content_type, body))

@@ -9,7 +9,7 @@ from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry import request_options
 from fakekube.apiserver.registry.generic import conversion, field_manager, writes
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.objects import Object
@@ -21,7 +21,7 @@ def update(scope: Scope) -> Response:
     offer = negotiation.offer_of(scope)
     representation = response_writers.negotiate(scope, offer)
     data = scope.request.read_body()
-    chosen = options.update_options(scope.request.query)
+    chosen = request_options.update_options(scope.request.query)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     form = offer.input(scope.request.content_type)
     body = bodies.decode(scope, form, data, chosen.field_validation, _live(scope))

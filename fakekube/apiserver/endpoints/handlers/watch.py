@@ -32,7 +32,7 @@ from fakekube.apiserver.endpoints.response_writers import EventEncoder, Unencoda
 from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.generic.conversion import ConvertedCursor, conversions_of
 from fakekube.apiserver.registry.generic.reads import candidates, matcher, stale_revision, wait_for_revision
-from fakekube.apiserver.registry.options import ListOptions, parse_resource_version
+from fakekube.apiserver.registry.request_options import ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.net.streams import Source, Stream, frames_of
 from fakekube.store import Compacted, Cursor, Event, Record

@@ -27,7 +27,7 @@ from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.generic.writes import document_at, stamp_revision
-from fakekube.apiserver.registry.options import DeleteOptions
+from fakekube.apiserver.registry.request_options import DeleteOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object

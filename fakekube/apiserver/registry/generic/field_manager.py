@@ -22,7 +22,7 @@ from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Strategy, Subresource
 from fakekube.apiserver.registry.generic import conversion
-from fakekube.apiserver.registry.options import FIELD_MANAGER_MAX_LENGTH
+from fakekube.apiserver.registry.request_options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strings import readable

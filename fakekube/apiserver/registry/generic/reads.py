@@ -31,7 +31,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.resource import FieldReader, Resource
 from fakekube.apiserver.registry.generic import conversion
-from fakekube.apiserver.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
+from fakekube.apiserver.registry.request_options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.base64 import corrupt_input_error
 from fakekube.base.golang.strconv import MAX_INT64, json_kind

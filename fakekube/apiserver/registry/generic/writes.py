@@ -33,7 +33,7 @@ from fakekube.apis.disabled_fields import drop_disabled_fields
 from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import conversion
-from fakekube.apiserver.registry.options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
+from fakekube.apiserver.registry.request_options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.chance import random_string, random_uuid
 from fakekube.base.golang.timestamps import print_time

@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apiserver.endpoints.request import Query
-from fakekube.apiserver.registry import options
+from fakekube.apiserver.registry import request_options
 from fakekube.apiserver.registry.builtin import resources
 
 PODS = next(r for r in resources() if r.plural == "pods" and not r.group)
@@ -24,7 +24,7 @@ def refusal(call: Any) -> StatusError:
 
 
 def test_list_options_defaults() -> None:
-    chosen = options.list_options(Query(""), PODS)
+    chosen = request_options.list_options(Query(""), PODS)
     assert (chosen.limit, chosen.resource_version, chosen.watch, chosen.selects) == (0, "", False, False)
 
 
@@ -32,12 +32,12 @@ def test_list_options_defaults() -> None:
     ("text", "watch"), [("1", True), ("x", True), ("", True), ("0", False), ("FALSE", False), ("false", False)]
 )
 def test_boolean_query_values(text: str, watch: bool) -> None:
-    assert options.list_options(Query(f"watch={text}&resourceVersion=5"), PODS).watch is watch
+    assert request_options.list_options(Query(f"watch={text}&resourceVersion=5"), PODS).watch is watch
 
 
 @pytest.mark.parametrize(("revision", "initial"), [("", True), ("0", True), ("7", None)])
 def test_watch_without_resource_version_sends_initial_events(revision: str, initial: bool | None) -> None:
-    assert options.list_options(Query(f"watch=1&resourceVersion={revision}"), PODS).send_initial_events is initial
+    assert request_options.list_options(Query(f"watch=1&resourceVersion={revision}"), PODS).send_initial_events is initial
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_watch_without_resource_version_sends_initial_events(revision: str, init
     ],
 )
 def test_unconvertible_query_values_return_400(query: str, message: str) -> None:
-    error = refusal(lambda: options.list_options(Query(query), PODS))
+    error = refusal(lambda: request_options.list_options(Query(query), PODS))
     assert (error.code, error.message) == (400, message)
 
 
 def test_unknown_field_selector_lists_known_fields() -> None:
-    error = refusal(lambda: options.list_options(Query("fieldSelector=data.a%3D1"), CONFIG_MAPS))
+    error = refusal(lambda: request_options.list_options(Query("fieldSelector=data.a%3D1"), CONFIG_MAPS))
     assert error.message == '"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
@@ -90,13 +90,13 @@ def test_unknown_field_selector_lists_known_fields() -> None:
     ],
 )
 def test_mutually_exclusive_list_options_return_422(query: str, message: str) -> None:
-    error = refusal(lambda: options.list_options(Query(query), PODS))
+    error = refusal(lambda: request_options.list_options(Query(query), PODS))
     assert (error.code, error.message) == (422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
 
 
 def test_name_in_the_path_is_added_to_the_field_selector() -> None:
-    assert str(options.list_options(Query(""), PODS, name="a").fields) == "metadata.name=a"
-    error = refusal(lambda: options.list_options(Query("fieldSelector=metadata.name%3Db"), PODS, name="a"))
+    assert str(request_options.list_options(Query(""), PODS, name="a").fields) == "metadata.name=a"
+    error = refusal(lambda: request_options.list_options(Query("fieldSelector=metadata.name%3Db"), PODS, name="a"))
     assert error.message == "fieldSelector metadata.name doesn't match requested name"
 
 
@@ -112,37 +112,37 @@ def test_name_in_the_path_is_added_to_the_field_selector() -> None:
     ],
 )
 def test_invalid_write_options_return_422(query: str, message: str) -> None:
-    error = refusal(lambda: options.create_options(Query(query)))
+    error = refusal(lambda: request_options.create_options(Query(query)))
     assert (error.code, error.message) == (422, f'CreateOptions.meta.k8s.io "" is invalid: {message}')
 
 
 def test_force_is_only_allowed_for_apply() -> None:
-    error = refusal(lambda: options.patch_options(Query("force=false"), apply=False))
+    error = refusal(lambda: request_options.patch_options(Query("force=false"), apply=False))
     assert error.message == 'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch'
-    assert options.patch_options(Query("force=true&fieldManager=m"), apply=True).force is True
-    assert refusal(lambda: options.patch_options(Query("force=true"), apply=True)).code == 422
+    assert request_options.patch_options(Query("force=true&fieldManager=m"), apply=True).force is True
+    assert refusal(lambda: request_options.patch_options(Query("force=true"), apply=True)).code == 422
 
 
 def test_delete_options_of_query_and_body_are_equivalent() -> None:
-    query = options.delete_options_from_body(
-        options.delete_options_in_query(Query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"))
+    query = request_options.delete_options_from_body(
+        request_options.delete_options_in_query(Query("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"))
     )
-    body = options.delete_options_from_body({"gracePeriodSeconds": 5, "propagationPolicy": "Orphan", "dryRun": ["All"]})
+    body = request_options.delete_options_from_body({"gracePeriodSeconds": 5, "propagationPolicy": "Orphan", "dryRun": ["All"]})
     assert query == body
     assert SimpleNamespace(dry=query.dry_run, grace=query.grace_period_seconds) == SimpleNamespace(dry=True, grace=5)
 
 
 def test_propagation_policy_excludes_orphan_dependents() -> None:
-    error = refusal(lambda: options.delete_options_from_body({"propagationPolicy": "Orphan", "orphanDependents": True}))
+    error = refusal(lambda: request_options.delete_options_from_body({"propagationPolicy": "Orphan", "orphanDependents": True}))
     assert "orphanDependents and deletionPropagation cannot be both set" in error.message
 
 
 def test_options_of_a_query_depend_on_the_kind_of_write() -> None:
     query = "fieldManager=m&fieldValidation=Strict&dryRun=All"
-    known = options.create_options(Query(query))
+    known = request_options.create_options(Query(query))
     assert (known.field_manager, known.field_validation, known.dry_run, known.force) == ("m", "Strict", True, None)
     assert known.raw == {"dryRun": ["All"], "fieldManager": "m", "fieldValidation": "Strict"}
-    assert options.create_options(Query(query)) == known
-    assert options.patch_options(Query(""), apply=False) == options.create_options(Query(""))
+    assert request_options.create_options(Query(query)) == known
+    assert request_options.patch_options(Query(""), apply=False) == request_options.create_options(Query(""))
     for _ in range(2):
-        assert refusal(lambda: options.patch_options(Query(""), apply=True)).code == 422
+        assert refusal(lambda: request_options.patch_options(Query(""), apply=True)).code == 422
