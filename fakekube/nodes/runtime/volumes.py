@@ -226,10 +226,11 @@ def _containers(pod: StoredObject) -> Iterable[StoredObject]:
 
 
 class _Content(NamedTuple):
-    """The content and the mode of a file in a volume."""
+    """The content, the mode and the owner of a file in a volume."""
 
     data: bytes
     mode: int
+    uid: int = 0
 
 
 #: Type of a hostPath → the type of the file that it must be, and its name.
@@ -377,9 +378,8 @@ class Volumes:
             return self._on_node(bound["spec"]["hostPath"])
         if "local" in bound["spec"]:
             made = self._on_node(bound["spec"]["local"])
-            group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
-            if group is not None:
-                _give_to_group(made, int(group))
+            if (group := self._fs_group()) is not None:
+                _give_to_group(made, group)
             return made
         path = f"/{bound['metadata']['uid']}"
         return self._shared_files().node(path) if self._shared_files().exists(path) else self._new_shared(path, volume)
@@ -402,13 +402,30 @@ class Volumes:
 
     def _empty(self, volume: StoredObject) -> Directory:
         """Returns the directory of a volume without content, which belongs to the pod's fsGroup."""
-        group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
+        group = self._fs_group()
         source = volume.get("emptyDir") or {}
         is_memory = source.get("medium") == "Memory"
         mode, kind = 0o777 if group is None else 0o2777, "tmpfs" if is_memory else "ext4"
         mode |= S_ISVTX if is_memory else 0  # as a tmpfs is made
         size = self._memory_size(source.get("sizeLimit")) if is_memory else None
-        return Directory(mode, gid=int(group or 0), mtime=self._now(), kind=kind, size=size)
+        return Directory(mode, gid=group or 0, mtime=self._now(), kind=kind, size=size)
+
+    def _fs_group(self) -> int | None:
+        """Returns the fsGroup of the pod."""
+        group = (self._pod()["spec"].get("securityContext") or {}).get("fsGroup")
+        return None if group is None else int(group)
+
+    def _fs_user(self) -> int | None:
+        """Returns the user as whom all containers run, if that is said of all (FsUserFrom in pkg/volume/util)."""
+        spec = self._pod()["spec"]
+        of_pod = (spec.get("securityContext") or {}).get("runAsUser")
+        users = {
+            (one.get("securityContext") or {}).get("runAsUser", of_pod)
+            for kind in ("initContainers", "containers", "ephemeralContainers")
+            for one in spec.get(kind) or ()
+        }
+        user = users.pop() if len(users) == 1 else None
+        return None if user is None else int(user)
 
     def _memory_size(self, limit: str | None) -> int | None:
         """Returns the size in bytes of a volume in memory: its limit, or that of the pod's memory if that is less."""
@@ -435,7 +452,8 @@ class Volumes:
 
     def _make_directory(self, contents: Callable[[], dict[str, _Content]]) -> Directory:
         """Returns a directory in the layout of the atomic writer."""
-        born = self._now()
+        born, group = self._now(), self._fs_group()
+        gid, readable = (0, 0) if group is None else (group, 0o440)  # SetVolumeOwnership, of volumes that are only read
 
         def data() -> dict[str, Node]:
             made = Directory(0o755, mtime=born)
@@ -443,10 +461,11 @@ class Volumes:
                 *folders, name = path.split("/")
                 at = made
                 for folder in folders:
-                    inner = at.own.setdefault(folder, Directory(0o755, mtime=born))
+                    inner = at.own.setdefault(folder, Directory(0o755, gid=gid, mtime=born))
                     assert isinstance(inner, Directory)
                     at = inner
-                at.own[name] = File(content.mode, mtime=born, data=bytearray(content.data), source=lambda data=content.data: data)  # type: ignore[misc]
+                mode, text = content.mode | readable, content.data
+                at.own[name] = File(mode, content.uid, gid, mtime=born, data=bytearray(text), source=lambda data=text: data)  # type: ignore[misc]
             return made.own
 
         inner = Directory(0o755, mtime=born, source=data, kind="tmpfs")
@@ -485,11 +504,14 @@ class Volumes:
 
     def _projected_content(self, volume: str, source: StoredObject, mode: int) -> dict[str, _Content]:
         made: dict[str, _Content] = {}
+        user = self._fs_user()
+        # Tokens and certificates are read by the user of the containers, or by their fsGroup, alone.
+        private = mode if user is None and self._fs_group() is None else 0o600
         for index, one in enumerate(source.get("sources") or ()):
             if "serviceAccountToken" in one:
                 wanted = one["serviceAccountToken"]
                 token = self._token(wanted.get("audience") or "", wanted.get("expirationSeconds") or 3600)
-                made[wanted["path"]] = _Content(token.encode(), mode)
+                made[wanted["path"]] = _Content(token.encode(), private, user or 0)
             elif "configMap" in one:
                 made |= self._config_map(one["configMap"], mode)
             elif "secret" in one:
@@ -498,12 +520,12 @@ class Volumes:
                 made |= self._downward(one["downwardAPI"], mode)
             elif "clusterTrustBundle" in one:
                 wanted = one["clusterTrustBundle"]
-                made[wanted["path"]] = _Content(trust_anchors(wanted, self._cluster)[0], mode)
+                made[wanted["path"]] = _Content(trust_anchors(wanted, self._cluster)[0], private, user or 0)
             elif "podCertificate" in one:
                 key, chain = self._credential(volume, index)
                 contents = {"credentialBundlePath": key + chain, "keyPath": key, "certificateChainPath": chain}
                 made |= {
-                    one["podCertificate"][field]: _Content(content, mode)
+                    one["podCertificate"][field]: _Content(content, private, user or 0)
                     for field, content in contents.items()
                     if one["podCertificate"].get(field)
                 }

@@ -87,3 +87,33 @@ def test_everyone_may_write_to_the_temporary_directory_of_a_node(cluster: Cluste
     start(cluster, "user", "/tmp", "/data")
     assert cluster.pods.get("user").exec("ls -ld /data").stdout.startswith("drwxrwxrwt")
     assert 'mode of file "/data": dtrwxrwxrwx' in cluster.pods.get("user").exec("/agnhost mounttest --file_mode=/data").stdout
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "users", "token", "other"),
+    [
+        ({}, (None, None), "644 0 0", "444 0 0"),
+        ({"runAsUser": 1000}, (None, None), "600 1000 0", "444 0 0"),
+        ({}, (1000, 1000), "600 1000 0", "444 0 0"),
+        ({}, (1000, 1001), "644 0 0", "444 0 0"),
+        ({"fsGroup": 10000}, (None, None), "640 0 10000", "444 0 10000"),
+        ({"runAsUser": 1000, "fsGroup": 10000}, (None, None), "640 1000 10000", "444 0 10000"),
+    ],
+)
+def test_tokens_are_read_by_the_user_and_the_group_of_the_pod(
+    cluster: Cluster, of_pod: dict[str, int], users: tuple[int | None, int | None], token: str, other: str
+) -> None:
+    """As pkg/volume/projected and SetVolumeOwnership make them."""
+    fields = [{"path": "name", "mode": 0o444, "fieldRef": {"fieldPath": "metadata.name"}}]
+    sources = [{"serviceAccountToken": {"path": "token"}}, {"downwardAPI": {"items": fields}}]
+    mount = {"name": "v", "mountPath": "/v"}
+    containers = [
+        {"name": f"c{number}", "image": "busybox", "command": ["sleep", "1000"], "volumeMounts": [mount]}
+        | ({} if user is None else {"securityContext": {"runAsUser": user}})
+        for number, user in enumerate(users)
+    ]
+    spec = {"securityContext": of_pod, "containers": containers, "volumes": [{"name": "v", "projected": {"sources": sources}}]}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    cluster.settle()
+    found = cluster.pods.get("p").exec("stat -Lc '%a %u %g' /v/token /v/name")
+    assert found.stdout.splitlines() == [token, other], found.stderr
