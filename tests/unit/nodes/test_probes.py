@@ -71,7 +71,7 @@ def test_a_success_threshold_delays_readiness(cluster: Cluster) -> None:
 
 
 def test_a_failed_liveness_probe_restarts_a_container(cluster: Cluster) -> None:
-    script = "touch /tmp/up; sleep 10; rm /tmp/up; sleep 1000"
+    script = "touch /tmp/up; sleep 9; rm /tmp/up; sleep 1000"
     start(cluster, script, livenessProbe=command("test -e /tmp/up", periodSeconds=2, failureThreshold=3))
     assert is_ready(cluster)
     assert status_of(after(cluster, 13))["restartCount"] == 0
