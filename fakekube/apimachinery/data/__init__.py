@@ -27,7 +27,10 @@ The files, one entry a line:
   compatible with older minors; `>Other` is a gate that it depends on. Gates that metrics name and the API server does not declare
   have one word with the minor 0.
 * `structs.json`: the Go types that a pod template reaches, as `controllers.history` reads them.
-* `internal.json`: the internal Go types of the real server, as `apis.validation.to_internal` reads them.
+* `internal.json`: by name, the fields of the internal Go structs of the real server that messages print, in words: `Name` is a
+  string, `Name#` a number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct
+  (each with the name of the struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name
+  differs by more than case.
 * `parameters.json`: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
 * `policy.json`: by resource, namespace (`-` for none) and name, what of the bootstrap policy depends on feature gates: the object
   with all gates, with those without which it ("gates"), a rule ("gates") or a URL of a rule ("urlGates") is not there.
@@ -36,12 +39,13 @@ The files, one entry a line:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -118,6 +122,36 @@ class KindRow:
 
 #: Kinds that are registered once, for every group version (AddUnversionedTypes of the meta group).
 _UNVERSIONED = frozenset({"Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"})
+
+
+class InternalField(NamedTuple):
+    """A field of an internal struct.
+
+    Attributes:
+        name: its name in Go; "" for an embedded struct.
+        json_name: its JSON name, in lower case.
+        kind: the mark of what it holds, "" for a string (see the module).
+        struct: the name of the struct that it holds, or its items; "" for other types.
+    """
+
+    name: str
+    json_name: str
+    kind: str
+    struct: str
+
+
+_INTERNAL_MARK: Final = re.compile(r'[#!"?*.{]')
+
+
+def _parse_internal_field(word: str) -> InternalField:
+    if word.startswith("+"):
+        return InternalField("", "", "+", word[1:])
+    word, _, json_name = word.partition("@")
+    mark = _INTERNAL_MARK.search(word)
+    if mark is None:
+        return InternalField(word, (json_name or word).lower(), "", "")
+    name = word[: mark.start()]
+    return InternalField(name, (json_name or name).lower(), mark[0], word[mark.end() :])
 
 
 class Facts:
@@ -245,10 +279,10 @@ class Facts:
         return structs
 
     @cached_property
-    def internal(self) -> Mapping[str, str]:
+    def internal(self) -> Mapping[str, Sequence[InternalField]]:
         """The fields of internal Go structs, by name."""
-        internal: Mapping[str, str] = self._read("internal.json")
-        return internal
+        structs: Mapping[str, str] = self._read("internal.json")
+        return {struct: tuple(map(_parse_internal_field, words.split())) for struct, words in structs.items()}
 
     @cached_property
     def _parameters(self) -> Mapping[str, Mapping[str, Sequence[str]]]:

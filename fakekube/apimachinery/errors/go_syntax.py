@@ -71,6 +71,8 @@ def with_go_values(facts: Facts, group: str, kind: str, errors: Sequence[FieldEr
 #: The names of fields in Go that are not the JSON names with a capital.
 _GO_NAMES: Final = {"apiVersion": "APIVersion", "metadata": "ObjectMeta", "uid": "UID"}
 _JSON_NAMES: Final = {"ObjectMeta": "metadata"}
+#: The mark of a pointer in the data of internal structs.
+_POINTER: Final = "?"
 #: The kind of a review whose errors do not name it, by its group.
 _REVIEWS: Final = {"authorization.k8s.io": "SubjectAccessReview"}
 
@@ -216,10 +218,10 @@ class _Printer:
         fields = self._fields(go_type)
         lowered = {name.lower(): field for name, field in fields.items()}
         if value and all(name[:1].isupper() for name in value):
-            marks = _marks(self._facts, go_type.rpartition(".")[2])
+            kinds = {field.name: field.kind for field in self._facts.internal.get(go_type.rpartition(".")[2], ())}
             types = {name: lowered.get(_JSON_NAMES.get(name, name.lower()), "") for name in value}
             members = [
-                (name, item, types[name] if marks.get(name, _POINTER) == _POINTER else types[name].removeprefix("*"))
+                (name, item, types[name] if kinds.get(name, _POINTER) == _POINTER else types[name].removeprefix("*"))
                 for name, item in value.items()
             ]
         else:
@@ -235,18 +237,6 @@ def _structs(facts: Facts, package: str) -> Mapping[frozenset[str], str]:
         for name, row in facts.package(package).items()
         if row.get("fields")
     }
-
-
-#: The mark of a pointer in the data of internal structs; see `validation/to_internal.py`.
-_POINTER: Final = "?"
-_MARKED: Final = re.compile(r"(\w+)([^\s\w@]?)")
-
-
-@cache
-def _marks(facts: Facts, struct: str) -> Mapping[str, str]:
-    """Returns the fields of an internal struct with their marks."""
-    words = facts.internal.get(struct, "").split()
-    return {found[1]: found[2] for found in map(_MARKED.match, words) if found is not None}
 
 
 def _print_time(value: str | None) -> str:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.data import META_V1, Facts
+from fakekube.apimachinery.data import META_V1, Facts, InternalField
 from fakekube.apimachinery.errors.go_syntax import INT_OR_STRING, QUANTITY, go_name
 from fakekube.apimachinery.schema.quantity import parse
-from fakekube.apis.validation.to_internal import InternalField, as_held, internal_fields, shows_empty_fields, to_internal
+from fakekube.apis.validation.to_internal import as_held, internal_fields, shows_empty_fields, to_internal
 from fakekube.base.golang import cmp
 from fakekube.base.golang.cmp import Kind, Value
 from fakekube.base.golang.strings import label_selector_string
@@ -59,7 +59,7 @@ class _Values:
         self._facts = facts
 
     def struct(self, struct: str, value: Mapping[str, Any]) -> Value:
-        """The value of an internal struct."""
+        """Returns the value of an internal struct."""
         held, types = as_held(struct, value), self._types(_CORE + struct)
         fields = {field.name or field.struct: self._field(field, held, types) for field in internal_fields(struct)}
         return Value(Kind.STRUCT, f"core.{struct}", fields)
@@ -76,12 +76,9 @@ class _Values:
             return self._of_struct(f"{META_V1}ObjectMeta", held.get("metadata") or {})
         if field.kind == "+":
             return self.struct(field.struct, held)
-        is_pointer = field.kind == "?"
         name, go_type = types.get(field.json_name, (field.name[0].lower() + field.name[1:], _NUMBERS.get(field.kind, "bool")))
         value, bare = held.get(name), go_type.lstrip("*")
-        if field.kind == "?" and bare.startswith(("[]", "map[")):
-            is_pointer = False
-        if is_pointer:
+        if field.kind == "?" and not bare.startswith(("[]", "map[")):
             target = None if value is None else self._value(bare, value)
             return Value(Kind.POINTER, f"*{go_name(bare)}", target, self._print_pointer(bare, value))
         return self._value(bare, value)

@@ -1,10 +1,7 @@
 """Conversion to the internal types of the real server, for messages that print a Go value of an internal type.
 
 Internal types have no JSON names, so the output has Go's names in Go's order, and no field is omitted: `{"Name":"c",
-"Image":"i","Command":null,…}`. The names are data of the minor (`internal.json`), by struct: `Name` is a string, `Name#` a
-number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name
-of the struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name differs by more than
-case.
+"Image":"i","Command":null,…}`. The names are data of the minor (`internal.json`).
 
 `semantic_deep_equal` is the semantic equality of two trees: absent, null and empty values are equal. What a pointer of Go leads
 to is an exception: an absent struct differs from an empty one. `semantic_deep_equal_as` knows the type.
@@ -15,16 +12,14 @@ Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff; k8s.io/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.data import Facts
+from fakekube.apimachinery.data import Facts, InternalField
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 
-_MARK = re.compile(r'[#!"?*.{]')
 _ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}, "{": None}
 
 #: The number of a minor → struct → fields that it does not have; internal structs of 1.33 were not collected, these are of 1.34.
@@ -40,16 +35,6 @@ _UNKNOWN: Mapping[int, Mapping[str, tuple[str, ...]]] = {
 
 #: Fields of a v1 PodSpec that the internal PodSpec has in its security context.
 _HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-
-
-class InternalField(NamedTuple):
-    """A field of an internal struct."""
-
-    name: str
-    json_name: str
-    """The name of the struct, in lower case."""
-    kind: str
-    struct: str
 
 
 def to_internal(struct: str, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,19 +102,7 @@ def internal_fields(struct: str) -> tuple[InternalField, ...]:
 
 @cache
 def _fields_in(facts: Facts, minor: int, struct: str) -> tuple[InternalField, ...]:
-    fields = tuple(_field(word) for word in facts.internal[struct].split())
-    return tuple(field for field in fields if field.name not in _UNKNOWN.get(minor, {}).get(struct, ()))
-
-
-def _field(word: str) -> InternalField:
-    if word.startswith("+"):
-        return InternalField("", "", "+", word[1:])
-    word, _, json_name = word.partition("@")
-    mark = _MARK.search(word)
-    if mark is None:
-        return InternalField(word, (json_name or word).lower(), "", "")
-    name = word[: mark.start()]
-    return InternalField(name, (json_name or name).lower(), mark[0], word[mark.end() :])
+    return tuple(field for field in facts.internal[struct] if field.name not in _UNKNOWN.get(minor, {}).get(struct, ()))
 
 
 def semantic_deep_equal(left: Any, right: Any) -> bool:
