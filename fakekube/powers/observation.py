@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.registry.scope import Backend
+from fakekube.base.caches import trim
 from fakekube.base.objects import Object
 from fakekube.controllers.client import Client
 from fakekube.net.streams import subscribe_weakly
@@ -219,7 +220,7 @@ class Observation(Exchange):
         if request is not None:
             sent = request.sent_body
             if sent is not None:
-                self.raw_body = memoryview(sent).tobytes() if len(sent) <= KEPT_BYTES else b""  # as `caches.trim`
+                self.raw_body = b"" if len(sent) > KEPT_BYTES else trim(sent) if self.own else sent
             self.request = None
         self.answer_headers = response.headers
         if body.__class__ is bytes or isinstance(body, bytes | Chunks):

@@ -113,7 +113,7 @@ class Document:
         if not encoded and self._packed and json.is_canonical(self._packed):
             encoded = self._json = self._packed
         if not encoded:
-            encoded = self._json = memoryview(json.dumps(self.tree)).tobytes()  # as `caches.trim`
+            encoded = self._json = trim(json.dumps(self.tree))
         return encoded
 
     def cut_metadata(self) -> bytes | None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
+from fakekube.base.caches import trim
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import bytes_of, json_text
 
@@ -39,7 +40,7 @@ def text_of(tree: Any) -> bytes | None:
         text = orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
     except orjson.JSONEncodeError:
         return None
-    return memoryview(text).tobytes() if len(text) <= MAX_TEXT else None  # as `caches.trim`: most callers keep it
+    return trim(text) if len(text) <= MAX_TEXT else None  # most callers keep it
 
 
 def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any], *, decoded: bool = False) -> dict[str, Any]:
