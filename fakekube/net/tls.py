@@ -138,13 +138,15 @@ class TLSTransport(Transport):
     def speaks_http2(self) -> bool:
         return self._tls is not None and self._tls.selected_alpn_protocol() == "h2"
 
+    # `read` of the TLS socket is `recv` without a choice between TLS and none.
+
     def receive_ready(self) -> bytes | None:
         assert self._tls is not None
         # Fetches all decrypted data, because the selector only reports events of the socket.
         try:
-            data = self._tls.recv(RECEIVE_BYTES)
+            data = self._tls.read(RECEIVE_BYTES)
             while pending := self._tls.pending():
-                data += self._tls.recv(pending)
+                data += self._tls.read(pending)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         except OSError as error:
@@ -160,23 +162,15 @@ class TLSTransport(Transport):
         self.set_blocking(True)
         assert self._tls is not None
         try:
-            return self._tls.read(RECEIVE_BYTES)  # what `recv` calls
+            return self._tls.read(RECEIVE_BYTES)
         except OSError as error:
             raise Disconnected(*error.args) from error
 
     def send(self, data: bytes | memoryview) -> None:
-        if not self._is_blocking:
-            sent = self.send_ready(data)
-            if sent == len(data):
-                return
+        sent = self.send_ready(data)  # all of it, if the socket is blocking
+        if sent < len(data):
             self.set_blocking(True)
-            data = memoryview(data)[sent:]  # if OpenSSL has begun to send it, it goes on with the same data
-        try:
-            # `sendall` does the same in several calls: a blocking `send` sends all.
-            while (sent := self._socket.send(data)) < len(data):
-                data = memoryview(data)[sent:]
-        except OSError as error:
-            raise Disconnected(*error.args) from error
+            super().send(memoryview(data)[sent:])  # if OpenSSL has begun to send it, it goes on with the same data
 
     def receive_now(self) -> bytes | None:
         self.set_blocking(False)

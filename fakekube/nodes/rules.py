@@ -176,13 +176,12 @@ class PodInside:
         """
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        streams = Streams(Pipe(max(len(data), 1)), Pipe(), Pipe())
-        assert streams.stdin is not None
+        incoming, outgoing = Pipe(max(len(data), 1)), (Pipe(), Pipe())
         with contextlib.suppress(BrokenPipeError):
-            streams.stdin.write_all(data)
-        streams.stdin.close()
-        execution = self._runtime.exec(self._pod(), self._container(container).name, words, streams)
-        stdout, stderr = _collect_output(execution, streams, words[0], timeout)
+            incoming.write_all(data)
+        incoming.close()
+        execution = self._runtime.exec(self._pod(), self._container(container).name, words, Streams(incoming, *outgoing))
+        stdout, stderr = _collect_output(execution, outgoing, words[0], timeout)
         assert execution.exit is not None
         return Result(execution.exit.code, stdout, stderr)
 
@@ -195,9 +194,8 @@ class PodInside:
         return self._runtime.connect(self._pod(), port)
 
 
-def _collect_output(execution: Execution, streams: Streams, program: str, timeout: float) -> list[str]:
-    """Returns stdout and stderr of a program when it has ended. Raises as `PodInside.exec` does."""
-    pipes = [pipe for pipe in (streams.stdout, streams.stderr) if pipe is not None]
+def _collect_output(execution: Execution, pipes: Sequence[Pipe], program: str, timeout: float) -> list[str]:
+    """Returns what a program has written to each of its pipes when it has ended. Raises as `PodInside.exec` does."""
     changed, deadline = threading.Event(), time.monotonic() + timeout
     execution.subscribe(changed.set)
     for pipe in pipes:

@@ -417,13 +417,9 @@ class Volumes:
 
     def _fs_user(self) -> int | None:
         """Returns the user as whom all containers run, if that is said of all (FsUserFrom in pkg/volume/util)."""
-        spec = self._pod()["spec"]
-        of_pod = (spec.get("securityContext") or {}).get("runAsUser")
-        users = {
-            (one.get("securityContext") or {}).get("runAsUser", of_pod)
-            for kind in ("initContainers", "containers", "ephemeralContainers")
-            for one in spec.get(kind) or ()
-        }
+        pod = self._pod()
+        of_pod = (pod["spec"].get("securityContext") or {}).get("runAsUser")
+        users = {(one.get("securityContext") or {}).get("runAsUser", of_pod) for one in _containers(pod)}
         user = users.pop() if len(users) == 1 else None
         return None if user is None else int(user)
 
