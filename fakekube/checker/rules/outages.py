@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fakekube.powers.fault import Fault
 
 
-class WriteSpell(Rule):
+class WriteOutage(Rule):
     """The base class of outages in which the client's writes fail."""
 
     expected_seconds = 12.0
@@ -45,7 +45,6 @@ class WriteSpell(Rule):
     #: How many times a write is refused, if there is time: some clients give up after a few attempts.
     ATTEMPTS: ClassVar[int] = 0
 
-    spell_ended: bool = False
     refused: int = 0
     """How many writes were refused."""
 
@@ -69,7 +68,6 @@ class WriteSpell(Rule):
             if trial.session.depth == "full":
                 trial.await_until(lambda: self._most_attempts(trial) >= self.ATTEMPTS, trial.session.seconds)
             self.refused = sum(fault.hits for fault in faults)
-        self.spell_ended = True
         trial.await_all()
 
     @staticmethod
@@ -94,7 +92,7 @@ class WriteSpell(Rule):
         return Verdict.success(f"{self.refused} refused writes")
 
 
-class FailingWrites(WriteSpell):
+class FailingWrites(WriteOutage):
     """All writes are answered with 500 for some seconds."""
 
     id = "R2"
@@ -150,7 +148,7 @@ class EachWriteRefused(FailingWrites):
         return trial.faults.on(verb, resource).intercept(refuse, label="write refused")
 
 
-class ConflictSpell(WriteSpell):
+class ConflictOutage(WriteOutage):
     """Each write conflicts for some seconds."""
 
     id = "C1"
@@ -181,7 +179,7 @@ class ConflictSpell(WriteSpell):
         return Verdict.success(f"{len(refused)} conflicts")
 
 
-class RefusedAgainAndAgain(WriteSpell):
+class RefusedAgainAndAgain(WriteOutage):
     """All writes are refused with 429 for longer than a few attempts."""
 
     id = "R1"
@@ -416,7 +414,7 @@ RULES = (
     FailingWrites,
     UnansweredWrites,
     EachWriteRefused,
-    ConflictSpell,
+    ConflictOutage,
     RefusedAgainAndAgain,
     ChangedUnderFault,
     DeletedUnderFault,
