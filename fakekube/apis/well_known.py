@@ -5,8 +5,8 @@ The names are those of the Go constants.
 Specified by: k8s.io/api/core/v1/{well_known_labels,well_known_taints,annotation_key_constants,types}.go,
 k8s.io/api/apps/v1/types.go, k8s.io/component-helpers/storage/volume/helpers.go,
 k8s.io/api/{certificates,discovery,networking}/v1, k8s.io/kubernetes/pkg/{apis/certificates,serviceaccount,volume/util},
-plugin/pkg/admission/serviceaccount,
-k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, k8s.io/kube-aggregator/pkg/controllers/autoregister.
+plugin/pkg/admission/serviceaccount, k8s.io/apiserver/pkg/authentication/serviceaccount/util.go,
+k8s.io/kube-aggregator/pkg/controllers/autoregister.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX: Final = "container.seccomp.security.alp
 SECCOMP_POD_ANNOTATION_KEY: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECRET_TYPE_SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
 SERVICE_ACCOUNT_NAME_KEY: Final = "kubernetes.io/service-account.name"
-
 SERVICE_ACCOUNT_UID_KEY: Final = "kubernetes.io/service-account.uid"
 TAINT_EFFECT_NO_EXECUTE: Final = "NoExecute"
 TAINT_NODE_NOT_READY: Final = "node.kubernetes.io/not-ready"

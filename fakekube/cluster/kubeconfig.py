@@ -72,6 +72,7 @@ def _inline(text: str) -> str:
 TOKEN: Final = "admin-token"
 
 
+#: (token, user name, groups): makes the token authenticate that user.
 AddToken = Callable[[str, str, Sequence[str]], None]
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from fakekube.net.certificates import Credentials
 
 
-"""(token, user name, groups): makes the token authenticate that user."""
-
-
 class Serving:
     """The server of a cluster.
 

@@ -19,7 +19,6 @@ from fakekube.nodes.runtime.dns import CLUSTER_DNS
 
 #: The range of addresses for Services of kind, which contains CLUSTER_DNS.
 SERVICE_SUBNET: Final = "10.96.0.0/16"
-#: The namespace of the components.
 
 #: Component of the control plane → (image, port of its probes); `{version}` is that of the cluster.
 _CONTROL_PLANE: Final = {

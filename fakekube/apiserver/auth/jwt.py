@@ -342,9 +342,6 @@ def _check_kinds(claims: Mapping[str, Any]) -> None:
         raise BadCredentialsError(f"oidc: verify token: oidc: failed to unmarshal claims: {problem}")
 
 
-#: The zero time, as Go prints it.
-
-
 def _evaluate(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:
     value: Any
     try:

@@ -72,7 +72,6 @@ class _Node:
     y: Value | None
     same: int = 0
     differing: int = 0
-    compared: int = 0
     children: int = 0
     depth: int = 0
     records: list[tuple[str, _Node]] = field(default_factory=list)
@@ -86,7 +85,6 @@ class _Node:
     def add(self, name: str, child: _Node) -> None:
         self.records.append((name, child))
         self.same, self.differing = self.same + child.same, self.differing + child.differing
-        self.compared += child.compared
         self.children += child.children + 1
         self.depth = max(self.depth, child.depth + 1)
 
@@ -99,7 +97,6 @@ def _compare(x: Value | None, y: Value | None) -> _Node:
     if x is None or y is None:
         node.report(equal=False)
     elif x.same is not None:
-        node.compared = 1
         node.report(equal=x.same == y.same)
     elif x.kind in (Kind.SCALAR, Kind.STRING) or (x.kind is not Kind.STRUCT and (x.content is None or y.content is None)):
         node.report(equal=x.content == y.content)
@@ -304,7 +301,7 @@ def _expand(text: _Text, mark: str, depth: int) -> str:
     if all(not one.mark and not one.key and isinstance(one.value, str) and one.comment is None for one in text) and text:
         return "".join(f"\n{_indent(mark, depth + 1)}{line}" for line in _batches(text)) + end
     keys = _widths(text, lambda one: bool(one.key) and isinstance(one.value, str), lambda one: len(one.key))
-    values = _widths(text, _is_told, lambda one: len(str(one.value)))
+    values = _widths(text, _is_commented, lambda one: len(str(one.value)))
     lines = []
     for number, record in enumerate(text):
         own = mark or record.mark
@@ -314,7 +311,7 @@ def _expand(text: _Text, mark: str, depth: int) -> str:
     return "".join(lines) + end
 
 
-def _is_told(record: _Record) -> bool:
+def _is_commented(record: _Record) -> bool:
     return isinstance(record.value, str) and record.value != _ELLIPSIS and record.comment is not None
 
 
@@ -480,7 +477,7 @@ def _format_leaf(options: _Options, node: _Node) -> _Text | None:
 
 
 def _format_both(options: _Options, node: _Node, form: Callable[[_Options, _Node], _Text | None], key: str = "") -> list[_Record]:
-    """Returns what was removed and what was inserted; both are told at more length while they read the same."""
+    """Returns what was removed and what was inserted; both are printed in more detail while they read the same."""
     removed, inserted = (form(replace(options, mode=mode), node) for mode in (_REMOVED, _INSERTED))
     for number in range(_PRESETS + 1):
         if removed is None or inserted is None or removed != inserted:
@@ -525,11 +522,11 @@ def _format_differences(
     options: _Options, node: _Node, value: Value, key: Callable[[str], str], most: int | None
 ) -> list[_Record]:
     """Formats records in groups of equal and of differing ones; of the equal ones, those that are near a difference."""
-    records, rest, told = list[_Record](), node.records, 0
+    records, rest, differing = list[_Record](), node.records, 0
     groups = _groups(_NAMES[value.kind], rest)
     left_out: _Stats | None = None
     for number, stats in enumerate(groups):
-        if most is not None and told >= most:
+        if most is not None and differing >= most:
             left_out = stats if left_out is None else left_out + stats
             continue
         if not stats.differing:
@@ -549,7 +546,7 @@ def _format_differences(
                 records += _format_both(options, child, _format, key(name))
             else:
                 records.append(_record(options, key(name), child))
-        rest, told = rest[stats.differing :], told + stats.differing
+        rest, differing = rest[stats.differing :], differing + stats.differing
     if left_out is not None:
         _append_ellipsis(records, left_out)
     return records

@@ -465,8 +465,8 @@ class FieldManager:
             return
         self._set_metadata(metadata, before if managed_fields.are_same(written, before) else written)
 
-    def _set_metadata(self, metadata: Object, managed_fields: list[Any]) -> None:
-        metadata["managedFields"] = managed_fields
+    def _set_metadata(self, metadata: Object, written: list[Any]) -> None:
+        metadata["managedFields"] = written
         if self._custom:
             members = sorted(metadata.items())
             metadata.clear()
