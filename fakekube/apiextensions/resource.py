@@ -14,6 +14,7 @@ from typing import Any
 from fakekube.apiextensions.conversion import Convert, converter
 from fakekube.apiextensions.definition import conditions
 from fakekube.apiextensions.instances import objects
+from fakekube.apiextensions.instances.pruning import prune
 from fakekube.apiextensions.instances.schema_cache import CompiledSchema, compile_schema, is_pruned_and_defaulted
 from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, StatusStrategy, Version, projection
 from fakekube.apimachinery.features import Emulation
@@ -148,7 +149,7 @@ def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
 def _to_storage(storage: Version, convert: Convert, obj: Object) -> Object:
     """Converts an object of a version to the stored form. Raises StatusError 500 if it cannot be converted."""
     if obj.get("apiVersion") != storage.gvk.api_version:
-        obj, _ = objects.prune(storage.type, _convert_stored(convert, obj, storage.gvk.api_version))
+        obj, _ = prune(storage.type, _convert_stored(convert, obj, storage.gvk.api_version))
         objects.drop_nulls(storage.type, obj)
     kept: Object = objects.sorted_tree(obj)
     return kept
@@ -162,14 +163,14 @@ def _from_storage(version: Version, made: Mapping[str, Version], convert: Conver
     if obj.get("apiVersion") == version.gvk.api_version and is_pruned_and_defaulted(version.type, obj):
         return obj
     stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
-    shown, _ = objects.prune(stored.type, obj)
+    shown, _ = prune(stored.type, obj)
     objects.drop_nulls(stored.type, shown)
     filled = objects.default(stored.type, shown)
     if obj.get("apiVersion") == version.gvk.api_version:
         if not filled:
             return shown  # type: ignore[no-any-return]  # sorted as it was stored
     else:
-        shown, _ = objects.prune(version.type, _convert_stored(convert, shown, version.gvk.api_version))
+        shown, _ = prune(version.type, _convert_stored(convert, shown, version.gvk.api_version))
         objects.drop_nulls(version.type, shown)
     result: Object = objects.sorted_tree(shown)
     return result

@@ -21,7 +21,7 @@ from fakekube.apimachinery.data import API_EXTENSIONS
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.admission import Chain, Plugin
-from fakekube.apiserver.admission.default_plugins import NamespaceLifecycle
+from fakekube.apiserver.admission.namespaces import NamespaceLifecycle
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.auth.access import Access
 from fakekube.apiserver.auth.authorization import Attributes, ResolvedRules, UnionAuthorizer

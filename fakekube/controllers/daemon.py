@@ -35,7 +35,7 @@ from fakekube.controllers.controller_utils import (
     is_pod_terminal,
     phase_of,
 )
-from fakekube.controllers.history import compute_hash
+from fakekube.controllers.hash import compute_hash
 from fakekube.controllers.informers import get_controller_of, new_controller_ref
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.replicaset import slow_start_batch

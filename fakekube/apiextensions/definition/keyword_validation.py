@@ -16,7 +16,8 @@ from typing import Any
 
 from fakekube.apiextensions.definition.structural_validation import structural_problem
 from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
-from fakekube.apiextensions.instances.objects import MetadataError, embedded_errors, metadata_of, prune
+from fakekube.apiextensions.instances.objects import MetadataError, embedded_errors, metadata_of
+from fakekube.apiextensions.instances.pruning import prune
 from fakekube.apiextensions.instances.validation import value_errors
 from fakekube.apiextensions.schema import META_FIELDS, has_rules, schema_type
 from fakekube.apimachinery.errors import FieldError

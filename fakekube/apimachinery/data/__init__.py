@@ -26,7 +26,7 @@ The files, one entry a line:
   available or deprecated, `+` if it is on by default, `!` if it is locked to that, `@37` if only for servers that need not be
   compatible with older minors; `>Other` is a gate that it depends on. Gates that metrics name and the API server does not declare
   have one word with the minor 0.
-* `structs.json`: the Go types that a pod template reaches, as `controllers.history` reads them.
+* `structs.json`: the Go types that a pod template reaches, as `controllers.hash` reads them.
 * `internal.json`: by name, the fields of the internal Go structs of the real server that messages print, in words: `Name` is a
   string, `Name#` a number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct
   (each with the name of the struct, if any), `Name{` any JSON, `+Name` an embedded struct; `@name` follows where the JSON name

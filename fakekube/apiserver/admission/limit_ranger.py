@@ -12,7 +12,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, pod_limits, pod_requests
 from fakekube.apis.validation.resource_lists import MAX_MILLI_VALUE, quantity
 from fakekube.apiserver.admission.chain import UPDATE, Attributes, Operation, Plugin, forbidden
-from fakekube.apiserver.admission.default_plugins import CLAIMS
+from fakekube.apiserver.admission.storage import CLAIMS
 from fakekube.base.objects import Object
 
 PODS = ("", "pods")

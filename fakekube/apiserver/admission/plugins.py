@@ -13,20 +13,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+from fakekube.apiserver.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
 from fakekube.apiserver.admission.chain import Plugin
-from fakekube.apiserver.admission.default_plugins import (
-    CertificateApproval,
-    CertificateSigning,
-    CertificateSubjectRestriction,
-    DefaultIngressClass,
-    DefaultStorageClass,
-    NamespaceAutoProvision,
-    NamespaceExists,
-    NamespaceLifecycle,
-    PersistentVolumeClaimResize,
-    StorageObjectInUseProtection,
-)
 from fakekube.apiserver.admission.limit_ranger import LimitRanger
+from fakekube.apiserver.admission.namespaces import NamespaceAutoProvision, NamespaceExists, NamespaceLifecycle
 from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, NodeRestriction, TaintNodesByCondition
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
@@ -35,12 +25,18 @@ from fakekube.apiserver.admission.pods import (
     PodGroupWorkloadExists,
     PodResizeValidator,
     PodTopologyLabels,
-    Priority,
     RuntimeClass,
-    ServiceAccount,
 )
 from fakekube.apiserver.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+from fakekube.apiserver.admission.priority import Priority
 from fakekube.apiserver.admission.resource_quota import ResourceQuota
+from fakekube.apiserver.admission.service_account import ServiceAccount
+from fakekube.apiserver.admission.storage import (
+    DefaultIngressClass,
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
 from fakekube.apiserver.options import AdmissionOptions, ConfigurationError, read_configuration
 from fakekube.base.golang.strconv import go_quote
 

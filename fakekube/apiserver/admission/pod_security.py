@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.default_plugins import NAMESPACES
+from fakekube.apiserver.admission.namespaces import NAMESPACES
 from fakekube.apiserver.admission.pod_security_checks import NEWEST, Violation, violations
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.objects import Object

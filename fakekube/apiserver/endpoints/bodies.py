@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from fakekube.apiextensions.instances import objects
+from fakekube.apiextensions.instances import objects, pruning
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import ContentError, cbor, json, protobuf, yaml
 from fakekube.apimachinery.codecs import DecodeError as CodecError
@@ -441,7 +441,7 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
             json.to_untyped(parsed.first)
         value = json.to_untyped(value)
         known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
-        obj, strict = objects.read(scope.resource.type, value, known=known)
+        obj, strict = pruning.read(scope.resource.type, value, known=known)
     except (objects.MetadataError, CodecError) as error:
         raise Problem(str(error), kind) from None
     if is_cbor:  # unknown fields are not reported

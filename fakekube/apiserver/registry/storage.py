@@ -296,7 +296,8 @@ def _node() -> Storage:
 
 
 def _policy() -> Storage:
-    from fakekube.apis.policy import PodDisruptionBudgetStatusStrategy, PodDisruptionBudgetStrategy, evict
+    from fakekube.apis.core.pods.eviction import evict
+    from fakekube.apis.policy import PodDisruptionBudgetStatusStrategy, PodDisruptionBudgetStrategy
 
     return {
         "poddisruptionbudgets": PodDisruptionBudgetStrategy,

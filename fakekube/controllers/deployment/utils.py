@@ -26,7 +26,7 @@ from fakekube.base.golang.strconv import MAX_INT32, go_quote
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import get_scaled_value, is_namespace_terminating
-from fakekube.controllers.history import compute_hash
+from fakekube.controllers.hash import compute_hash
 from fakekube.controllers.informers import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.controllers.recorder import MAX_NAME

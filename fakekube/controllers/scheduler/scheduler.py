@@ -33,18 +33,10 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import generate_event_name, get_or_create_recent, get_reference, subject_of
-from fakekube.controllers.scheduler.algorithm import (
-    NOT_HELPFUL,
-    Candidate,
-    Filters,
-    NoNodesAvailable,
-    PodNotEligible,
-    preempt,
-    run_pre_filter_plugins,
-    schedule_pod,
-)
+from fakekube.controllers.scheduler.algorithm import Filters, NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.controllers.scheduler.framework import Cycle, Diagnosis, FitError, Lister, PodInfo, Snapshot
 from fakekube.controllers.scheduler.plugins.volume import VolumeBinding, claim_names, is_pvc_fully_bound
+from fakekube.controllers.scheduler.preemption import NOT_HELPFUL, Candidate, PodNotEligible, preempt
 from fakekube.controllers.scheduler.queue import ClusterEvent, SchedulingQueue
 from fakekube.controllers.volumes.binding import BOUND_BY_CONTROLLER, SELECTED_NODE
 

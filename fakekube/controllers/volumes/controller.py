@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.well_known import ANN_MIGRATED_TO
-from fakekube.apiserver.admission.default_plugins import DEFAULT_STORAGE_CLASS_ANNOTATIONS, newest_default
+from fakekube.apiserver.admission.storage import DEFAULT_STORAGE_CLASS_ANNOTATIONS, newest_default
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal

@@ -8,112 +8,26 @@ Selectors are applied while reading, and a page ends when it is full. A requirem
 values is a condition of the store, which has an index for each attribute that was selected by; other requirements (`!=`,
 `notin`, `exists` …) are evaluated on each object.
 
-A continue token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the
-namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 is the current one. As in the
-real server, keys from the watch cache have a leading slash, those from storage have none.
-
 Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
-k8s.io/apiserver/pkg/storage (continue.go, selection_predicate.go, cacher, cacher/delegator, etcd3).
+k8s.io/apiserver/pkg/storage (selection_predicate.go, cacher, cacher/delegator, etcd3).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import posixpath
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.resource import FieldReader, Resource
-from fakekube.apiserver.registry.generic import conversion
+from fakekube.apiserver.registry.generic import continue_token, conversion
 from fakekube.apiserver.registry.request_options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.base.golang.base64 import corrupt_input_error
-from fakekube.base.golang.strconv import MAX_INT64, json_kind
+from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.objects import Object
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
-
-#: The revision of a token that continues at the current revision.
-INCONSISTENT = -1
-
-_VERSION = "meta.k8s.io/v1"
-
-
-@dataclass(slots=True, frozen=True)
-class Continuation:
-    """A position in a collection: items from `start` on (relative to the collection), at `revision`."""
-
-    start: str
-    revision: int
-
-
-def encode(start: str, revision: int, *, leading_slash: bool) -> str:
-    """Returns the token for a page that starts at the key `start`."""
-    content = json.dumps({"v": _VERSION, "rv": revision, "start": f"/{start}" if leading_slash else start})
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-def decode(token: str) -> Continuation:
-    """Decodes a token. Raises StatusError 400 with the message of the real server."""
-    content = _content(token)
-    version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
-    if version != _VERSION:
-        raise _make_invalid_token(f"server does not recognize this encoded version {version}")
-    if revision == 0:
-        raise _make_invalid_token(f"incorrect encoded start resourceVersion (version {_VERSION})")
-    if not start:
-        raise _make_invalid_token(f"encoded start key empty (version {_VERSION})")
-    key = start if start.startswith("/") else f"/{start}"
-    if key.startswith("//") or posixpath.normpath(key) != key:  # a key cannot leave the collection
-        raise _make_invalid_token(start)
-    return Continuation(key[1:], revision)
-
-
-def _content(token: str) -> dict[str, Any]:
-    try:
-        data = _decode_base64(token)
-        content, _ = json.loads(data)
-    except ValueError as problem:
-        raise _make_invalid_token(str(problem)) from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise _make_invalid_token(f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken")
-    for name, kind, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
-        value = content.get(name)
-        if value is None:
-            content.pop(name, None)
-        elif not isinstance(value, kind) or isinstance(value, bool):
-            number = f" {value}" if isinstance(value, float) else ""
-            raise _make_invalid_token(
-                f"json: cannot unmarshal {json_kind(value)}{number} into Go struct field continueToken.{name} of type {go_type}"
-            )
-    return content
-
-
-def _decode_base64(token: str) -> bytes:
-    """Decodes unpadded base64url, strictly; raises ValueError with Go's message."""
-    alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    data = token.replace("\n", "").replace("\r", "")
-    for offset, character in enumerate(data):
-        if character not in alphabet:
-            raise ValueError(corrupt_input_error(offset))
-    if len(data) % 4 == 1:
-        raise ValueError(corrupt_input_error(len(data) - 1))
-    try:
-        return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
-    except binascii.Error:  # pragma: no cover - the checks above leave nothing to complain of
-        raise ValueError(corrupt_input_error(len(data))) from None
-
-
-def _make_invalid_token(problem: str) -> StatusError:
-    return status.bad_request(f"invalid continue token: continue key is not valid: {problem}")
-
 
 Matches = Callable[[Document], bool]
 """Reports whether a stored document matches."""
@@ -308,7 +222,7 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     except Compacted:
         if options.token:
             start = view.start.removeprefix(scope.prefix)
-            again = encode(start, INCONSISTENT, leading_slash=False)
+            again = continue_token.encode(start, continue_token.INCONSISTENT, leading_slash=False)
             raise status.expired_token(TOO_OLD_TOKEN, again) from None
         raise status.expired(TOO_OLD_LIST) from None
     except FutureRevision as future:
@@ -331,7 +245,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
         whole = False
     limit = 0 if single or whole else max(options.limit, 0)
     if options.token:
-        place = decode(options.token)
+        place = continue_token.decode(options.token)
         if options.resource_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
         revision = None if place.revision < 0 else place.revision
@@ -416,4 +330,4 @@ def _token_if_more(scope: Scope, key: str, revision: int) -> str:
 
 def _token_after(scope: Scope, key: str, revision: int) -> str:
     relative = key.removeprefix(scope.prefix) + "\0"
-    return encode(relative, revision, leading_slash=scope.resource.strategy.cached)
+    return continue_token.encode(relative, revision, leading_slash=scope.resource.strategy.cached)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances import objects
+from fakekube.apiextensions.instances.pruning import prune
 from fakekube.apiextensions.schema import schema_type
 
 KEEP = "x-kubernetes-preserve-unknown-fields"
@@ -55,9 +56,9 @@ VALUES = st.recursive(
 @given(SCHEMAS, VALUES)
 def test_pruning_is_idempotent(schema: dict[str, Any], value: Any) -> None:
     type_, before = schema_type(schema), copy.deepcopy(value)
-    kept, _ = objects.prune(type_, value, is_resource=False)
+    kept, _ = prune(type_, value, is_resource=False)
     assert value == before
-    assert objects.prune(type_, kept, is_resource=False) == (kept, [])
+    assert prune(type_, kept, is_resource=False) == (kept, [])
 
 
 @given(SCHEMAS, VALUES)
@@ -73,9 +74,9 @@ def test_defaulting_and_null_dropping_are_idempotent(schema: dict[str, Any], val
 @given(SCHEMAS, VALUES)
 def test_defaults_are_not_pruned(schema: dict[str, Any], value: Any) -> None:
     type_ = schema_type(schema)
-    kept, _ = objects.prune(type_, value, is_resource=False)
+    kept, _ = prune(type_, value, is_resource=False)
     objects.default(type_, kept)
-    assert objects.prune(type_, kept, is_resource=False)[1] == []
+    assert prune(type_, kept, is_resource=False)[1] == []
 
 
 @given(VALUES)
@@ -102,7 +103,7 @@ def test_integral_floats_are_stored_as_integers() -> None:
     ],
 )
 def test_pruning(schema: dict[str, Any], value: Any, kept: Any, unknown: list[str]) -> None:
-    assert objects.prune(schema_type(schema), value) == (kept, unknown)
+    assert prune(schema_type(schema), value) == (kept, unknown)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances import objects
+from fakekube.apiextensions.instances.pruning import prune
 from fakekube.apiextensions.instances.schema_cache import is_pruned_and_defaulted
 from fakekube.apiextensions.schema import schema_type
 
@@ -43,7 +44,7 @@ SCHEMAS = st.recursive(LEAVES, around, max_leaves=4)
 
 
 def made_anew(type_: Any, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str], bool]:
-    found, pruned = objects.prune(type_, copy.deepcopy(obj))
+    found, pruned = prune(type_, copy.deepcopy(obj))
     objects.drop_nulls(type_, found)
     return found, pruned, objects.default(type_, found)
 

@@ -10,15 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.selectors import from_label_selector
-from fakekube.controllers.scheduler.algorithm import (
-    Candidate,
-    NoNodesAvailable,
-    PodNotEligible,
-    preempt,
-    run_pre_filter_plugins,
-    schedule_pod,
-)
+from fakekube.controllers.scheduler.algorithm import NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.controllers.scheduler.framework import Cycle, FitError, PodInfo, Snapshot
+from fakekube.controllers.scheduler.preemption import Candidate, PodNotEligible, preempt
 
 Object = dict[str, Any]
 

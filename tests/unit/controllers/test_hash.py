@@ -12,7 +12,8 @@ from fakekube import Cluster
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.base.chance import safe_encode_string
-from fakekube.controllers.history import compute_hash, fnv1, fnv1a, hash_controller_revision, print_pod_template, template_patch
+from fakekube.controllers.hash import compute_hash, fnv1, fnv1a, hash_controller_revision, print_pod_template
+from fakekube.controllers.history import template_patch
 
 
 def template(name: str, image: str, **spec: Any) -> dict[str, Any]:

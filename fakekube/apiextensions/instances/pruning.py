@@ -1,0 +1,139 @@
+"""Reads the objects in bodies of custom resources, and prunes the fields that the schema does not have.
+
+Pruning copies the object, and reports the path of each field that it leaves out. The metadata of embedded objects is read as
+ObjectMeta.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,objectmeta}, apiserver/customresource_handler.go
+(schemaCoercingDecoder).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fakekube.apiextensions.instances.objects import CONTAINERS, MetadataError, drop_nulls, metadata_of, sorted_tree
+from fakekube.apimachinery.errors import field
+from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.base.objects import Object
+
+#: Shapes by themselves: before Python 3.12 an attribute of an Enum class is slow.
+_STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY
+_TYPE_META = ("apiVersion", "kind", "metadata")
+
+
+def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:
+    """Returns the object in a body, and the strict decoding errors. Raises MetadataError.
+
+    Args:
+        type_: the schema of its version.
+        known: its kind is the one of the schema; for other kinds only the metadata is decoded.
+    """
+    findings: list[str] = []
+    if known:
+        value, pruned = prune(type_, value)
+        drop_nulls(type_, value)
+        findings = [f'unknown field "{path}"' for path in pruned]
+    if "metadata" in value:
+        meta, unknown = metadata_of(value["metadata"])
+        value = {**value, "metadata": meta}
+        findings = [*unknown, *findings]
+    return value, findings
+
+
+def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
+    """Returns the value without unknown fields, and their paths: those in the metadata of embedded objects come last."""
+    pruned = _Pruned([], [])
+    return _prune(type_, value, None, pruned, is_resource=is_resource), [*sorted(pruned.fields), *sorted(pruned.metadata)]
+
+
+class _Pruned(NamedTuple):
+    """Paths of unknown fields: of fields that the schema lacks, and of fields in the metadata of embedded objects."""
+
+    fields: list[str]
+    metadata: list[str]
+
+
+_Place = tuple[Any, str, str | int] | None
+"""The place of a value: that of its container, the sort of member (field, map entry, item), its name. None is the root."""
+
+
+_FIELD, _ENTRY, _ITEM = ".", "entry", "item"
+
+
+def _path(place: _Place, *, entries: str = ".") -> str:
+    """Returns the path of a place: map entries are printed as fields for unknown fields, in brackets otherwise."""
+    if place is None:
+        return ""
+    parent, how, name = place
+    before = _path(parent, entries=entries)
+    if how is _ITEM or (how is _ENTRY and entries == "[]"):
+        return f"{before}[{name}]"
+    return f"{before}.{name}" if before else str(name)
+
+
+def _prune(type_: Type, value: Any, place: _Place, pruned: _Pruned, *, is_resource: bool = False) -> Any:
+    if isinstance(value, dict):
+        return _prune_object(type_, value, place, pruned, is_resource=is_resource or type_.embedded_resource)
+    if isinstance(value, list):
+        items = type_.items if type_.shape is _LIST and type_.items else None
+        if items is None:
+            if _keeps_all(type_):
+                return value
+            items = _NOTHING
+        return [
+            _prune(items, item, (place, _ITEM, index), pruned) if type(item) in CONTAINERS else item
+            for index, item in enumerate(value)
+        ]
+    return value
+
+
+#: The type of values without a schema: no field is known.
+_NOTHING = Type(Shape.STRUCT)
+
+
+def _keeps_all(type_: Type) -> bool:
+    return type_.preserve_unknown_fields or (type_.shape is _ANY and not type_.keywords)
+
+
+def _prune_object(type_: Type, value: Object, place: _Place, pruned: _Pruned, *, is_resource: bool) -> Object:
+    if type_.shape is _MAP:
+        items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
+        assert items is not None
+        return {name: _prune(items, item, (place, _ENTRY, name), pruned) for name, item in value.items()}
+    if is_resource and place is not None:
+        _check_type_meta(value, place)
+    fields = type_.fields if type_.shape is _STRUCT else {}
+    keeps = _keeps_all(type_)
+    result: Object = {}
+    for name, item in value.items():
+        known = fields.get(name)
+        if is_resource and name in _TYPE_META:
+            result[name] = _embedded_metadata(item, place, pruned) if place is not None and name == "metadata" else item
+        elif known is not None:
+            is_container = type(item) in CONTAINERS
+            result[name] = _prune(known.type, item, (place, _FIELD, name), pruned) if is_container else item
+        elif keeps:
+            result[name] = item
+        else:
+            pruned.fields.append(_path((place, _FIELD, name)))
+    return result
+
+
+def _check_type_meta(value: Object, place: _Place) -> None:
+    """Checks that kind and apiVersion of an embedded object are strings. Raises MetadataError."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name, ""), str):
+            at = f"{_path(place, entries='[]')}.{name}"
+            raise MetadataError(f"{at}: {field.invalid(at, value[name], 'must be a string').body}")
+
+
+def _embedded_metadata(value: Any, place: _Place, pruned: _Pruned) -> Any:
+    """Returns the metadata of an embedded object. Raises MetadataError."""
+    path = _path(place, entries="[]")
+    try:
+        meta, unknown = metadata_of(value)
+    except MetadataError as error:
+        at = f"{path}.metadata"
+        raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
+    pruned.metadata.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
+    return sorted_tree(meta)
