@@ -58,8 +58,13 @@ class ResourceName:
 
     @classmethod
     def parse(cls, text: str, resolve: Callable[[str], str] = str) -> ResourceName:
-        """Parses a name; `resolve` returns the plural for a short name, a kind or a singular."""
+        """Parses a name; `resolve` returns the plural for a short name, a kind or a singular.
+
+        Raises ValueError for a list of names, which would match nothing.
+        """
         resource, _, subresource = text.partition("/")
+        if "," in resource:
+            raise ValueError(f"{text!r} is more than one resource: name one, or * for all")
         plural, _, group = resource.partition(".")
         return cls(plural if plural == "*" else resolve(plural), group or None, subresource, text)
 

@@ -190,7 +190,7 @@ class Faults:
             path: a glob for the paths of requests that are not for resources, and of webhooks; then `resource` is ignored.
             own: also match requests of the cluster's own controllers and of clients in the same process.
 
-        Raises ValueError for a verb that does not exist, and for criteria that are not strings.
+        Raises ValueError for a verb that does not exist, for a list of resources, and for criteria that are not strings.
         """
         require_text(resource=resource, namespace=namespace, name=name, user=user, agent=agent, path=path)
         if not isinstance(own, bool):

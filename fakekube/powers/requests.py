@@ -179,7 +179,7 @@ class Requests(Sequence[Exchange]):
             status: the status code of the response.
             own: also return requests of the cluster's own controllers and of clients in the same process.
 
-        Raises ValueError for a verb that does not exist.
+        Raises ValueError for a verb that does not exist, and for a list of resources.
         """
         criteria = Criteria(
             None if verb is None else verbs_of(verb),

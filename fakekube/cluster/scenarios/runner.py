@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 #: How often a step of a solution is sent again.
 _RETRIES: Final = 10
+#: The answers after which it is sent again; 0 stands for none.
+_TRANSIENT: Final = frozenset({0, 429, 503})
+#: What tells that a step whose answer was lost has been performed, by its kind.
+_PERFORMED: Final = {"delete": 404, "create": 409}
 #: Real seconds that a command of a solution may take.
 _COMMAND_SECONDS: Final = 60.0
 #: Real seconds within which the controllers must have done what the state of a scenario asks for: a busy machine takes long.
@@ -175,8 +179,8 @@ class Game:
     @staticmethod
     def _judge_requests(goal: RequestGoal, requests: Requests) -> str:
         found = list(requests.where(**goal.where))
-        if goal.but is not None:
-            spared = {one.number for one in requests.where(**goal.but)}
+        if goal.but:
+            spared = {one.number for criteria in goal.but for one in requests.where(**criteria)}
             found = [one for one in found if one.number not in spared]
         if goal.none and found:
             return f"{goal.text or _describe(goal)}: {_count_requests(len(found))}, none is allowed"
@@ -187,8 +191,8 @@ class Game:
 
 def _describe(goal: RequestGoal) -> str:
     """Returns the words for a goal whose author gave none."""
-    wanted, spared = (", ".join(f"{name} {value}" for name, value in (one or {}).items()) for one in (goal.where, goal.but))
-    return f"{wanted}, but not {spared}" if spared else wanted
+    wanted, *spared = (", ".join(f"{name} {value}" for name, value in one.items()) for one in (goal.where, *goal.but))
+    return f"{wanted}, but not {' or '.join(spared)}" if spared else wanted
 
 
 def _count_requests(number: int) -> str:
@@ -300,19 +304,22 @@ def play_solution(game: Game) -> dict[str, Any]:
 
 
 def _send_patiently(client: RemoteClient, kind: str, value: Any, cluster: Cluster) -> None:
-    """Sends the requests of a step again, a second later, while the server is busy or unavailable, as a player does."""
+    """Sends a step again, a second later, while the server is busy, unavailable or drops connections, as a player does."""
     from fakekube.controllers.client import ApiError
 
-    for _ in range(_RETRIES):
+    is_answer_lost = False
+    for attempt in range(_RETRIES + 1):
         try:
             _send(client, kind, value)
         except ApiError as problem:
-            if problem.code not in (429, 503):
+            if is_answer_lost and problem.code == _PERFORMED.get(kind):
+                return
+            if problem.code not in _TRANSIENT or attempt == _RETRIES:
                 raise
+            is_answer_lost = is_answer_lost or problem.code == 0
         else:
             return
         cluster.clock.advance(seconds=1)
-    _send(client, kind, value)
 
 
 def _send(client: RemoteClient, kind: str, value: Any) -> None:

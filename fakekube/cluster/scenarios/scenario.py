@@ -74,7 +74,7 @@ class RequestGoal:
     """A predicate over the requests of the player."""
 
     where: Mapping[str, Any]
-    but: Mapping[str, Any] | None = None
+    but: tuple[Mapping[str, Any], ...] = ()
     """Which of these do not count."""
     count: int | None = None
     """The least number of requests; None with `none`."""
@@ -329,20 +329,22 @@ def _request_goal(found: Any, where: str) -> RequestGoal:
     _check_members(where, found, _REQUESTS)
     _require(where, found, {"where"})
     _check_criteria(found["where"], f"{where}.where")
-    if "except" in found:
-        _check_criteria(found["except"], f"{where}.except")
+    spared = found.get("except", [])
+    spared = spared if isinstance(spared, list) else [spared]
+    for one in spared:
+        _check_criteria(one, f"{where}.except")
     none = found.get("none", False)
     if not isinstance(none, bool):
         raise ValueError(f"{where}.none must be true or false")
     if none and "count" in found:
         raise ValueError(f"{where} has both count and none")
     count = None if none else _count(found.get("count", 1), f"{where}.count")
-    return RequestGoal(found["where"], found.get("except"), count, none, str(found.get("text") or ""))
+    return RequestGoal(found["where"], tuple(spared), count, none, str(found.get("text") or ""))
 
 
 def _check_criteria(found: Any, where: str) -> None:
     """Raises ValueError for what is no set of arguments of `cluster.requests.where`."""
-    from fakekube.powers.fault import verbs_of
+    from fakekube.powers.fault import ResourceName, verbs_of
 
     _check_members(where, found, _WHERE)
     if not found:
@@ -357,6 +359,10 @@ def _check_criteria(found: Any, where: str) -> None:
         verbs_of(verb)
     except ValueError as problem:
         raise ValueError(f"{where}.verb: {problem}") from None
+    try:
+        ResourceName.parse(found.get("resource", "*"))
+    except ValueError as problem:
+        raise ValueError(f"{where}.resource: {problem}") from None
 
 
 def _check_texts(where: str, found: Mapping[str, Any], names: frozenset[str]) -> None:

@@ -167,7 +167,7 @@ class RemoteClient:
             with error:
                 text = error.read().decode("utf-8", "replace")
             raise ApiError(_parse_status(text, error)) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise ApiError({"message": f"{url}: {error}", "code": 0}) from None
 
 

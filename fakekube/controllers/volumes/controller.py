@@ -10,7 +10,8 @@ kube-controller-manager can expand volumes.
 
 The provisioner creates the volumes of claims, and deletes released ones. It corresponds to the host path provisioners of minikube
 and kind. A fresh cluster has the default class `standard`, with this provisioner. A volume has the size and the access modes of
-its claim, and no storage. The provisioner serves any class that has its name, also with WaitForFirstConsumer.
+its claim, and no storage. The provisioner serves any class that has its name, or that of those two, also with
+WaitForFirstConsumer.
 
 Specified by: pkg/controller/volume/persistentvolume/pv_controller{,_base}.go (syncUnboundClaim, syncBoundClaim, provisionClaim,
 syncVolume, reclaimVolume); pkg/controller/volume/expand/expand_controller.go; sigs.k8s.io/sig-storage-lib-external-provisioner
@@ -101,6 +102,8 @@ def is_expansion_requested(claim: StoredObject) -> bool:
 
 
 PROVISIONER: Final = "fakekube.dev/host-path"
+#: Whose classes are served: manifests that are written for kind and minikube name the provisioners of those.
+_SERVED_PROVISIONERS: Final = frozenset({PROVISIONER, "rancher.io/local-path", "k8s.io/minikube-hostpath"})
 
 DEFAULT_CLASS: Final[dict[str, Any]] = {
     "apiVersion": "storage.k8s.io/v1",
@@ -187,12 +190,12 @@ def _should_provision(claim: StoredObject) -> bool:
     """Reports whether the claim needs a volume of this provisioner."""
     metadata = claim["metadata"]
     provisioner = (metadata.get("annotations") or {}).get(PROVISIONER_ANNOTATION)
-    return provisioner == PROVISIONER and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
+    return provisioner in _SERVED_PROVISIONERS and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
 
 
 def _is_provisioned_here(volume: StoredObject) -> bool:
     annotations = volume["metadata"].get("annotations") or {}
-    return annotations.get(PROVISIONED_BY) == PROVISIONER and "deletionTimestamp" not in volume["metadata"]
+    return annotations.get(PROVISIONED_BY) in _SERVED_PROVISIONERS and "deletionTimestamp" not in volume["metadata"]
 
 
 def _new_volume(name: str, claim: Object, found: Object) -> Object:
@@ -202,7 +205,7 @@ def _new_volume(name: str, claim: Object, found: Object) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": name, "annotations": {PROVISIONED_BY: PROVISIONER}},
+        "metadata": {"name": name, "annotations": {PROVISIONED_BY: found["provisioner"]}},
         "spec": {
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "accessModes": spec["accessModes"],

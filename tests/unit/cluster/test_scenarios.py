@@ -117,6 +117,25 @@ def test_a_solution_sends_a_step_again_while_the_server_is_unavailable() -> None
         assert play_solution(game)["passed"]
 
 
+def test_a_solution_sends_a_step_again_whose_answer_was_lost() -> None:
+    text = """\
+  faults:
+  - {on: {verbs: create, resource: configmaps}, do: {lose: {}}, times: 1}
+  - {on: {verbs: delete, resource: configmaps}, do: {lose: {}}, times: 1}
+  tasks:
+  - title: there
+    goal:
+      requests:
+      - {where: {verb: create, resource: configmaps}, count: 2}
+      - {where: {verb: delete, resource: configmaps}, count: 2}
+  solution:
+  - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+  - delete: {resource: configmaps, namespace: default, name: a}
+"""
+    with play(read_scenario(scenario(text), "a file")) as game:
+        assert play_solution(game)["passed"]
+
+
 def test_requests_that_are_excepted_do_not_count() -> None:
     text = """\
   load: [{apiVersion: v1, kind: Namespace, metadata: {name: shop}}]
@@ -135,6 +154,28 @@ def test_requests_that_are_excepted_do_not_count() -> None:
     with play(found) as game:
         (task,) = play_solution(game)["tasks"]
     assert task["failed"] == ["verb delete, but not namespace shop: 1 request, none is allowed"]
+
+
+def test_several_kinds_of_requests_can_be_excepted() -> None:
+    text = """\
+  tasks:
+  - title: only these
+    goal:
+      requests:
+      - {where: {verb: "create,delete"}, except: [{resource: configmaps, verb: delete}, {resource: secrets}], none: true}
+      - {where: {resource: secrets}}
+  solution:
+  - create: {apiVersion: v1, kind: Secret, metadata: {name: a}}
+  - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+"""
+    found = read_scenario(scenario(text), "a file")
+    with play(dataclasses.replace(found, solution=found.solution[:1])) as game:
+        assert play_solution(game)["passed"]
+    with play(found) as game:
+        (task,) = play_solution(game)["tasks"]
+    assert task["failed"] == [
+        "verb create,delete, but not resource configmaps, verb delete or resource secrets: 1 request, none is allowed"
+    ]
 
 
 def test_a_goal_names_a_resource_that_does_not_exist() -> None:
@@ -202,6 +243,8 @@ def test_what_cannot_be_set_up_is_refused_with_its_place(text: str, problem: str
         ),
         ("  tasks: [{title: a, goal: {requests: [{where: {verb: remove}}]}}]\n", "where.verb: there is no verb remove"),
         ("  tasks: [{title: a, goal: {requests: [{where: {}}]}}]\n", "where must have one of"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {resource: 'a,b'}}]}}]\n", "where.resource: 'a,b' is more than one"),
+        ("  tasks: [{title: a, goal: {requests: [{where: {verb: get}, except: [1]}]}}]\n", "except must be"),
         ("  tasks: [{title: a, goal: {requests: [{where: {status: '404'}}]}}]\n", "where.status must be a number"),
         ("  tasks: [{title: a, goal: {requests: [{where: {verb: get}, except: {names: a}}]}}]\n", "except has an unknown member"),
         ("  tasks: [{title: a, goal: {requests: [{where: {verb: get}, none: true, count: 1}]}}]\n", "both count and none"),

@@ -57,3 +57,12 @@ def test_fault_criteria_of_wrong_types_are_rejected() -> None:
 def test_first_revision_out_of_bounds_is_rejected(revision: int) -> None:
     with pytest.raises(ValueError, match="first_revision"):
         Cluster(profile="apiserver", first_revision=revision)
+
+
+def test_a_list_of_resources_is_rejected_because_it_would_match_nothing() -> None:
+    cluster = Cluster(profile="apiserver")
+    with pytest.raises(ValueError, match="more than one resource"):
+        cluster.faults.on("get", "configmaps,secrets")
+    with pytest.raises(ValueError, match="more than one resource"):
+        cluster.requests.where(resource="configmaps,secrets")
+    cluster.stop()

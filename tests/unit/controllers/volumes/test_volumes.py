@@ -253,6 +253,20 @@ def test_a_claim_without_an_internal_provisioner_has_an_event(cluster: Cluster, 
     assert [message for told_reason, message in told(cluster) if told_reason == reason and text in message]
 
 
+@pytest.mark.parametrize("provisioner", ["rancher.io/local-path", "k8s.io/minikube-hostpath"])
+def test_the_provisioners_of_kind_and_minikube_are_played(cluster: Cluster, provisioner: str) -> None:
+    cluster.create(
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"}, "provisioner": provisioner}
+    )
+    cluster.create(claim())
+    assert set(phases(cluster).values()) == {"Bound"}
+    (made,) = cluster.list("pv")
+    assert made["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == provisioner
+    cluster.delete("pvc", "c")
+    cluster.settle()
+    assert cluster.list("pv") == []
+
+
 def test_a_wait_for_first_consumer_class_waits_for_a_pod(cluster: Cluster) -> None:
     cluster.create(
         {
