@@ -52,21 +52,46 @@ def _foreign_files(file: Path) -> Mapping[Path, str]:
     """Returns a kustomization and the files that it names beside its resources, each with the reason why it is no manifest."""
     if file.name not in _KUSTOMIZATIONS:
         return {}
-    folder = file.parent
-    named = {(folder / path).resolve(): f"kustomize reads it for {file}" for path in _named_paths(_read(file))}
-    return {**named, file.resolve(): f"a kustomization; `kubectl kustomize {folder} | fakekube validate -` validates its output"}
+    folder, text = file.parent, _read(file)
+    turned_off = {(folder / path).resolve(): f"a patch that is turned off in {file}" for path in _patches_in_comments(text)}
+    named = {(folder / path).resolve(): f"kustomize reads it for {file}" for path in _named_paths(_parse(text))}
+    return {
+        **turned_off,
+        **named,
+        file.resolve(): f"a kustomization; `kubectl kustomize {folder} | fakekube validate -` validates its output",
+    }
 
 
-def _read(file: Path) -> Mapping[str, Any]:
-    """Returns a kustomization; one that cannot be read names no files."""
+def _read(file: Path) -> str:
+    """Returns the text of a kustomization; one that cannot be read is empty."""
+    try:
+        with file.open("rb") as source:
+            return source.read(_MAX_BYTES).decode("utf-8-sig")
+    except (OSError, ValueError):
+        return ""
+
+
+def _parse(text: str) -> Mapping[str, Any]:
+    """Returns a kustomization; what is none names no files."""
     import yaml
 
     try:
-        with file.open("rb") as source:
-            found = yaml.load(source.read(_MAX_BYTES), Loader=yaml.CSafeLoader)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        found = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (ValueError, RecursionError, yaml.YAMLError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _patches_in_comments(text: str) -> Iterator[str]:
+    """Returns the paths of patches in comments: scaffolds of operators have them, for whoever turns them on."""
+    for line in text.splitlines():
+        comment = line.strip()
+        if not comment.startswith("#"):
+            continue
+        label, _, path = comment.lstrip("#- \t").rpartition("path:")
+        path = path.strip()
+        if not label and path.endswith((".yaml", ".yml", ".json")) and ("path:" in comment or "patch" in path):
+            yield path
 
 
 def _named_paths(kustomization: Mapping[str, Any]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """`fakekube validate PATH…`: applies manifests with a server-side dry run to a fresh cluster, and reports what it refuses.
 
 Definitions, namespaces, admission policies with their parameters, and what pods refer to (service accounts, classes) are created
-first, in the cluster that is thrown away; everything else is a dry run. Namespaces that the manifests do not define are assumed
-to exist. A YAML document is sent as it stands, with `fieldValidation=Strict`, so that unknown and duplicate fields are errors.
+first, in the cluster that is thrown away (of several classes of one name the last one stays); everything else is a dry run.
+Namespaces that the manifests do not define are assumed to exist. A YAML document is sent as it stands, with
+`fieldValidation=Strict`, so that unknown and duplicate fields are errors.
 Of a folder, what is for kustomize, helm or other programs is skipped (`repository`); a file that is named must be a manifest.
 
 Exit codes: 0; 1 if something is refused (with `--strict` also for warnings); 2 if a path or a file cannot be read.
@@ -68,6 +69,8 @@ class Manifest:
     warnings: list[str] = field(default_factory=list)
     skipped: str = ""
     """Why it was not sent."""
+    of_folder: bool = False
+    """Whether its file was found in a folder, where files of other programs are, too."""
 
     @property
     def kind(self) -> str:
@@ -184,6 +187,7 @@ def _read_file(file: Path, report: Report, *, of_folder: bool = False) -> None:
             report.unreadable.append(f"{file}:{problem.line}: {problem}")
             continue
         for one in found:
+            one.of_folder = of_folder
             if of_folder and one.errors and not one.obj.keys() & {"apiVersion", "kind"}:
                 one.skipped, one.errors = "no Kubernetes object: it has no apiVersion and no kind", []
             report.manifests.append(one)
@@ -270,6 +274,8 @@ class _Validation:
         self._cluster = cluster
         self._client: Client = cluster.client_of("fakekube-validate")
         self._ignore_missing = ignore_missing
+        self._classes: set[str] = set()
+        """The paths of the classes that manifests have created."""
         self._namespaces = {"default", "kube-system", "kube-public", "kube-node-lease"}
 
     def run(self, manifests: Sequence[Manifest]) -> None:
@@ -298,6 +304,8 @@ class _Validation:
             text = f"{one.obj['apiVersion']} {one.kind} is not known, and no definition has it"
             if self._ignore_missing:
                 one.skipped = text
+            elif one.of_folder and not metadata.get("name") and not metadata.get("generateName"):
+                one.skipped = f"the configuration of another program: it has no name, and {text}"
             else:
                 one.errors.append(text)
             return
@@ -318,6 +326,8 @@ class _Validation:
             if not name:
                 one.errors.append("metadata.name is required")
                 return
+        if one.kind.endswith("Class") and not dry_run:
+            self._replace_class(path)
         answer = self._cluster.request(method, path, one.text, query, headers={"Content-Type": media_type})
         one.warnings += [
             re.sub(r"\\(.)", r"\1", text) for value in answer.headers.get_all("Warning") for text in _WARNING.findall(value)
@@ -325,6 +335,12 @@ class _Validation:
         if answer.status >= 400:
             status = answer.json()
             one.errors.append(str(status.get("message") or status))
+
+    def _replace_class(self, path: str) -> None:
+        """Deletes a class of another manifest: variants of one class are no updates, most of whose fields are immutable."""
+        if path in self._classes:
+            self._cluster.request("DELETE", path)
+        self._classes.add(path)
 
     def _require_namespace(self, name: str) -> None:
         """Creates a namespace that the manifests do not define."""

@@ -156,6 +156,16 @@ def test_the_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "-:5: Nothing b: " in found
 
 
+def test_variants_of_a_class_are_no_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: slow}}\nprovisioner: {}\n"
+    for name, provisioner in (("a", "example.com/a"), ("b", "example.com/b"), ("c", "[]")):
+        (tmp_path / f"{name}.yaml").write_text(text.format(provisioner))
+    assert main(["validate", str(tmp_path)]) == 1
+    found = capsys.readouterr().out
+    assert "immutable" not in found
+    assert [line.partition(":")[0].rpartition("/")[2] for line in found.splitlines() if "StorageClass" in line] == ["c.yaml"]
+
+
 def test_files_of_kustomize_helm_and_other_programs_are_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     files = {
@@ -174,6 +184,13 @@ def test_files_of_kustomize_helm_and_other_programs_are_skipped(tmp_path: Path, 
         "chart/values.yaml": "kind: x\n",
         "chart/templates/tests/a.yaml": "metadata: {name: {{ .Release.Name }}}\n",
         "chart/crds/a.yaml": config_map,
+        "scaffold/kustomization.yaml": (
+            "resources: [web.yaml]\npatches:\n#- path: patches/webhook.yaml\n# - old_patch.yaml\n# see the path: web.yaml\n"
+        ),
+        "scaffold/patches/webhook.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
+        "scaffold/old_patch.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
+        "scaffold/web.yaml": config_map,
+        "kind.yaml": "apiVersion: kind.x-k8s.io/v1alpha4\nkind: Cluster\nnodes: []\n",
         "ci.yml": "jobs: {}\n",
         "broken/kustomization.yaml": "{",
         ".github/a.yaml": "{",
@@ -185,7 +202,13 @@ def test_files_of_kustomize_helm_and_other_programs_are_skipped(tmp_path: Path, 
     assert main(["validate", str(tmp_path), "--output", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     by_status = {one["file"].removeprefix(f"{tmp_path}/"): one["status"] for one in found["results"]}
-    assert [file for file, status in by_status.items() if status == "valid"] == ["base/map.yaml", "chart/crds/a.yaml"]
+    assert [file for file, status in by_status.items() if status == "valid"] == [
+        "base/map.yaml",
+        "chart/crds/a.yaml",
+        "scaffold/web.yaml",
+    ]
     assert by_status.keys() == files.keys() - {".github/a.yaml", "web/node_modules/a/package.json"}
     assert main(["validate", str(tmp_path / "ci.yml")]) == 1
     assert "ci.yml:1: not a Kubernetes object" in capsys.readouterr().out
+    assert main(["validate", str(tmp_path / "kind.yaml")]) == 1
+    assert "kind.x-k8s.io/v1alpha4 Cluster is not known" in capsys.readouterr().out
