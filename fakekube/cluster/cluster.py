@@ -270,8 +270,9 @@ class Cluster(SeenCluster):
     @property
     def pace(self) -> float:
         """The seconds of the clock that a kubelet takes before it starts a new pod, before it looks at the programs that it has
-        started, and before it removes a deleted pod, and for which deleted definitions and namespaces are to be seen as
-        terminating. A fifth of it passes between the two writes of a client's deletion without a grace period
+        started, and before it removes a deleted pod, and for which deleted definitions are to be seen as terminating. Twenty
+        times as long the contents of a deleted namespace stay, so that a client that deletes a namespace and then objects in
+        it finds them. A fifth of it passes between the two writes of a client's deletion without a grace period
         (`deletionTimestamp`, then gone), as of a pod without a node.
 
         With 0, the default, it acts at once, so that a client may not see a pod before it is ready. It also acts at once while

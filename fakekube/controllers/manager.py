@@ -99,6 +99,7 @@ class Manager:
         self._queue: WorkQueue[_Item] = WorkQueue()
         self._retries: set[_Item] = set()
         self._periodic: set[_Item] = set()
+        self._awaited: set[_Item] = set()
         me = weakref.proxy(self)  # no cycles: see `assembly`
         self._dispatcher = Dispatcher(
             store,
@@ -227,6 +228,7 @@ class Manager:
         names = {controller.name for controller, _ in self._queue}
         names |= {item[0].name for item in self._queue.due_until(now + horizon) if item not in self._periodic}
         names |= {item[0].name for item in self._queue.due_until(now + RETRY_HORIZON) if item in self._retries}
+        names |= set() if self._clock.held else {controller.name for controller, _ in self._awaited}
         names |= {name for due, name, _, periodic in self._inherited if due <= now + horizon and not periodic}
         names |= {*self._dispatcher.starting, *(name for name, _, _ in list(self._requests))}
         return sorted(names if current is None else names | {current.name})
@@ -246,9 +248,10 @@ class Manager:
             return None
         try:
             busy = self._current is not None or self._dispatcher.starting or self._requests or len(self._queue)
-            delayed = () if busy or self._retries else tuple(self._list_delayed())
+            unsettled = self._retries or self._awaited
+            delayed = () if busy or unsettled else tuple(self._list_delayed())
             now = self._clock.monotonic()
-            if busy or self._retries or len(delayed) > MAX_DELAYED or any(due <= now for due, _, _, _ in delayed):
+            if busy or unsettled or len(delayed) > MAX_DELAYED or any(due <= now for due, _, _, _ in delayed):
                 return None
             return Idle(revision, delayed)
         finally:
@@ -320,6 +323,7 @@ class Manager:
         controller.enqueue = lambda key: self._enqueue_key(controller, key)
         controller.requeue_after = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=False)
         controller.requeue_periodically = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=True)
+        controller.requeue_within_settle = lambda key, seconds: self._requeue_within_settle((controller, key), seconds)
         controller.requeue_rate_limited = lambda key: self._requeue_rate_limited((controller, key))
 
     def _enqueue_key(self, controller: Reconciler, key: Key) -> None:
@@ -367,6 +371,7 @@ class Manager:
     def _reconcile_item(self, item: _Item) -> None:
         controller, key = self._current, _ = item
         self._retries.discard(item)
+        self._awaited.discard(item)
         try:
             controller.reconcile(key)
         except ApiError as error:
@@ -392,6 +397,10 @@ class Manager:
     def _requeue_after(self, item: _Item, seconds: float, *, periodic: bool) -> None:
         (self._periodic.add if periodic else self._periodic.discard)(item)
         self._add_at(item, self._clock.monotonic() + seconds)
+
+    def _requeue_within_settle(self, item: _Item, seconds: float) -> None:
+        self._awaited.add(item)
+        self._requeue_after(item, seconds, periodic=False)
 
     def _add_at(self, item: _Item, due: float) -> None:
         self._queue.add_at(item, due)

@@ -26,6 +26,9 @@ from fakekube.controllers.client.client import DiscoveredResource, RESTMapping
 from fakekube.controllers.controller_utils import is_pod_terminal, parse_time
 from fakekube.controllers.reconciler import Key, Reconciler
 
+#: The paces that pass before the contents of a namespace are deleted: a second with that of `fakekube serve`. The real controller
+#: waits five (namespaceDeletionGracePeriod), in which `kubectl delete -f` reaches what comes after the namespace in its files.
+GRACE_IN_PACES: Final = 20.0
 APISERVICES: Final = "apiservices.apiregistration.k8s.io"
 #: Seconds after which remaining objects without finalizers are looked for again.
 UNEXPECTED_PERIOD: Final = 60.0
@@ -69,9 +72,14 @@ class NamespaceController(Reconciler):
         if "deletionTimestamp" not in metadata:
             return ()
         key = Key("", metadata["name"])
-        wait = self.context.deletion_grace or (0.0 if self.clock.held else self.context.shared.get("pace", 0.0))
-        if wait and key.name not in self._terminating:
-            self.requeue_after(key, wait)
+        if key.name in self._terminating:
+            return (key,)
+        if self.context.deletion_grace:
+            self.requeue_after(key, self.context.deletion_grace)
+            return ()
+        pace = 0.0 if self.clock.held else self.context.shared.get("pace", 0.0)
+        if pace:
+            self.requeue_within_settle(key, pace * GRACE_IN_PACES)
             return ()
         return (key,)
 

@@ -101,6 +101,8 @@ class Reconciler:
     """Adds a key to the work queue after so many seconds of the clock. Of two times for a key the earlier counts."""
     requeue_periodically: Callable[[Key, float], None]
     """As `requeue_after`, for work that never ends, such as heartbeats: `Manager.settle` does not wait for it."""
+    requeue_within_settle: Callable[[Key, float], None]
+    """As `requeue_after`, for work that `Manager.settle` waits for, however late it is due."""
     requeue_rate_limited: Callable[[Key], None]
     """Adds a key to the work queue after its back-off."""
     also_watch: Callable[[str], None]

@@ -61,8 +61,29 @@ def test_namespace_is_terminating_for_a_while() -> None:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         cluster.delete("namespaces", "team")
         assert cluster.get("namespaces", "team")["status"]["phase"] == "Terminating"
+        cluster.clock.advance(hours=20)
+        cluster.settle()
+        with pytest.raises(ApiError):
+            cluster.get("namespaces", "team")
+
+
+def test_what_is_deleted_after_its_namespace_is_still_there_and_settle_waits() -> None:
+    with Cluster() as cluster:
+        cluster.pace = 3600
+        for obj in (
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team"}},
+        ):
+            cluster.create(obj)
+        cluster.delete("namespaces", "team")
+        cluster.clock.advance(hours=19)
+        cluster.delete("configmaps", "a", namespace="team")
+        assert cluster.working() == ["namespace-controller"]
+        with pytest.raises(TimeoutError, match="namespace-controller"):
+            cluster.settle(timeout=0.01)
         cluster.clock.advance(hours=1)
         cluster.settle()
+        assert cluster.working() == []
         with pytest.raises(ApiError):
             cluster.get("namespaces", "team")
 
