@@ -54,7 +54,7 @@ class APIServiceStrategy(Strategy):
             wrong = names.path_segment(value, prefix)
             return wrong or ([] if value == name else [f'must be `spec.version+"."+spec.group`: {go_quote(name)}'])
 
-        return validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False) + _spec(spec)
+        return validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False) + _validate_spec(spec)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
@@ -64,7 +64,7 @@ class APIServiceStrategy(Strategy):
         return [("status",)]
 
 
-def _spec(spec: Object) -> list[FieldError]:
+def _validate_spec(spec: Object) -> list[FieldError]:
     group, version = spec.get("group", ""), spec.get("version", "")
     errors: list[FieldError] = []
     if not group and version != "v1":
@@ -72,17 +72,17 @@ def _spec(spec: Object) -> list[FieldError]:
     if group:
         errors += invalid_each("spec.group", group, names.dns_subdomain(group))
     errors += invalid_each("spec.version", version, names.dns_1035_label(version))
-    errors += _priority(spec.get("groupPriorityMinimum", 0), "spec.groupPriorityMinimum", MAX_GROUP_PRIORITY)
-    errors += _priority(spec.get("versionPriority", 0), "spec.versionPriority", MAX_VERSION_PRIORITY)
+    errors += _validate_priority(spec.get("groupPriorityMinimum", 0), "spec.groupPriorityMinimum", MAX_GROUP_PRIORITY)
+    errors += _validate_priority(spec.get("versionPriority", 0), "spec.versionPriority", MAX_VERSION_PRIORITY)
     service = spec.get("service")
-    return errors + (_local(spec) if service is None else _remote(spec, service))
+    return errors + (_validate_local(spec) if service is None else _validate_service_reference(spec, service))
 
 
-def _priority(value: int, path: str, highest: int) -> list[FieldError]:
+def _validate_priority(value: int, path: str, highest: int) -> list[FieldError]:
     return [] if 0 < value <= highest else [invalid(path, value, f"must be positive and less than {highest}")]
 
 
-def _local(spec: Object) -> list[FieldError]:
+def _validate_local(spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     if spec.get("caBundle"):
         size = f"{len(b64decode(spec['caBundle']))} bytes"
@@ -93,7 +93,7 @@ def _local(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _remote(spec: Object, service: Object) -> list[FieldError]:
+def _validate_service_reference(spec: Object, service: Object) -> list[FieldError]:
     errors = [required(f"spec.service.{field}") for field in ("namespace", "name") if not service.get(field)]
     port = service.get("port", 0)
     refused = names.port_number(port)
@@ -104,7 +104,7 @@ def _remote(spec: Object, service: Object) -> list[FieldError]:
     return errors
 
 
-def _status(obj: Object, old: Object) -> list[FieldError]:
+def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     return [
         error
         for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ())
@@ -121,4 +121,4 @@ class _StatusStrategy(StatusStrategy):
         restore(obj["metadata"], old["metadata"], *KEPT_METADATA)
 
 
-STATUS = _StatusStrategy(_status, resets=(("spec",), ("metadata",)))
+STATUS = _StatusStrategy(_validate_status, resets=(("spec",), ("metadata",)))

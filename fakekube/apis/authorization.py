@@ -35,7 +35,7 @@ def review_access(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a SubjectAccessReview. Raises StatusError 422."""
     review = _with_known_selectors(review)
     spec = review.get("spec") or {}
-    _raise_invalid(_subject_spec(spec) + _empty_metadata(review, "must be empty", ()))
+    _raise_invalid(_validate_subject_spec(spec) + _require_empty_metadata(review, "must be empty", ()))
     context.check(review)
     return {**review, "status": _decide(context, spec)}
 
@@ -45,7 +45,7 @@ def review_access_in_namespace(context: WriteContext, name: str, review: Object)
     review = _with_known_selectors(review)
     spec = review.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    errors = _subject_spec(spec) + _empty_metadata(review, "must be empty except for namespace", ("namespace",))
+    errors = _validate_subject_spec(spec) + _require_empty_metadata(review, "must be empty except for namespace", ("namespace",))
     if resource is not None and resource.get("namespace", "") != review["metadata"].get("namespace", ""):
         where = "spec.resourceAttributes.namespace"
         errors.append(invalid(where, resource.get("namespace", ""), "must match metadata.namespace"))
@@ -60,7 +60,9 @@ def review_own_access(context: WriteContext, name: str, review: Object) -> Objec
     """Handles a SelfSubjectAccessReview. Raises StatusError 422."""
     review = _with_known_selectors(review)
     spec = review.get("spec") or {}
-    _raise_invalid(_question(spec) + _selector_errors(spec) + _empty_metadata(review, "must be empty", ()))
+    _raise_invalid(
+        _validate_resource_or_path(spec) + _validate_selectors(spec) + _require_empty_metadata(review, "must be empty", ())
+    )
     context.check(review)
     return {**review, "status": _decide(context, {**spec, **_current_user(context)})}
 
@@ -106,14 +108,14 @@ def _decide(context: WriteContext, spec: Object) -> Object:
     return {**answer, "evaluationError": "; ".join(problems)} if problems else answer
 
 
-def _subject_spec(spec: Object) -> list[FieldError]:
-    errors = _question(spec)
+def _validate_subject_spec(spec: Object) -> list[FieldError]:
+    errors = _validate_resource_or_path(spec)
     if not spec.get("user") and not spec.get("groups"):
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
-    return errors + _selector_errors(spec)
+    return errors + _validate_selectors(spec)
 
 
-def _question(spec: Object) -> list[FieldError]:
+def _validate_resource_or_path(spec: Object) -> list[FieldError]:
     """Validates that the review is about a resource or a path, not about both."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) is not (path is None):
@@ -130,7 +132,7 @@ def _shown_path(path: Object) -> Object:
     return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
 
 
-def _empty_metadata(review: Object, detail: str, allowed: Sequence[str]) -> list[FieldError]:
+def _require_empty_metadata(review: Object, detail: str, allowed: Sequence[str]) -> list[FieldError]:
     meta = review.get("metadata") or {}
     rest = {key: value for key, value in meta.items() if key not in ("managedFields", *allowed) and value}
     return [invalid("metadata", meta, detail)] if rest else []
@@ -139,10 +141,10 @@ def _empty_metadata(review: Object, detail: str, allowed: Sequence[str]) -> list
 # ---------------------------------------------------------------- selectors
 
 
-def _selector_errors(spec: Object) -> list[FieldError]:
+def _validate_selectors(spec: Object) -> list[FieldError]:
     resource = spec.get("resourceAttributes") or {}
     errors: list[FieldError] = []
-    for field, check in (("fieldSelector", _field_requirement), ("labelSelector", _label_requirement)):
+    for field, check in (("fieldSelector", _validate_field_requirement), ("labelSelector", _validate_label_requirement)):
         selector, path = resource.get(field), f"spec.resourceAttributes.{field}"
         if selector is None:
             continue
@@ -157,11 +159,11 @@ def _selector_errors(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _label_requirement(requirement: Object, path: str) -> list[FieldError]:
+def _validate_label_requirement(requirement: Object, path: str) -> list[FieldError]:
     return label_selector_requirement(requirement, path, allow_unknown_operators=True)
 
 
-def _field_requirement(requirement: Object, path: str) -> list[FieldError]:
+def _validate_field_requirement(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values")
     errors: list[FieldError] = []
     if not requirement.get("key"):

@@ -64,11 +64,11 @@ class EventStrategy(Strategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         strict = _is_strict(context)
-        errors = _legacy(obj, strict)
+        errors = _validate_legacy_event(obj, strict)
         if not strict:
             return errors
         errors += validate_object_meta(obj["metadata"], True, names.dns_subdomain)
-        errors += _series(obj)
+        errors += _validate_series(obj)
         if not obj.get("eventTime"):
             errors.append(required("eventTime"))
         kind = obj.get("type", "")
@@ -85,12 +85,12 @@ class EventStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         strict = _is_strict(context)
-        errors = _legacy(obj, strict)
+        errors = _validate_legacy_event(obj, strict)
         if not strict:
             return errors
         errors += validate_object_meta_update(obj["metadata"], old["metadata"])
         if not semantic_deep_equal(obj.get("series"), old.get("series")):
-            errors += _series(obj)
+            errors += _validate_series(obj)
         return errors + [
             immutable(path, shown(obj.get(field)))
             for path, field, shown in _IMMUTABLE
@@ -138,12 +138,12 @@ _IMMUTABLE: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 )
 
 
-def _legacy(obj: Object, strict: bool) -> list[FieldError]:
+def _validate_legacy_event(obj: Object, strict: bool) -> list[FieldError]:
     """Validates the rules of both groups (legacyValidateEvent); an event with an eventTime has to meet the new ones."""
     namespace = obj["metadata"].get("namespace", "")
     involved = (obj.get("involvedObject") or {}).get("namespace", "")
     if obj.get("eventTime"):
-        errors = _new_sort(obj, namespace, involved, "reportingController" if strict else "reportingComponent")
+        errors = _validate_new_event(obj, namespace, involved, "reportingController" if strict else "reportingComponent")
     else:
         fits = namespace in ("", "default") if not involved else namespace == involved
         errors = [] if fits else [_mismatch(involved)]
@@ -154,7 +154,7 @@ def _mismatch(namespace: str) -> FieldError:
     return invalid("involvedObject.namespace", namespace, "does not match event.namespace")
 
 
-def _new_sort(obj: Object, namespace: str, involved: str, controller_path: str) -> list[FieldError]:
+def _validate_new_event(obj: Object, namespace: str, involved: str, controller_path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if not involved and namespace not in ("default", "kube-system"):
         errors.append(_mismatch(involved))
@@ -165,15 +165,15 @@ def _new_sort(obj: Object, namespace: str, involved: str, controller_path: str) 
     for field in ("reportingInstance", "action", "reason"):
         if not obj.get(field):
             errors.append(required(field))
-        errors += _at_most(obj.get(field, ""), field, TEXT_LIMIT)
-    return errors + _at_most(obj.get("message", ""), "message", NOTE_LIMIT)
+        errors += _validate_length(obj.get(field, ""), field, TEXT_LIMIT)
+    return errors + _validate_length(obj.get("message", ""), "message", NOTE_LIMIT)
 
 
-def _at_most(value: str, path: str, limit: int) -> list[FieldError]:
+def _validate_length(value: str, path: str, limit: int) -> list[FieldError]:
     return [] if names.fits(value, limit) else [invalid(path, "", f"can have at most {limit} characters")]
 
 
-def _series(obj: Object) -> list[FieldError]:
+def _validate_series(obj: Object) -> list[FieldError]:
     series = obj.get("series")
     if series is None:
         return []

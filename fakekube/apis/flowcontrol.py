@@ -91,7 +91,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
         if name in MANDATORY and not semantic_deep_equal(spec, _mandatory_spec("flowschemas", name)):
             shown = to_internal("FlowSchemaSpec", spec)
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
-        return errors + _conditions(obj, obj)
+        return errors + _validate_conditions(obj, obj)
 
 
 class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
@@ -121,7 +121,7 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
             and not semantic_deep_equal(spec, _mandatory_spec("prioritylevelconfigurations", name))
         ):
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
-        return errors + _conditions(obj, obj)
+        return errors + _validate_conditions(obj, obj)
 
 
 def _mandatory_spec(plural: str, name: str) -> Object:
@@ -201,7 +201,7 @@ def validate_namespaces(rule: Object, path: str) -> list[FieldError]:
     return _all_or_some("namespaces", NAMESPACES).run(values, path)
 
 
-def _non_resource_url(url: str, path: str) -> list[FieldError]:
+def _validate_non_resource_url(url: str, path: str) -> list[FieldError]:
     wildcards = url.count("*")
     texts = (
         (not url, "must not be empty"),
@@ -246,7 +246,7 @@ NON_RESOURCE_RULE = rules(
         "nonResourceURLs",
         _all_or_some(
             "non-resource URLs",
-            then(needed("nonResourceURLs must contain at least one value"), each_value(calls(_non_resource_url))),
+            then(needed("nonResourceURLs must contain at least one value"), each_value(calls(_validate_non_resource_url))),
         ),
     ),
 )
@@ -377,7 +377,7 @@ CONDITION = rules(
 )
 
 
-def _conditions(obj: Object, old: Object) -> list[FieldError]:
+def _validate_conditions(obj: Object, old: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ()):
@@ -398,4 +398,4 @@ class _StatusStrategy(StatusStrategy):
             obj["metadata"]["managedFields"] = tracked
 
 
-STATUS = _StatusStrategy(_conditions, resets=(("spec",), ("metadata",)))
+STATUS = _StatusStrategy(_validate_conditions, resets=(("spec",), ("metadata",)))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, invalid, not_supported, required, too_many
-from fakekube.apis.resource.devices import uid as validate_uid
+from fakekube.apis.resource.devices import validate_uid
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, repeated_indices
@@ -40,7 +40,7 @@ class EvictionStrategy(Strategy):
     unconditional_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _target(obj["spec"])
+        return _validate_target(obj["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _forbid_change(obj["spec"], old["spec"], "target")
@@ -51,20 +51,24 @@ class EvictionRequestStrategy(EvictionStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
-        return [*_target(spec), *_requester(spec.get("requester", ""), "spec.requester"), *_intent(spec, "spec.intent")]
+        return [
+            *_validate_target(spec),
+            *_validate_requester(spec.get("requester", ""), "spec.requester"),
+            *_validate_intent(spec, "spec.intent"),
+        ]
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec = obj["spec"]
         errors = [error for field in ("target", "requester") for error in _forbid_change(spec, old["spec"], field)]
         errors += [] if spec.get("requester") else [required("spec.requester")]
-        return errors + (_intent(spec, "spec.intent") if spec.get("intent") != old["spec"].get("intent") else [])
+        return errors + (_validate_intent(spec, "spec.intent") if spec.get("intent") != old["spec"].get("intent") else [])
 
 
 def _forbid_change(spec: Part, old: Part, field: str) -> list[FieldError]:
     return [] if spec.get(field) == old.get(field) else [invalid(f"spec.{field}", None, IMMUTABLE)]
 
 
-def _target(spec: Part) -> list[FieldError]:
+def _validate_target(spec: Part) -> list[FieldError]:
     pod = (spec.get("target") or {}).get("pod")
     if pod is None:
         return [invalid("spec.target", "", "must specify one of: `pod`")]
@@ -73,7 +77,7 @@ def _target(spec: Part) -> list[FieldError]:
     return errors + (validate_uid(uid, f"{path}.uid") if uid else [required(f"{path}.uid")])
 
 
-def _prefixed_key(value: str, path: str) -> list[FieldError]:
+def _validate_prefixed_key(value: str, path: str) -> list[FieldError]:
     """Validates a key with a domain (IsPrefixedLabelKey)."""
     if not value:
         return [required(path)]
@@ -81,8 +85,8 @@ def _prefixed_key(value: str, path: str) -> list[FieldError]:
     return invalid_each(path, value, texts)
 
 
-def _requester(value: str, path: str) -> list[FieldError]:
-    return _prefixed_key(value, path) + (_forbid_reserved_domain(value, path) if value else [])
+def _validate_requester(value: str, path: str) -> list[FieldError]:
+    return _validate_prefixed_key(value, path) + (_forbid_reserved_domain(value, path) if value else [])
 
 
 def _forbid_reserved_domain(value: str, path: str) -> list[FieldError]:
@@ -93,21 +97,21 @@ def _forbid_reserved_domain(value: str, path: str) -> list[FieldError]:
     return [invalid(path, value, f"domain names {', '.join(f'*{suffix}' for suffix in _RESERVED)} are reserved")]
 
 
-def _intent(holder: Part, path: str) -> list[FieldError]:
+def _validate_intent(holder: Part, path: str) -> list[FieldError]:
     value = holder.get("intent", "")
     if not value:
         return [required(path)]
     return [] if value in INTENTS else [not_supported(path, value, INTENTS)]
 
 
-def responders_of_pod(responders: Sequence[Part], path: str) -> list[FieldError]:
+def validate_responders_of_pod(responders: Sequence[Part], path: str) -> list[FieldError]:
     """Validates spec.evictionResponders of a pod."""
     if len(responders) > RESPONDERS_OF_POD:
         return [too_many(path, len(responders), RESPONDERS_OF_POD)]
-    errors = _find_duplicates(responders, path)
+    errors = _forbid_duplicates(responders, path)
     for index, one in enumerate(responders):
-        errors += _requester(one.get("name", ""), f"{path}[{index}].name")
-        errors += _priority(one.get("priority"), f"{path}[{index}].priority")
+        errors += _validate_requester(one.get("name", ""), f"{path}[{index}].name")
+        errors += _validate_priority(one.get("priority"), f"{path}[{index}].priority")
         priority = one.get("priority")
         if priority is not None and 0 <= priority < RESERVED_PRIORITIES:
             text = "priorities 0-999 are reserved for responders with *.k8s.io suffix"
@@ -115,7 +119,7 @@ def responders_of_pod(responders: Sequence[Part], path: str) -> list[FieldError]
     return errors
 
 
-def _priority(value: int | None, path: str) -> list[FieldError]:
+def _validate_priority(value: int | None, path: str) -> list[FieldError]:
     if value is None:
         return [required(path)]
     if value < 0:
@@ -123,22 +127,23 @@ def _priority(value: int | None, path: str) -> list[FieldError]:
     return [] if value <= MAX_PRIORITY else [invalid(path, value, names.max_error(MAX_PRIORITY))]
 
 
-def _find_duplicates(items: Sequence[Part], path: str) -> list[FieldError]:
+def _forbid_duplicates(items: Sequence[Part], path: str) -> list[FieldError]:
     return [duplicate(f"{path}[{index}]", items[index]) for index in repeated_indices(item.get("name", "") for item in items)]
 
 
 # --- Status -----------------------------------------------------------------------------------------------------------
 
 
-def _request_status(obj: Object, old: Object) -> list[FieldError]:
+def _validate_request_status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     held = status.get("conditions") or ()
     if len(held) > CONDITIONS:
         return [too_many("status.conditions", len(held), CONDITIONS)]
-    return conditions(held, "status.conditions") + _generation(status.get("observedGeneration"), before.get("observedGeneration"))
+    errors = _validate_observed_generation(status.get("observedGeneration"), before.get("observedGeneration"))
+    return conditions(held, "status.conditions") + errors
 
 
-def _generation(value: int | None, before: int | None) -> list[FieldError]:
+def _validate_observed_generation(value: int | None, before: int | None) -> list[FieldError]:
     path = "status.observedGeneration"
     if value is None:
         return [] if before is None else [invalid(path, None, "field cannot be cleared once set")]
@@ -148,10 +153,10 @@ def _generation(value: int | None, before: int | None) -> list[FieldError]:
     return errors
 
 
-def _eviction_status(obj: Object, old: Object) -> list[FieldError]:
+def _validate_eviction_status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     held = {one.get("type"): one for one in status.get("conditions") or ()}
-    errors = _request_status(obj, old)
+    errors = _validate_request_status(obj, old)
     for one in before.get("conditions") or ():
         new = held.get(one.get("type"), {"status": "False"})
         reverted = new.get("status") == "False" or new.get("reason") != one.get("reason")
@@ -161,12 +166,12 @@ def _eviction_status(obj: Object, old: Object) -> list[FieldError]:
     requesters = status.get("requesters") or ()
     if len(requesters) > REQUESTERS:
         return [*errors, too_many("status.requesters", len(requesters), REQUESTERS)]
-    errors += _find_duplicates(requesters, "status.requesters")
+    errors += _forbid_duplicates(requesters, "status.requesters")
     for index, one in enumerate(requesters):
-        errors += _prefixed_key(one.get("name", ""), f"status.requesters[{index}].name")
-        errors += _intent(one, f"status.requesters[{index}].intent")
+        errors += _validate_prefixed_key(one.get("name", ""), f"status.requesters[{index}].name")
+        errors += _validate_intent(one, f"status.requesters[{index}].intent")
     return errors
 
 
-REQUEST_STATUS = ConditionalStatusStrategy(_request_status)
-STATUS = ConditionalStatusStrategy(_eviction_status)
+REQUEST_STATUS = ConditionalStatusStrategy(_validate_request_status)
+STATUS = ConditionalStatusStrategy(_validate_eviction_status)

@@ -75,7 +75,7 @@ def _validation_options(old: Object) -> ValidationOptions:
     rules = old.get("rules") or ()
     return ValidationOptions(
         secret_names=any(_secret_name(item.get("secretName", "")) for item in old.get("tls") or ()),
-        wildcard_rules=any("*" in rule.get("host", "") and _paths(rule, "") for rule in rules),
+        wildcard_rules=any("*" in rule.get("host", "") and _validate_paths(rule, "") for rule in rules),
     )
 
 
@@ -85,11 +85,11 @@ def _validate_ingress_spec(spec: Object, options: ValidationOptions) -> list[Fie
     if not rules and backend is None:
         errors.append(invalid("spec", rules, "either `defaultBackend` or `rules` must be specified"))
     if backend is not None:
-        errors += _backend(backend, "spec.defaultBackend")
+        errors += _validate_backend(backend, "spec.defaultBackend")
     for index, rule in enumerate(rules or ()):
-        errors += _rule(rule, f"spec.rules[{index}]", options)
+        errors += _validate_rule(rule, f"spec.rules[{index}]", options)
     for index, item in enumerate(spec.get("tls") or ()):
-        errors += _tls(item, f"spec.tls[{index}]", options)
+        errors += _validate_tls(item, f"spec.tls[{index}]", options)
     if named is not None:
         errors += invalid_each("spec.ingressClassName", named, names.dns_subdomain(named))
     return errors
@@ -103,7 +103,7 @@ def _secret_name(name: str) -> list[str]:
     return names.dns_subdomain(name) if name else []
 
 
-def _tls(item: Object, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_tls(item: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, host in enumerate(item.get("hosts") or ()):
         errors += invalid_each(f"{path}.hosts[{index}]", host, _host(host))
@@ -113,7 +113,7 @@ def _tls(item: Object, path: str, options: ValidationOptions) -> list[FieldError
     return errors
 
 
-def _rule(rule: Object, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_rule(rule: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     host = rule.get("host", "")
     errors: list[FieldError] = []
     if host:
@@ -122,21 +122,21 @@ def _rule(rule: Object, path: str, options: ValidationOptions) -> list[FieldErro
         errors += invalid_each(f"{path}.host", host, _host(host))
     if "*" in host and options.wildcard_rules:
         return errors
-    return errors + _paths(rule, path)
+    return errors + _validate_paths(rule, path)
 
 
-def _paths(rule: Object, path: str) -> list[FieldError]:
+def _validate_paths(rule: Object, path: str) -> list[FieldError]:
     http = rule.get("http")
     if http is None:
         return []
     paths, where = http.get("paths") or (), f"{path}.http.paths"
     errors = [] if paths else [required(where)]
     for index, item in enumerate(paths):
-        errors += _path(item, f"{where}[{index}]")
+        errors += _validate_path(item, f"{where}[{index}]")
     return errors
 
 
-def _path(item: Object, path: str) -> list[FieldError]:
+def _validate_path(item: Object, path: str) -> list[FieldError]:
     kind, value, where = item.get("pathType"), item.get("path", ""), f"{path}.path"
     if kind is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
@@ -148,24 +148,24 @@ def _path(item: Object, path: str) -> list[FieldError]:
         errors += [invalid(where, value, f"must not contain '{part}'") for part in BAD_SEQUENCES if part in value]
         endings = [part for part in BAD_ENDINGS if value.endswith(part)]
         errors += [invalid(where, value, f"cannot end with '{part}'") for part in endings]
-    return errors + _backend(item.get("backend") or {}, f"{path}.backend")
+    return errors + _validate_backend(item.get("backend") or {}, f"{path}.backend")
 
 
-def _backend(backend: Object, path: str) -> list[FieldError]:
+def _validate_backend(backend: Object, path: str) -> list[FieldError]:
     resource, service = backend.get("resource"), backend.get("service")
     if resource is not None and service is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if resource is not None:
-        return _typed_reference(resource, f"{path}.resource")
+        return _validate_typed_reference(resource, f"{path}.resource")
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")
     where = f"{path}.service.name"
     errors = invalid_each(where, name, names.service_name(name)) if name else [required(where)]
-    return errors + _service_port(service.get("port") or {}, path)
+    return errors + _validate_service_port(service.get("port") or {}, path)
 
 
-def _service_port(item: Object, path: str) -> list[FieldError]:
+def _validate_service_port(item: Object, path: str) -> list[FieldError]:
     name, number = item.get("name", ""), item.get("number", 0)
     if name and number:
         return [invalid(path, "", "cannot set both port name & port number")]
@@ -176,7 +176,7 @@ def _service_port(item: Object, path: str) -> list[FieldError]:
     return [required(path, "port name or number is required")]
 
 
-def _typed_reference(reference: Object, path: str) -> list[FieldError]:
+def _validate_typed_reference(reference: Object, path: str) -> list[FieldError]:
     """Validates a reference with a group, a kind and a name."""
     group = reference.get("apiGroup")
     errors = [] if group is None else invalid_each(f"{path}.apiGroup", group, names.dns_subdomain(group))
@@ -237,7 +237,7 @@ class IngressClassStrategy(Strategy):
         if not names.fits(controller, CONTROLLER_LENGTH):
             errors.append(too_long("spec.controller", CONTROLLER_LENGTH))
         errors += domain_prefixed_path(controller, "spec.controller")
-        return errors if parameters is None else errors + _parameters(parameters, "spec.parameters")
+        return errors if parameters is None else errors + _validate_parameters(parameters, "spec.parameters")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         new, before = ((each.get("spec") or {}).get("controller", "") for each in (obj, old))
@@ -248,8 +248,8 @@ class IngressClassStrategy(Strategy):
         ]
 
 
-def _parameters(reference: Object, path: str) -> list[FieldError]:
-    errors = _typed_reference(reference, path)
+def _validate_parameters(reference: Object, path: str) -> list[FieldError]:
+    errors = _validate_typed_reference(reference, path)
     scope, namespace = reference.get("scope"), reference.get("namespace")
     if scope is None:
         return [*errors, required(f"{path}.scope")]
@@ -333,9 +333,9 @@ def _validate_network_policy_spec(spec: Object, *, allow_invalid_values: bool, o
         for index, rule in enumerate(spec.get(rules) or ()):
             path = f"spec.{rules}[{index}]"
             for position, item in enumerate(rule.get("ports") or ()):
-                errors += _port(item, f"{path}.ports[{position}]")
+                errors += _validate_port(item, f"{path}.ports[{position}]")
             for position, peer in enumerate(rule.get(peers) or ()):
-                errors += _peer(peer, f"{path}.{peers}[{position}]", allow_invalid_values, old_cidrs)
+                errors += _validate_peer(peer, f"{path}.{peers}[{position}]", allow_invalid_values, old_cidrs)
     types: list[Any] = spec.get("policyTypes") or []
     if len(types) > len(POLICY_TYPES):
         return [*errors, invalid("spec.policyTypes", types, "may not specify more than two policyTypes")]
@@ -343,7 +343,7 @@ def _validate_network_policy_spec(spec: Object, *, allow_invalid_values: bool, o
     return errors + [not_supported(f"spec.policyTypes[{index}]", kind, POLICY_TYPES) for index, kind in wrong]
 
 
-def _port(item: Object, path: str) -> list[FieldError]:
+def _validate_port(item: Object, path: str) -> list[FieldError]:
     protocol, number, end = item.get("protocol"), item.get("port"), item.get("endPort")
     errors: list[FieldError] = []
     if protocol is not None and protocol not in PROTOCOLS:
@@ -365,7 +365,7 @@ def _port(item: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
+def _validate_peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     selectors = [name for name in ("podSelector", "namespaceSelector") if peer.get(name) is not None]
     for name in selectors:
@@ -424,7 +424,7 @@ class ServiceCIDRStrategy(Strategy):
         return self.emulation.enabled("ServiceCIDRStatusFieldWiping")
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _networks(_cidrs(obj))
+        return _validate_networks(_cidrs(obj))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         new, before = _cidrs(obj), _cidrs(old)
@@ -432,7 +432,7 @@ class ServiceCIDRStrategy(Strategy):
             return [field.immutable(f"{PATH}[{i}]", new[i]) for i, cidr in enumerate(before) if cidr != new[i]]
         if len(before) == 1 and len(new) == 2:
             errors = [field.immutable(f"{PATH}[0]", new[0])] if new[0] != before[0] else []
-            return errors + _networks(new)
+            return errors + _validate_networks(new)
         return [field.immutable(PATH, (obj.get("spec") or {}).get("cidrs"))]
 
     def reset_fields(self, version: str) -> list[tuple[str, ...]]:
@@ -446,7 +446,7 @@ def _cidrs(obj: Object) -> list[str]:
     return obj.get("spec", {}).get("cidrs") or []
 
 
-def _networks(cidrs: list[str]) -> list[FieldError]:
+def _validate_networks(cidrs: list[str]) -> list[FieldError]:
     if not cidrs:
         return [required(PATH, "at least one CIDR required")]
     if len(cidrs) > 2:
@@ -477,7 +477,7 @@ class IPAddressStrategy(RevalidatingStrategy):
         return [error.detail for error in ip.ip("", name)]
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
+        return validate_parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return IP_ADDRESS_CHANGES.validate(obj, old)
@@ -492,7 +492,7 @@ IP_ADDRESS_CHANGES = changes(
 )
 
 
-def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
+def validate_parent_reference(reference: Object | None, path: str) -> list[FieldError]:
     """Validates the reference to the owner of the address (validateIPAddressParentReference)."""
     if reference is None:
         return [required(path)]

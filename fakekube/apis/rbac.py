@@ -101,11 +101,11 @@ class ClusterRoleStrategy(RoleStrategy):
             check_rules(context, obj, FULL_AUTHORITY, problem)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return CLUSTER_ROLE.validate(obj) + _aggregation(obj, allow_invalid_values=False)
+        return CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=False)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        allow_invalid_values = bool(_selector_errors(_selectors(old), allow_invalid_values=False))
-        return CLUSTER_ROLE.validate(obj) + _aggregation(obj, allow_invalid_values=allow_invalid_values)
+        allow_invalid_values = bool(_validate_selectors(_selectors(old), allow_invalid_values=False))
+        return CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=allow_invalid_values)
 
 
 class RoleBindingStrategy(_RBACStrategy):
@@ -140,21 +140,21 @@ class ClusterRoleBindingStrategy(RoleBindingStrategy):
 AGGREGATION = "aggregationRule.clusterRoleSelectors"
 
 
-def _aggregation(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
+def _validate_aggregation_rule(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
     if obj.get("aggregationRule") is None:
         return []
     selectors = _selectors(obj)
     if not selectors:
         text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         return [required(AGGREGATION, text)]
-    return _selector_errors(selectors, allow_invalid_values=allow_invalid_values)
+    return _validate_selectors(selectors, allow_invalid_values=allow_invalid_values)
 
 
 def _selectors(obj: Object) -> Sequence[Mapping[str, Any]]:
     return (obj.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
 
 
-def _selector_errors(selectors: Sequence[Mapping[str, Any]], *, allow_invalid_values: bool) -> list[FieldError]:
+def _validate_selectors(selectors: Sequence[Mapping[str, Any]], *, allow_invalid_values: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, selector in enumerate(selectors):
         path = f"{AGGREGATION}[{index}]"

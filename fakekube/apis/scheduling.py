@@ -131,10 +131,10 @@ class PodGroupStrategy(Strategy):
             obj["spec"].setdefault("disruptionMode", MODES[0])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _group(obj["spec"], None, "spec")
+        return _validate_group(obj["spec"], None, "spec")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _group(obj["spec"], old["spec"], "spec")
+        return _validate_group(obj["spec"], old["spec"], "spec")
 
 
 class AlphaPodGroupStrategy(PodGroupStrategy):
@@ -146,7 +146,7 @@ class AlphaPodGroupStrategy(PodGroupStrategy):
         """Does nothing: the one default is a constant."""
 
 
-def _group_status(obj: Object, old: Object) -> list[FieldError]:
+def _validate_group_status(obj: Object, old: Object) -> list[FieldError]:
     """Validates the status of a group (ValidatePodGroupStatusUpdate)."""
     found: Part = obj.get("status") or {}
     claims = {one.get("name", "") for one in obj["spec"].get("resourceClaims") or ()}
@@ -157,7 +157,7 @@ def _group_status(obj: Object, old: Object) -> list[FieldError]:
     ]
 
 
-POD_GROUP_STATUS = ConditionalStatusStrategy(_group_status)
+POD_GROUP_STATUS = ConditionalStatusStrategy(_validate_group_status)
 
 
 class WorkloadStrategy(Strategy):
@@ -166,10 +166,10 @@ class WorkloadStrategy(Strategy):
     unconditional_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _workload(obj["spec"], None, "spec")
+        return _validate_workload(obj["spec"], None, "spec")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _workload(obj["spec"], old["spec"], "spec")
+        return _validate_workload(obj["spec"], old["spec"], "spec")
 
 
 class AlphaWorkloadStrategy(WorkloadStrategy):
@@ -178,14 +178,14 @@ class AlphaWorkloadStrategy(WorkloadStrategy):
     unconditional_update = True
 
 
-def _group(spec: Part, old: Part | None, path: str) -> list[FieldError]:
+def _validate_group(spec: Part, old: Part | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if "parentCompositePodGroupName" in spec and "workloadRef" not in spec:
         errors.append(required(f"{path}.workloadRef", "must be set when parentCompositePodGroupName is set"))
-    return errors + _fields(spec, old, path, {**_OF_GROUP, **_COMMON})
+    return errors + _validate_fields(spec, old, path, {**_OF_GROUP, **_COMMON})
 
 
-def _workload(spec: Part, old: Part | None, path: str) -> list[FieldError]:
+def _validate_workload(spec: Part, old: Part | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     templates: Sequence[Part] = spec.get("podGroupTemplates") or ()
     if from_minor(37):
@@ -193,8 +193,8 @@ def _workload(spec: Part, old: Part | None, path: str) -> list[FieldError]:
             errors.append(invalid(path, None, "detected multiple priority configurations"))
         if old is None or not semantic_deep_equal(spec, old):
             errors += _union("podGroupTemplates", "compositePodGroupTemplates")(spec, old, path)
-    errors += _fields(spec, old, path, {"controllerRef": _CONTROLLER})
-    return errors + _templates(
+    errors += _validate_fields(spec, old, path, {"controllerRef": _CONTROLLER})
+    return errors + _validate_templates(
         templates, None if old is None else old.get("podGroupTemplates") or (), f"{path}.podGroupTemplates"
     )
 
@@ -203,7 +203,7 @@ def _priority(template: Part) -> tuple[str, int | None]:
     return template.get("priorityClassName") or "", template.get("priority")
 
 
-def _templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str) -> list[FieldError]:
+def _validate_templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str) -> list[FieldError]:
     if old is not None and semantic_deep_equal(templates, old):
         return []
     if old is not None and not from_minor(37):
@@ -223,15 +223,15 @@ def _templates(templates: Sequence[Part], old: Sequence[Part] | None, path: str)
         moved += [forbidden(path, "item may not be removed") for name in before if name not in held]
         if moved:
             return moved
-    errors = _unique(templates, path, {"name": "", "schedulingPolicy": {}, "schedulingConstraints": None})
+    errors = _forbid_repeated_names(templates, path, {"name": "", "schedulingPolicy": {}, "schedulingConstraints": None})
     for index, one in enumerate(templates):
         was = None if before is None else before[one.get("name", "")]
         if was is None or not semantic_deep_equal(one, was):
-            errors += _fields(one, was, f"{path}[{index}]", {"name": _SHORT_NAME, **_COMMON}, musts=("name",))
+            errors += _validate_fields(one, was, f"{path}[{index}]", {"name": _SHORT_NAME, **_COMMON}, musts=("name",))
     return errors
 
 
-def _fields(
+def _validate_fields(
     value: Part, old: Part | None, path: str, table: Mapping[str, FieldCheck], *, musts: Sequence[str] = ()
 ) -> list[FieldError]:
     """Validates the fields of a struct; on an update only those that have changed, and most cannot change."""
@@ -280,7 +280,7 @@ _LONG_NAME = _name(names.dns_subdomain)
 _SEGMENT = _name(names.path_segment)
 
 
-def _scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[FieldError]:
+def _validate_scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[FieldError]:
     policy, was = value or {}, old or {}
     errors = _union("basic", "gang")(policy, None, path)
     if old is not None and not _is_same(policy.get("basic"), was.get("basic")):
@@ -294,7 +294,7 @@ def _scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[
     return errors
 
 
-def _constraints(value: Part, _old: Any, path: str) -> list[FieldError]:
+def _validate_scheduling_constraints(value: Part, _old: Any, path: str) -> list[FieldError]:
     topology = value.get("topology") or ()
     if len(topology) > 1:
         return [too_many(f"{path}.topology", len(topology), 1)]
@@ -305,19 +305,20 @@ def _constraints(value: Part, _old: Any, path: str) -> list[FieldError]:
     return errors
 
 
-def _claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
+def _validate_claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
     if len(claims) > MAX_CLAIMS:
         return [too_many(path, len(claims), MAX_CLAIMS)]
-    errors = _unique(claims, path, {"name": ""})
+    errors = _forbid_repeated_names(claims, path, {"name": ""})
     sources = ("resourceClaimName", "resourceClaimTemplateName")
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
         errors += _union(*sources)(claim, None, where)
-        errors += _fields(claim, None, where, {"name": _SHORT_NAME, **dict.fromkeys(sources, _LONG_NAME)}, musts=("name",))
+        fields = {"name": _SHORT_NAME, **dict.fromkeys(sources, _LONG_NAME)}
+        errors += _validate_fields(claim, None, where, fields, musts=("name",))
     return errors
 
 
-def _unique(items: Sequence[Part], path: str, empty: Part) -> list[FieldError]:
+def _forbid_repeated_names(items: Sequence[Part], path: str, empty: Part) -> list[FieldError]:
     """Finds the items with the name of an earlier one; the error shows them with the fields that Go does not omit."""
     held: set[str] = set()
     errors = []
@@ -328,7 +329,7 @@ def _unique(items: Sequence[Part], path: str, empty: Part) -> list[FieldError]:
     return errors
 
 
-def _mode(value: Any, _old: Any, path: str) -> list[FieldError]:
+def _validate_mode(value: Any, _old: Any, path: str) -> list[FieldError]:
     if isinstance(value, Mapping):
         return _union("single", "all")(value, None, path)
     return [] if value in MODES else [not_supported(path, value, MODES)]
@@ -338,14 +339,14 @@ def _row(check: Check) -> FieldCheck:
     return lambda value, _old, path: check.run(value, path)
 
 
-def _template_reference(value: Part, _old: Any, path: str) -> list[FieldError]:
+def _validate_template_reference(value: Part, _old: Any, path: str) -> list[FieldError]:
     errors = _union("workload")(value, None, path)
     fields: Mapping[str, FieldCheck] = {"workloadName": _LONG_NAME, "podGroupTemplateName": _SHORT_NAME}
     return errors + (_struct(fields, musts=tuple(fields))(value["workload"], None, f"{path}.workload") if not errors else [])
 
 
 def _struct(table: Mapping[str, FieldCheck], *, musts: Sequence[str] = ()) -> FieldCheck:
-    return lambda value, _old, path: _fields(value, None, path, table, musts=musts)
+    return lambda value, _old, path: _validate_fields(value, None, path, table, musts=musts)
 
 
 _CONTROLLER = _struct({"apiGroup": _LONG_NAME, "kind": _SEGMENT, "name": _SEGMENT}, musts=("kind", "name"))
@@ -354,14 +355,14 @@ _CONTROLLER = _struct({"apiGroup": _LONG_NAME, "kind": _SEGMENT, "name": _SEGMEN
 _OF_GROUP: Mapping[str, FieldCheck] = {
     "parentCompositePodGroupName": _LONG_NAME,
     "workloadRef": _struct({"workloadName": _LONG_NAME, "templateName": _SHORT_NAME}, musts=("workloadName", "templateName")),
-    "podGroupTemplateRef": _template_reference,
+    "podGroupTemplateRef": _validate_template_reference,
 }
 #: Of a group and of a template.
 _COMMON: Mapping[str, FieldCheck] = {
-    "schedulingPolicy": _scheduling_policy,
-    "schedulingConstraints": _constraints,
-    "resourceClaims": _claims,
-    "disruptionMode": _mode,
+    "schedulingPolicy": _validate_scheduling_policy,
+    "schedulingConstraints": _validate_scheduling_constraints,
+    "resourceClaims": _validate_claims,
+    "disruptionMode": _validate_mode,
     "priorityClassName": _LONG_NAME,
     "priority": _row(at_most(MAX_USER_PRIORITY)),
     "preemptionPolicy": _row(one_of(*PREEMPTION_POLICIES)),

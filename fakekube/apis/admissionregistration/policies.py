@@ -22,9 +22,9 @@ from fakekube.apis.admissionregistration.webhookconfigurations import (
     REINVOCATION_POLICIES,
     AdmissionStrategy,
     blank,
-    match_conditions,
-    match_resources,
-    mutating_operations,
+    validate_match_conditions,
+    validate_match_resources,
+    validate_mutating_operations,
 )
 from fakekube.apis.rest.strategy import StatusStrategy, WriteContext
 from fakekube.apis.validation import names
@@ -64,14 +64,14 @@ _identifier_matches = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 
 class _PolicyStrategy(AdmissionStrategy):
     def validate_new(self, obj: Object) -> list[FieldError]:
-        return self._spec(obj, conditions_too=True)
+        return self._validate_spec(obj, conditions_too=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
         kept = all(semantic_deep_equal(spec.get(field), before.get(field)) for field in ("paramKind", "matchConditions"))
-        return self._spec(obj, conditions_too=not kept)
+        return self._validate_spec(obj, conditions_too=not kept)
 
-    def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
+    def _validate_spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
         raise NotImplementedError
 
 
@@ -80,19 +80,19 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
 
     has_status = True
 
-    def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
+    def _validate_spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        errors = _head(spec)
+        errors = _validate_failure_policy_and_match(spec)
         if conditions_too:
-            errors += _conditions(spec)
+            errors += _validate_match_conditions(spec)
         wrong, known = _variables(spec, admission(params="paramKind" in spec, composed=bool(spec.get("variables"))))
         errors += wrong
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
             return [*errors, required("spec.validations", BOTH_EMPTY), required("spec.auditAnnotations", BOTH_EMPTY)]
         for index, validation in enumerate(validations):
-            errors += _validation(validation, f"spec.validations[{index}]", known)
-        return errors + _audit_annotations(annotations, obj["metadata"].get("name", ""), known)
+            errors += _validate_validation(validation, f"spec.validations[{index}]", known)
+        return errors + _validate_audit_annotations(annotations, obj["metadata"].get("name", ""), known)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -101,20 +101,20 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
 class MutatingPolicyStrategy(_PolicyStrategy):
     """The strategy of mutatingadmissionpolicies."""
 
-    def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
+    def _validate_spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        errors = _head(spec)
+        errors = _validate_failure_policy_and_match(spec)
         if "matchConstraints" in spec:
-            errors += mutating_operations(spec["matchConstraints"], "spec.matchConstraints")
+            errors += validate_mutating_operations(spec["matchConstraints"], "spec.matchConstraints")
         if conditions_too:
-            errors += _conditions(spec)
+            errors += _validate_match_conditions(spec)
         wrong, known = _variables(spec, admission(params="paramKind" in spec, composed=True, patches=True))
         errors += wrong
         mutations = spec.get("mutations") or ()
         if not mutations:
             errors.append(required("spec.mutations", "mutations must contain at least one item"))
         for index, mutation in enumerate(mutations):
-            errors += _mutation(mutation, f"spec.mutations[{index}]", known)
+            errors += _validate_mutation(mutation, f"spec.mutations[{index}]", known)
         reinvocation = spec.get("reinvocationPolicy", "")
         return errors + required_one_of(reinvocation, "spec.reinvocationPolicy", REINVOCATION_POLICIES)
 
@@ -124,7 +124,8 @@ class ValidatingPolicyBindingStrategy(AdmissionStrategy):
 
     def validate_new(self, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        return _binding(spec) + _actions(spec.get("validationActions") or (), "spec.validationActions")
+        actions = spec.get("validationActions") or ()
+        return _validate_binding(spec) + _validate_validation_actions(actions, "spec.validationActions")
 
 
 class MutatingPolicyBindingStrategy(AdmissionStrategy):
@@ -132,25 +133,25 @@ class MutatingPolicyBindingStrategy(AdmissionStrategy):
 
     def validate_new(self, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        return _binding(spec) + mutating_operations(spec.get("matchResources") or {}, "spec.matchResources")
+        return _validate_binding(spec) + validate_mutating_operations(spec.get("matchResources") or {}, "spec.matchResources")
 
 
-def _head(spec: Object) -> list[FieldError]:
+def _validate_failure_policy_and_match(spec: Object) -> list[FieldError]:
     errors = [required("spec.failurePolicy")] if "failurePolicy" not in spec else []
     if "failurePolicy" in spec:
         errors += one_of(spec["failurePolicy"], "spec.failurePolicy", FAILURE_POLICIES)
     if "paramKind" in spec:
-        errors += _param_kind(spec["paramKind"], "spec.paramKind")
+        errors += _validate_param_kind(spec["paramKind"], "spec.paramKind")
     if "matchConstraints" not in spec:
         return [*errors, required("spec.matchConstraints")]
-    errors += match_resources(spec["matchConstraints"], "spec.matchConstraints")
+    errors += validate_match_resources(spec["matchConstraints"], "spec.matchConstraints")
     if not spec["matchConstraints"].get("resourceRules"):
         errors.append(required("spec.matchConstraints.resourceRules"))
     return errors
 
 
-def _param_kind(kind: Object, path: str) -> list[FieldError]:
-    errors = _api_version(kind.get("apiVersion", ""), f"{path}.apiVersion")
+def _validate_param_kind(kind: Object, path: str) -> list[FieldError]:
+    errors = _validate_api_version(kind.get("apiVersion", ""), f"{path}.apiVersion")
     name = kind.get("kind", "")
     if not name:
         return [*errors, required(f"{path}.kind")]
@@ -159,7 +160,7 @@ def _param_kind(kind: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _api_version(value: str, path: str) -> list[FieldError]:
+def _validate_api_version(value: str, path: str) -> list[FieldError]:
     if not value:
         return [required(path)]
     if value.count("/") > 1:
@@ -175,8 +176,8 @@ def _api_version(value: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _conditions(spec: Object) -> list[FieldError]:
-    return match_conditions(spec.get("matchConditions") or (), "spec.matchConditions", params="paramKind" in spec)
+def _validate_match_conditions(spec: Object) -> list[FieldError]:
+    return validate_match_conditions(spec.get("matchConditions") or (), "spec.matchConditions", params="paramKind" in spec)
 
 
 def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Environment]:
@@ -200,7 +201,7 @@ def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Envi
     return errors, known
 
 
-def _validation(validation: Object, path: str, known: Environment) -> list[FieldError]:
+def _validate_validation(validation: Object, path: str, known: Environment) -> list[FieldError]:
     source, message, message_expression = (validation.get(field, "") for field in ("expression", "message", "messageExpression"))
     if blank(source):
         errors = [required(f"{path}.expression", "expression is not specified")]
@@ -217,7 +218,7 @@ def _validation(validation: Object, path: str, known: Environment) -> list[Field
     return errors + (one_of(validation["reason"], f"{path}.reason", REASONS) if "reason" in validation else [])
 
 
-def _audit_annotations(annotations: Sequence[Object], policy: str, known: Environment) -> list[FieldError]:
+def _validate_audit_annotations(annotations: Sequence[Object], policy: str, known: Environment) -> list[FieldError]:
     path = "spec.auditAnnotations"
     errors: list[FieldError] = []
     if len(annotations) > AUDIT_ANNOTATIONS:
@@ -227,14 +228,14 @@ def _audit_annotations(annotations: Sequence[Object], policy: str, known: Enviro
     for index, annotation in enumerate(annotations):
         where, key = f"{path}[{index}]", annotation.get("key", "")
         errors += label_name(f"{policy}/{key}", f"{where}.key")
-        errors += _value_expression(annotation.get("valueExpression", ""), f"{where}.valueExpression", known)
+        errors += _validate_value_expression(annotation.get("valueExpression", ""), f"{where}.valueExpression", known)
         if key in seen:
             errors.append(duplicate(f"{where}.key", key))
         seen.add(key)
     return errors
 
 
-def _value_expression(text: str, path: str, known: Environment) -> list[FieldError]:
+def _validate_value_expression(text: str, path: str, known: Environment) -> list[FieldError]:
     if blank(text):
         return [required(path, "valueExpression is not specified")]
     if len(text.strip().encode()) > VALUE_EXPRESSION_LENGTH:
@@ -242,7 +243,7 @@ def _value_expression(text: str, path: str, known: Environment) -> list[FieldErr
     return expression(known, text.strip(), path, STRING, NULL, shown=text)
 
 
-def _mutation(mutation: Object, path: str, known: Environment) -> list[FieldError]:
+def _validate_mutation(mutation: Object, path: str, known: Environment) -> list[FieldError]:
     kind = mutation.get("patchType", "")
     errors = required_one_of(kind, f"{path}.patchType", PATCH_TYPES)
     if errors:
@@ -261,16 +262,16 @@ def _mutation(mutation: Object, path: str, known: Environment) -> list[FieldErro
     return errors
 
 
-def _binding(spec: Object) -> list[FieldError]:
+def _validate_binding(spec: Object) -> list[FieldError]:
     policy = spec.get("policyName", "")
     path = "spec.policyName"
     errors = invalid_each(path, policy, names.dns_subdomain(policy)) if policy else [required(path)]
     if "paramRef" in spec:
-        errors += _param_ref(spec["paramRef"], "spec.paramRef")
-    return errors + (match_resources(spec["matchResources"], "spec.matchResources") if "matchResources" in spec else [])
+        errors += _validate_param_ref(spec["paramRef"], "spec.paramRef")
+    return errors + (validate_match_resources(spec["matchResources"], "spec.matchResources") if "matchResources" in spec else [])
 
 
-def _param_ref(reference: Object, path: str) -> list[FieldError]:
+def _validate_param_ref(reference: Object, path: str) -> list[FieldError]:
     name, selector = reference.get("name", ""), reference.get("selector")
     errors: list[FieldError] = []
     if name:
@@ -287,7 +288,7 @@ def _param_ref(reference: Object, path: str) -> list[FieldError]:
     return errors + required_one_of(action, f"{path}.parameterNotFoundAction", NOT_FOUND_ACTIONS, ordered=True)
 
 
-def _actions(actions: Sequence[str], path: str) -> list[FieldError]:
+def _validate_validation_actions(actions: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     repeated = set(repeated_indices(actions))
     for index, action in enumerate(actions):
@@ -303,7 +304,7 @@ def _actions(actions: Sequence[str], path: str) -> list[FieldError]:
     )
 
 
-def _status(obj: Object, old: Object) -> list[FieldError]:
+def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     status = obj.get("status") or {}
     errors: list[FieldError] = []
     for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
@@ -318,4 +319,4 @@ class _StatusStrategy(StatusStrategy):
     checks_metadata_update = False
 
 
-STATUS = _StatusStrategy(_status, keeps_metadata=True, resets=(("spec",), ("metadata",)))
+STATUS = _StatusStrategy(_validate_status, keeps_metadata=True, resets=(("spec",), ("metadata",)))

@@ -75,7 +75,7 @@ def blank(text: str) -> bool:
     return not text.strip()
 
 
-def rule_errors(rule: Object, path: str) -> list[FieldError]:
+def validate_rule_with_operations(rule: Object, path: str) -> list[FieldError]:
     """Validates a RuleWithOperations."""
     operations = rule.get("operations") or ()
     errors = _validate_list_with_wildcard(operations, f"{path}.operations", "operations")
@@ -85,7 +85,7 @@ def rule_errors(rule: Object, path: str) -> list[FieldError]:
     versions = rule.get("apiVersions") or ()
     errors += _validate_list_with_wildcard(versions, f"{path}.apiVersions", "API versions")
     errors += [required(f"{path}.apiVersions[{index}]") for index, version in enumerate(versions) if not version]
-    errors += _resources(rule.get("resources") or (), f"{path}.resources")
+    errors += _validate_resources(rule.get("resources") or (), f"{path}.resources")
     if "scope" in rule:
         errors += one_of(rule["scope"], f"{path}.scope", SCOPES)
     return errors
@@ -98,7 +98,7 @@ def _validate_list_with_wildcard(values: Sequence[str], path: str, what: str) ->
     return wildcard_alone(values, path, what)
 
 
-def _resources(values: Sequence[str], path: str) -> list[FieldError]:
+def _validate_resources(values: Sequence[str], path: str) -> list[FieldError]:
     errors = [] if values else [required(path)]
     with_all_subresources: set[str] = set()
     of_all_resources: set[str] = set()
@@ -127,7 +127,7 @@ def _resources(values: Sequence[str], path: str) -> list[FieldError]:
     return errors
 
 
-def match_conditions(conditions: Sequence[Object], path: str, *, params: bool = False) -> list[FieldError]:
+def validate_match_conditions(conditions: Sequence[Object], path: str, *, params: bool = False) -> list[FieldError]:
     """Validates match conditions; with `params`, expressions may refer to the parameters of a policy."""
     environment = admission(params=params)
     errors = [too_many(path, len(conditions), MATCH_CONDITIONS)] if len(conditions) > MATCH_CONDITIONS else []
@@ -148,7 +148,7 @@ def match_conditions(conditions: Sequence[Object], path: str, *, params: bool = 
     return errors
 
 
-def match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
+def validate_match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates the MatchResources of a policy or of a binding."""
     policy, where = match.get("matchPolicy"), f"{path}.matchPolicy"
     errors = [required(where)] if policy is None else one_of(policy, where, MATCH_POLICIES)
@@ -156,11 +156,11 @@ def match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
         errors += label_selector(match[field], f"{path}.{field}") if field in match else [required(f"{path}.{field}")]
     for field in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(match.get(field) or ()):
-            errors += _named_rule(rule, f"{path}.{field}[{index}]")
+            errors += _validate_named_rule(rule, f"{path}.{field}[{index}]")
     return errors
 
 
-def mutating_operations(match: Mapping[str, Any], path: str) -> list[FieldError]:
+def validate_mutating_operations(match: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates that a rule of a mutating policy has only operations with an object."""
     rules: Collection[Object] = match.get("resourceRules") or ()
     return [
@@ -171,7 +171,7 @@ def mutating_operations(match: Mapping[str, Any], path: str) -> list[FieldError]
     ]
 
 
-def _named_rule(rule: Object, path: str) -> list[FieldError]:
+def _validate_named_rule(rule: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or ()):
@@ -180,7 +180,7 @@ def _named_rule(rule: Object, path: str) -> list[FieldError]:
         if name in seen:
             errors.append(duplicate(where, name))
         seen.add(name)
-    return errors + rule_errors(rule, path)
+    return errors + validate_rule_with_operations(rule, path)
 
 
 SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
@@ -208,35 +208,36 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_new(self, obj: Object) -> list[FieldError]:
-        return self._hooks(obj.get("webhooks") or (), _ValidationOptions())
+        return self._validate_hooks(obj.get("webhooks") or (), _ValidationOptions())
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         new, before = obj.get("webhooks") or (), old.get("webhooks") or ()
-        return self._hooks(new, _validation_options(new, before))
+        return self._validate_hooks(new, _validation_options(new, before))
 
-    def _hooks(self, hooks: Sequence[Object], options: _ValidationOptions) -> list[FieldError]:
+    def _validate_hooks(self, hooks: Sequence[Object], options: _ValidationOptions) -> list[FieldError]:
         errors: list[FieldError] = []
         seen: set[str] = set()
         for index, hook in enumerate(hooks):
             path, name = f"webhooks[{index}]", hook.get("name", "")
-            errors += self._hook(hook, path, options)
-            errors += _review_versions(hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", options)
+            errors += self._validate_hook(hook, path, options)
+            versions = hook.get("admissionReviewVersions") or ()
+            errors += _validate_review_versions(versions, f"{path}.admissionReviewVersions", options)
             if name in seen and not options.names:
                 errors.append(duplicate(f"{path}.name", name))
             if name:
                 seen.add(name)
         return errors
 
-    def _hook(self, hook: Object, path: str, options: _ValidationOptions) -> list[FieldError]:
+    def _validate_hook(self, hook: Object, path: str, options: _ValidationOptions) -> list[FieldError]:
         errors = fully_qualified_name(hook.get("name", ""), f"{path}.name")
         for index, rule in enumerate(hook.get("rules") or ()):
-            errors += rule_errors(rule, f"{path}.rules[{index}]")
-        errors += _enumeration(hook, "failurePolicy", path, FAILURE_POLICIES)
-        errors += _enumeration(hook, "matchPolicy", path, MATCH_POLICIES)
+            errors += validate_rule_with_operations(rule, f"{path}.rules[{index}]")
+        errors += _validate_enumeration(hook, "failurePolicy", path, FAILURE_POLICIES)
+        errors += _validate_enumeration(hook, "matchPolicy", path, MATCH_POLICIES)
         allowed = SIDE_EFFECTS if options.side_effects else NO_SIDE_EFFECTS
         if hook.get("sideEffects") is None:
             errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(allowed)}"))
-        errors += _enumeration(hook, "sideEffects", path, allowed)
+        errors += _validate_enumeration(hook, "sideEffects", path, allowed)
         timeout = hook.get("timeoutSeconds")
         if timeout is not None and not 1 <= timeout <= MAX_TIMEOUT:
             text = f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds"
@@ -244,10 +245,10 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
         for field in ("namespaceSelector", "objectSelector"):
             errors += label_selector(hook.get(field), f"{path}.{field}", allow_invalid_values=options.label_values)
         if self.mutating:
-            errors += _enumeration(hook, "reinvocationPolicy", path, REINVOCATION_POLICIES)
+            errors += _validate_enumeration(hook, "reinvocationPolicy", path, REINVOCATION_POLICIES)
         errors += client_errors(hook.get("clientConfig") or {}, f"{path}.clientConfig")
         if not options.conditions:
-            errors += match_conditions(hook.get("matchConditions") or (), f"{path}.matchConditions")
+            errors += validate_match_conditions(hook.get("matchConditions") or (), f"{path}.matchConditions")
         return errors
 
 
@@ -257,7 +258,7 @@ class MutatingWebhookStrategy(ValidatingWebhookStrategy):
     mutating = True
 
 
-def _enumeration(hook: Object, field: str, path: str, values: Sequence[str]) -> list[FieldError]:
+def _validate_enumeration(hook: Object, field: str, path: str, values: Sequence[str]) -> list[FieldError]:
     return one_of(hook[field], f"{path}.{field}", values) if hook.get(field) is not None else []
 
 
@@ -278,7 +279,7 @@ def _validation_options(hooks: Sequence[Object], before: Sequence[Object]) -> _V
     )
 
 
-def _review_versions(versions: Sequence[str], path: str, options: _ValidationOptions) -> list[FieldError]:
+def _validate_review_versions(versions: Sequence[str], path: str, options: _ValidationOptions) -> list[FieldError]:
     if not versions:
         return [required(path, f"must specify one of {', '.join(REVIEW_VERSIONS)}")]
     return review_version_errors(versions, path, needs_known=not options.versions)

@@ -120,7 +120,7 @@ class ReplicationControllerStrategy(_Replicated):
         errors = self.validate_changed(context, obj, old)
         for key, value in (old["metadata"].get("annotations") or {}).items():
             if key.startswith(_NON_CONVERTIBLE) and key.count("/") == 1:
-                errors += _non_convertible(key.partition("/")[2], value, spec, before)
+                errors += _validate_non_convertible_field(key.partition("/")[2], value, spec, before)
         return errors
 
 
@@ -132,7 +132,7 @@ def _default_from_labels_of_template(obj: Object) -> None:
                 part[field] = dict(labels)
 
 
-def _non_convertible(field: str, value: str, spec: Object, old: Object) -> list[FieldError]:
+def _validate_non_convertible_field(field: str, value: str, spec: Object, old: Object) -> list[FieldError]:
     if "selector" not in field:
         return [FieldError(FieldErrorType.NOT_FOUND, field, value, "unknown non-convertible field")]
     if spec.get("selector") == old.get("selector"):

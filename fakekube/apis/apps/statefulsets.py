@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import IMMUTABLE as IMMUTABLE_FIELD
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
 from fakekube.apis.core import podtemplates
-from fakekube.apis.core.pods.annotations import pod_annotations
+from fakekube.apis.core.pods.annotations import validate_pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
@@ -133,11 +133,11 @@ def _validate_stateful_set_spec(
     spec: Object, options: ValidationOptions, *, new: bool = False, skip_template: bool = False, recreates: bool = False
 ) -> list[FieldError]:
     """Validates the spec (ValidateStatefulSetSpec); the rules of service names and claims apply to new objects only."""
-    errors = _policy(spec.get("podManagementPolicy", ""))
-    errors += _update_strategy(spec.get("updateStrategy") or {}, recreates=recreates)
-    errors += _retention(spec.get("persistentVolumeClaimRetentionPolicy"))
+    errors = _validate_pod_management_policy(spec.get("podManagementPolicy", ""))
+    errors += _validate_update_strategy(spec.get("updateStrategy") or {}, recreates=recreates)
+    errors += _validate_retention_policy(spec.get("persistentVolumeClaimRetentionPolicy"))
     if new and spec.get("volumeClaimTemplates") and from_minor(34):
-        errors += _claims(spec["volumeClaimTemplates"])
+        errors += _validate_volume_claim_templates(spec["volumeClaimTemplates"])
     errors += non_negative(spec.get("replicas", 0), "spec.replicas")
     errors += non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     errors += non_negative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
@@ -159,7 +159,7 @@ def _validate_stateful_set_spec(
     return errors + podtemplates.validate_always_restarts(spec["template"], "spec.template", "StatefulSet")
 
 
-def _policy(policy: str) -> list[FieldError]:
+def _validate_pod_management_policy(policy: str) -> list[FieldError]:
     path = "spec.podManagementPolicy"
     if not policy:
         return [required(path)]
@@ -170,7 +170,7 @@ RECREATE = "Recreate"
 """The update strategy that deletes all pods before it makes new ones."""
 
 
-def _update_strategy(strategy: Object, *, recreates: bool) -> list[FieldError]:
+def _validate_update_strategy(strategy: Object, *, recreates: bool) -> list[FieldError]:
     path, kind, rolling = "spec.updateStrategy", strategy.get("type", ""), strategy.get("rollingUpdate")
     if not kind:
         return [required(path)]
@@ -180,13 +180,13 @@ def _update_strategy(strategy: Object, *, recreates: bool) -> list[FieldError]:
         shown = to_internal("RollingUpdateStatefulSetStrategy", rolling)
         return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
     if kind == "RollingUpdate":
-        return [] if rolling is None else _rolling_update(rolling, f"{path}.rollingUpdate")
+        return [] if rolling is None else _validate_rolling_update(rolling, f"{path}.rollingUpdate")
     shown = to_internal("StatefulSetUpdateStrategy", strategy)
     known = "'RollingUpdate', 'OnDelete', or 'Recreate'" if recreates else "'RollingUpdate' or 'OnDelete'"
     return [invalid(path, shown, f"must be {known}")]
 
 
-def _rolling_update(rolling: Object, path: str) -> list[FieldError]:
+def _validate_rolling_update(rolling: Object, path: str) -> list[FieldError]:
     errors = non_negative(rolling.get("partition", 0), f"{path}.partition")
     unavailable, where = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
     if unavailable is None:
@@ -197,7 +197,7 @@ def _rolling_update(rolling: Object, path: str) -> list[FieldError]:
     return errors + at_most_one_hundred_percent(unavailable, where)
 
 
-def _retention(policy: Mapping[str, Any] | None) -> list[FieldError]:
+def _validate_retention_policy(policy: Mapping[str, Any] | None) -> list[FieldError]:
     if policy is None:
         return []
     return [
@@ -208,7 +208,7 @@ def _retention(policy: Mapping[str, Any] | None) -> list[FieldError]:
     ]
 
 
-def _claims(claims: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+def _validate_volume_claim_templates(claims: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     from fakekube.apis.core.persistentvolumeclaims import validate_claim_spec
 
     return [
@@ -237,7 +237,7 @@ def _validate_template(template: Object, options: ValidationOptions, skip: bool)
     errors = [] if skip or not from_minor(34) else podtemplates.validate_template(template, path, options)
     errors += validate_labels(labels, f"{path}.labels")
     errors += validate_annotations(annotations, f"{path}.annotations")
-    return errors + pod_annotations(annotations, template["spec"], f"{path}.annotations", options)
+    return errors + validate_pod_annotations(annotations, template["spec"], f"{path}.annotations", options)
 
 
 class StatefulSetStatusStrategy(StatusStrategy):

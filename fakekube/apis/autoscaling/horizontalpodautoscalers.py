@@ -85,7 +85,7 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         least = 0 if context.emulation.enabled(SCALE_TO_ZERO_GATE) else 1
-        return _spec(obj["spec"], ValidationOptions(context.emulation.minor, least))
+        return _validate_spec(obj["spec"], ValidationOptions(context.emulation.minor, least))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
@@ -94,7 +94,7 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
         same_target = all(new_target.get(field) == old_target.get(field) for field in ("apiVersion", "kind"))
         objects = [item["object"] for item in old_spec.get("metrics") or () if _is_object_metric(item)]
         wrong = any(_api_version(item.get("describedObject") or {}, group_required=False) for item in objects)
-        return _spec(spec, ValidationOptions(context.emulation.minor, 0 if to_zero else 1, same_target, wrong))
+        return _validate_spec(spec, ValidationOptions(context.emulation.minor, 0 if to_zero else 1, same_target, wrong))
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -118,7 +118,7 @@ def _is_object_metric(item: Object) -> bool:
     return item.get("type") == "Object" and item.get("object") is not None
 
 
-def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
+def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors: list[FieldError] = []
     if least is not None and least < options.min_replicas:
@@ -133,8 +133,8 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
     group_required = target.get("kind") != "ReplicationController"
-    errors += _reference(target, "spec.scaleTargetRef", group_required, options.any_target_version)
-    errors += _metrics(spec.get("metrics") or (), least, options)
+    errors += _validate_reference(target, "spec.scaleTargetRef", group_required, options.any_target_version)
+    errors += _validate_metrics(spec.get("metrics") or (), least, options)
     for direction in ("scaleUp", "scaleDown"):
         scaling = (spec.get("behavior") or {}).get(direction)
         if scaling is not None:
@@ -142,7 +142,7 @@ def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     return errors
 
 
-def _reference(target: Object, path: str, group_required: bool, any_version: bool) -> list[FieldError]:
+def _validate_reference(target: Object, path: str, group_required: bool, any_version: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("kind", "name"):
         value, where = target.get(field, ""), f"{path}.{field}"
@@ -186,15 +186,15 @@ SCALING_RULES = rules(
 # ---------------------------------------------------------------- metrics
 
 
-def _metrics(metrics: Sequence[Object], least: int | None, options: ValidationOptions) -> list[FieldError]:
-    errors = [error for i, item in enumerate(metrics) for error in _metric(item, f"spec.metrics[{i}]", options)]
+def _validate_metrics(metrics: Sequence[Object], least: int | None, options: ValidationOptions) -> list[FieldError]:
+    errors = [error for i, item in enumerate(metrics) for error in _validate_metric(item, f"spec.metrics[{i}]", options)]
     if least == 0 and not any(item.get("type") in ("Object", "External") for item in metrics):
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
         errors.append(forbidden("spec.metrics", text))
     return errors
 
 
-def _metric(metric: Object, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_metric(metric: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     kind = metric.get("type", "")
     errors: list[FieldError] = []
     if not kind:
@@ -204,7 +204,7 @@ def _metric(metric: Object, path: str, options: ValidationOptions) -> list[Field
     present = [source for source in SOURCES if metric.get(source) is not None]
     if present[:1] == ["object"]:
         described = metric["object"].get("describedObject") or {}
-        errors += _reference(described, f"{path}.object.describedObject", False, options.any_object_version)
+        errors += _validate_reference(described, f"{path}.object.describedObject", False, options.any_object_version)
     for source in present[:1]:
         errors += SOURCES[source].validate(metric[source], f"{path}.{source}")
     expected = TYPES.get(kind, "")

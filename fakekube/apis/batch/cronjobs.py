@@ -92,19 +92,19 @@ def _validate_spec(spec: Object, old: Object | None, options: ValidationOptions)
     schedule, zone = spec.get("schedule", ""), spec.get("timeZone")
     if schedule:
         in_schedule = old is not None and "TZ" in old.get("schedule", "")
-        errors = _schedule(schedule, zone, in_schedule)
+        errors = _validate_schedule(schedule, zone, in_schedule)
     else:
         errors = [required("spec.schedule")]
     errors += all_non_negative(spec, ("startingDeadlineSeconds",), "spec")
     if zone is not None and (old is None or old.get("timeZone") != zone):
-        errors += _time_zone(zone, "spec.timeZone")
+        errors += _validate_time_zone(zone, "spec.timeZone")
     policy = spec.get("concurrencyPolicy", "")
     errors += required_one_of(policy, "spec.concurrencyPolicy", POLICIES, ordered=True)
-    errors += _job_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", options)
+    errors += _validate_job_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", options)
     return errors + all_non_negative(spec, ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"), "spec")
 
 
-def _schedule(schedule: str, zone: str | None, zone_allowed: bool) -> list[FieldError]:
+def _validate_schedule(schedule: str, zone: str | None, zone_allowed: bool) -> list[FieldError]:
     """Validates the schedule (validateScheduleFormat); a time zone in it is valid if the old object has one."""
     path, problem = "spec.schedule", schedule_problem(schedule)
     errors = [invalid(path, schedule, problem)] if problem else []
@@ -117,7 +117,7 @@ def _schedule(schedule: str, zone: str | None, zone_allowed: bool) -> list[Field
     return errors
 
 
-def _time_zone(zone: str, path: str) -> list[FieldError]:
+def _validate_time_zone(zone: str, path: str) -> list[FieldError]:
     if not zone:
         return [invalid(path, zone, "timeZone must be nil or non-empty string")]
     for part in zone.split("/"):
@@ -131,7 +131,7 @@ def _time_zone(zone: str, path: str) -> list[FieldError]:
     return [*errors, invalid(path, zone, problem)] if problem else errors
 
 
-def _job_template(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_job_template(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the job template (ValidateJobTemplateSpec)."""
     errors = validate_job_spec(spec, path, options)
     if "selector" in spec:

@@ -48,22 +48,22 @@ STATUSES = ("False", "True", "Unknown")
 
 def validate_job_spec(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the spec, without its selector."""
-    errors = _numbers(spec, path)
+    errors = _validate_numbers(spec, path)
     if "managedBy" in spec:
         errors += domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
         if not names.fits(spec["managedBy"], MANAGED_BY_LENGTH):
             errors.append(too_long(f"{path}.managedBy", MANAGED_BY_LENGTH))
-    errors += _completion_mode(spec, path)
+    errors += _validate_completion_mode(spec, path)
     if "podFailurePolicy" in spec:
-        errors += _failure_policy(spec, f"{path}.podFailurePolicy")
+        errors += _validate_failure_policy(spec, f"{path}.podFailurePolicy")
     if "successPolicy" in spec:
-        errors += _success_policy(spec, f"{path}.successPolicy")
-    errors += _replacement_policy(spec, f"{path}.podReplacementPolicy")
+        errors += _validate_success_policy(spec, f"{path}.successPolicy")
+    errors += _validate_replacement_policy(spec, f"{path}.podReplacementPolicy")
     errors += podtemplates.validate_template(spec.get("template") or {}, f"{path}.template", options)
-    return errors + _restart_policy(spec, f"{path}.template.spec.restartPolicy")
+    return errors + _validate_restart_policy(spec, f"{path}.template.spec.restartPolicy")
 
 
-def _numbers(spec: Object, path: str) -> list[FieldError]:
+def _validate_numbers(spec: Object, path: str) -> list[FieldError]:
     fields = (
         "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
         "backoffLimitPerIndex", "maxFailedIndexes",
@@ -74,7 +74,7 @@ def _numbers(spec: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _completion_mode(spec: Object, path: str) -> list[FieldError]:
+def _validate_completion_mode(spec: Object, path: str) -> list[FieldError]:
     mode = spec.get("completionMode")
     errors: list[FieldError] = []
     if mode not in (None, "NonIndexed", "Indexed"):
@@ -118,7 +118,7 @@ def _validate_indexed_job(spec: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _restart_policy(spec: Object, path: str) -> list[FieldError]:
+def _validate_restart_policy(spec: Object, path: str) -> list[FieldError]:
     policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
     if policy in ("", "Always"):
         return [required(path, 'valid values: "OnFailure", "Never"')]
@@ -130,7 +130,7 @@ def _restart_policy(spec: Object, path: str) -> list[FieldError]:
     return []
 
 
-def _replacement_policy(spec: Object, path: str) -> list[FieldError]:
+def _validate_replacement_policy(spec: Object, path: str) -> list[FieldError]:
     policy = spec.get("podReplacementPolicy")
     supported = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
     return [] if policy is None or policy in supported else [not_supported(path, policy, supported)]
@@ -141,7 +141,7 @@ def _valid_values(values: Iterable[str]) -> str:
     return f"valid values: [{' '.join(map(go_quote, values))}]"
 
 
-def _failure_policy(spec: Object, path: str) -> list[FieldError]:
+def _validate_failure_policy(spec: Object, path: str) -> list[FieldError]:
     rules = spec["podFailurePolicy"].get("rules") or ()
     errors: list[FieldError] = []
     if len(rules) > FAILURE_RULES:
@@ -150,11 +150,11 @@ def _failure_policy(spec: Object, path: str) -> list[FieldError]:
     fields = ("containers", "initContainers")
     containers = {item.get("name", "") for field in fields for item in pod.get(field) or ()}
     for index, rule in enumerate(rules):
-        errors += _failure_rule(rule, spec, containers, f"{path}.rules[{index}]")
+        errors += _validate_failure_rule(rule, spec, containers, f"{path}.rules[{index}]")
     return errors
 
 
-def _failure_rule(rule: Part, spec: Object, containers: set[str], path: str) -> list[FieldError]:
+def _validate_failure_rule(rule: Part, spec: Object, containers: set[str], path: str) -> list[FieldError]:
     action, codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions")
     where = f"{path}.action"
     errors: list[FieldError] = []
@@ -166,9 +166,9 @@ def _failure_rule(rule: Part, spec: Object, containers: set[str], path: str) -> 
     elif action not in ACTIONS:
         errors.append(not_supported(where, action, ACTIONS))
     if codes is not None:
-        errors += _exit_codes(codes, containers, f"{path}.onExitCodes")
+        errors += _validate_exit_codes(codes, containers, f"{path}.onExitCodes")
     if conditions:
-        errors += _pod_conditions(conditions, f"{path}.onPodConditions")
+        errors += _validate_pod_conditions(conditions, f"{path}.onPodConditions")
     if codes is not None and conditions:
         text = "specifying both OnExitCodes and OnPodConditions is not supported"
         errors.append(invalid(path, OMITTED, text))
@@ -178,7 +178,7 @@ def _failure_rule(rule: Part, spec: Object, containers: set[str], path: str) -> 
     return errors
 
 
-def _pod_conditions(patterns: list[Part], path: str) -> list[FieldError]:
+def _validate_pod_conditions(patterns: list[Part], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if len(patterns) > POD_CONDITIONS:
         errors.append(too_many(path, len(patterns), POD_CONDITIONS))
@@ -192,7 +192,7 @@ def _pod_conditions(patterns: list[Part], path: str) -> list[FieldError]:
     return errors
 
 
-def _exit_codes(codes: Part, containers: set[str], path: str) -> list[FieldError]:
+def _validate_exit_codes(codes: Part, containers: set[str], path: str) -> list[FieldError]:
     operator, values, container = codes.get("operator", ""), codes.get("values"), codes.get("containerName")
     errors: list[FieldError] = []
     if not operator:
@@ -218,7 +218,7 @@ def _exit_codes(codes: Part, containers: set[str], path: str) -> list[FieldError
     return errors
 
 
-def _success_policy(spec: Object, path: str) -> list[FieldError]:
+def _validate_success_policy(spec: Object, path: str) -> list[FieldError]:
     policy = spec["successPolicy"]
     if spec.get("completionMode", "NonIndexed") != "Indexed":
         return [invalid(path, to_internal("SuccessPolicy", policy), "requires indexed completion mode")]
@@ -230,11 +230,11 @@ def _success_policy(spec: Object, path: str) -> list[FieldError]:
     if len(rules) > SUCCESS_RULES:
         errors.append(too_many(f"{path}.rules", len(rules), SUCCESS_RULES))
     for index, rule in enumerate(rules):
-        errors += _success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
+        errors += _validate_success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
     return errors
 
 
-def _success_rule(rule: Part, completions: int, path: str) -> list[FieldError]:
+def _validate_success_rule(rule: Part, completions: int, path: str) -> list[FieldError]:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     errors: list[FieldError] = []
     if count is None and indexes is None:
@@ -318,13 +318,13 @@ def validate_status_update(job: Object, old: Object) -> list[FieldError]:
     enabled = features.current().enabled
     if not enabled("JobManagedBy"):  # only the Job controller writes this status, and it is trusted
         wide = enabled("JobPodReplacementPolicy") or condition_is(change.old, "SuccessCriteriaMet")
-        return errors + _success(change, wide=wide) + _kept_success(change)
-    errors += _conditions_and_times(change)
+        return errors + _validate_success_criteria_met(change, wide=wide) + _validate_success_criteria_kept(change)
+    errors += _validate_conditions_and_times(change)
     errors += _validate_finished_job(change)
-    errors += _indexes(change)
-    errors += _counts(change)
-    errors += _success(change)
-    return errors + _forbid_decrements(change) + _kept_success(change)
+    errors += _validate_indexes(change)
+    errors += _validate_counts(change)
+    errors += _validate_success_criteria_met(change)
+    return errors + _forbid_decrements(change) + _validate_success_criteria_kept(change)
 
 
 def _validate_uncounted_pods(pods: Part | None) -> list[FieldError]:
@@ -345,7 +345,7 @@ def _of_conditions(*texts: str) -> list[FieldError]:
     return [invalid("status.conditions", OMITTED, text) for text in texts]
 
 
-def _conditions_and_times(change: _Change) -> list[FieldError]:
+def _validate_conditions_and_times(change: _Change) -> list[FieldError]:
     status = change.status
     start, end = status.get("startTime"), status.get("completionTime")
     errors: list[FieldError] = []
@@ -392,7 +392,7 @@ def _validate_finished_job(change: _Change) -> list[FieldError]:
     return errors
 
 
-def _indexes(change: _Change) -> list[FieldError]:
+def _validate_indexes(change: _Change) -> list[FieldError]:
     spec, status = change.spec, change.status
     completions, done, lost = (spec.get("completions"), status.get("completedIndexes", ""), status.get("failedIndexes"))
     done_changed, lost_changed = change.field_changed("completedIndexes"), change.field_changed("failedIndexes")
@@ -424,7 +424,7 @@ def _validate_index_format(text: str, completions: int, path: str) -> list[Field
     return []
 
 
-def _counts(change: _Change) -> list[FieldError]:
+def _validate_counts(change: _Change) -> list[FieldError]:
     status = change.status
     terminating, ready, active = status.get("terminating", 0), status.get("ready", 0), status.get("active", 0)
     errors: list[FieldError] = []
@@ -436,7 +436,7 @@ def _counts(change: _Change) -> list[FieldError]:
     return errors
 
 
-def _success(change: _Change, *, wide: bool = True) -> list[FieldError]:
+def _validate_success_criteria_met(change: _Change, *, wide: bool = True) -> list[FieldError]:
     """Validates the condition SuccessCriteriaMet; `wide`: jobs that are not indexed, or have no success policy, can have it."""
     met = change.holds("SuccessCriteriaMet")
     texts = []
@@ -478,7 +478,7 @@ def _forbid_decrements(change: _Change) -> list[FieldError]:
     return errors
 
 
-def _kept_success(change: _Change) -> list[FieldError]:
+def _validate_success_criteria_kept(change: _Change) -> list[FieldError]:
     met, was_met = change.holds("SuccessCriteriaMet"), condition_is(change.old, "SuccessCriteriaMet")
     if was_met and not met:
         return _of_conditions("cannot disable the SuccessCriteriaMet=True condition")

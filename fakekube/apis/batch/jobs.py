@@ -77,7 +77,7 @@ class JobStrategy(Strategy):
         labels = (before["template"].get("metadata") or {}).get("labels") or {}
         errors = self.validate_metadata(context, obj["metadata"])
         with_domain = NAME_LABELS[1] in labels and UID_LABELS[1] in labels
-        errors += _name_allows_completions(obj) if from_minor(37) else _validate(obj, options, with_domain=with_domain)
+        errors += _validate_name_allows_completions(obj) if from_minor(37) else _validate(obj, options, with_domain=with_domain)
         errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, options)
         return errors + _validate_spec_change(spec, spec_as_stored(context, obj, old), old)
@@ -136,10 +136,14 @@ def _default_labels(obj: Object) -> None:
 
 def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
     """Validates a job without its metadata (ValidateJob)."""
-    return _generated_selector(obj, with_domain) + _validate_spec(obj["spec"], options) + _name_allows_completions(obj)
+    return (
+        _validate_generated_selector(obj, with_domain)
+        + _validate_spec(obj["spec"], options)
+        + _validate_name_allows_completions(obj)
+    )
 
 
-def _name_allows_completions(obj: Object) -> list[FieldError]:
+def _validate_name_allows_completions(obj: Object) -> list[FieldError]:
     """Validates that the pods of an indexed job have host names (validateNameAllowsCompletions)."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
     errors: list[FieldError] = []
@@ -151,7 +155,7 @@ def _name_allows_completions(obj: Object) -> list[FieldError]:
     return errors
 
 
-def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
+def _validate_generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
     """Validates that selector and labels are the generated ones (validateGeneratedSelector)."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -191,9 +195,9 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
 def _validate_spec_change(sent: Object, spec: Object, old: Object) -> list[FieldError]:
     """Validates an update of the spec (ValidateJobSpecUpdate). `sent` is the spec as sent, which messages show."""
     before = old["spec"]
-    errors = _completions_change(spec, before)
+    errors = _validate_completions_update(spec, before)
     errors += immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
-    errors += _template_change(sent["template"], spec["template"], old)
+    errors += _validate_template_update(sent["template"], spec["template"], old)
     errors += immutable_field(spec.get("completionMode"), before.get("completionMode"), "spec.completionMode")
     for field, struct in (
         ("podFailurePolicy", "PodFailurePolicy"),
@@ -208,7 +212,7 @@ def _validate_spec_change(sent: Object, spec: Object, old: Object) -> list[Field
     return errors
 
 
-def _completions_change(spec: Object, before: Object) -> list[FieldError]:
+def _validate_completions_update(spec: Object, before: Object) -> list[FieldError]:
     """Validates an update of completions: for indexed jobs, they may change together with parallelism."""
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed":
@@ -241,7 +245,7 @@ def _waits(job: Object) -> bool:
     return ready and not status.get("active")
 
 
-def _template_change(sent: Object, template: Object, old: Object) -> list[FieldError]:
+def _validate_template_update(sent: Object, template: Object, old: Object) -> list[FieldError]:
     """Validates an update of the template (validatePodTemplateUpdate)."""
     before = old["spec"]["template"]
     if _is_suspended(old):

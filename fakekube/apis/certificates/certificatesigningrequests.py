@@ -52,12 +52,12 @@ class _Requests(Strategy):
         return []
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return [*self.validate_metadata(context, obj["metadata"]), *_request_errors(obj, None)]
+        return [*self.validate_metadata(context, obj["metadata"]), *_validate_request(obj, None)]
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return [
             *self.validate_metadata(context, obj["metadata"]),
-            *_request_errors(obj, old),
+            *_validate_request(obj, old),
             *self._validate_changes(obj.get("status") or {}, old.get("status") or {}),
             *self.validate_metadata_update(context, obj["metadata"], old["metadata"]),
         ]
@@ -156,7 +156,7 @@ def _set_condition_times(context: WriteContext, status: Object, old_status: Obje
 # ---------------------------------------------------------------- rules
 
 
-def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
+def _validate_request(obj: Object, old: Object | None) -> list[FieldError]:
     """Validates a new or updated request; errors that the old request has already are allowed."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     old_spec, old_status = (old or {}).get("spec") or {}, (old or {}).get("status") or {}
@@ -172,7 +172,7 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     if signer == LEGACY_UNKNOWN_SIGNER_NAME != old_spec.get("signerName"):
         errors.append(invalid("spec.signerName", signer, "the legacy signerName is not allowed via this API version"))
     else:
-        errors += signer_name(signer, "spec.signerName")
+        errors += validate_signer_name(signer, "spec.signerName")
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < MIN_SECONDS:
         text = f"may not specify a duration less than {MIN_SECONDS} seconds (10 minutes)"
@@ -218,7 +218,7 @@ def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence
     return errors
 
 
-def signer_name(name: str, path: str) -> list[FieldError]:
+def validate_signer_name(name: str, path: str) -> list[FieldError]:
     """Validates a signer name: a domain, a slash, and a path."""
     if not name:
         return [required(path)]

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, signer_name
+from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.checks import conditions, invalid_each
@@ -59,13 +59,13 @@ def validate_user_annotations(annotations: Mapping[str, str], path: str) -> list
     """Validates the annotations that a pod's author adds to a request (ValidateUserAnnotations)."""
     errors: list[FieldError] = []
     for key in annotations:
-        errors += _domain_prefixed_key(path, key.lower())
+        errors += _validate_domain_prefixed_key(path, key.lower())
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LENGTH:
         errors.append(too_long(path, ANNOTATIONS_LENGTH))
     return errors
 
 
-def _domain_prefixed_key(path: str, key: str) -> list[FieldError]:
+def _validate_domain_prefixed_key(path: str, key: str) -> list[FieldError]:
     """Validates a key with a domain before its slash (IsDomainPrefixedKey)."""
     if not key:
         return [required(path)]
@@ -108,7 +108,7 @@ def _internal_spec(spec: Object) -> dict[str, Any]:
 
 def _validate_spec(spec: Object) -> list[FieldError]:
     signer = spec.get("signerName", "")
-    errors = signer_name(signer, "spec.signerName")
+    errors = validate_signer_name(signer, "spec.signerName")
     errors += validate_user_annotations(spec.get("unverifiedUserAnnotations") or {}, "spec.unverifiedUserAnnotations")
     errors += invalid_each("spec.podName", spec.get("podName", ""), names.dns_subdomain(spec.get("podName", "")))
     errors += _validate_uid(spec, "podUID")
@@ -404,7 +404,7 @@ class ClusterTrustBundleStrategy(Strategy):
             obj["metadata"], False, name_errors, standard_finalizers=self.standard_finalizers
         )
         if signer:
-            errors += signer_name(signer, "spec.signerName")
+            errors += validate_signer_name(signer, "spec.signerName")
         if old is None or (old.get("spec") or {}).get("trustBundle", "") != bundle:
             errors += _validate_trust_bundle(bundle)
         return errors

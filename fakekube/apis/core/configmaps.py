@@ -32,7 +32,7 @@ class ConfigMapStrategy(Strategy):
             if key in binary:
                 errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         if binary:
-            errors += data_keys(binary, "binaryData")
+            errors += validate_data_keys(binary, "binaryData")
         size = sum(len(bytes_of(text)) for text in data.values()) + sum(map(size_of_base64, binary.values()))
         return [*errors, too_long("[]", MAX_SECRET_SIZE)] if size > MAX_SECRET_SIZE else errors
 
@@ -44,7 +44,7 @@ class ConfigMapStrategy(Strategy):
         return errors + self.validate(context, obj)
 
 
-def data_keys(keys: Iterable[str], field: str) -> list[FieldError]:
+def validate_data_keys(keys: Iterable[str], field: str) -> list[FieldError]:
     return [error for key in keys for error in invalid_each(f"{field}[{key}]", key, names.config_map_key(key))]
 
 

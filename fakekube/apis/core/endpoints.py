@@ -27,7 +27,7 @@ class EndpointsStrategy(Strategy):
     checks_metadata_again = True
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _subsets(obj.get("subsets") or ())
+        return _validate_subsets(obj.get("subsets") or ())
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = self.validate(context, obj)
@@ -46,7 +46,7 @@ class EndpointsStrategy(Strategy):
         ]
 
 
-def _subsets(subsets: Sequence[Object]) -> list[FieldError]:
+def _validate_subsets(subsets: Sequence[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, subset in enumerate(subsets):
         path = f"subsets[{index}]"
@@ -54,24 +54,24 @@ def _subsets(subsets: Sequence[Object]) -> list[FieldError]:
             errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
         for field in ("addresses", "notReadyAddresses"):
             for position, address in enumerate(subset.get(field) or ()):
-                errors += _address(address, f"{path}.{field}[{position}]")
+                errors += _validate_address(address, f"{path}.{field}[{position}]")
         ports = subset.get("ports") or ()
         for position, item in enumerate(ports):
-            errors += _port(item, len(ports) > 1, f"{path}.ports[{position}]")
+            errors += _validate_port(item, len(ports) > 1, f"{path}.ports[{position}]")
     return errors
 
 
-def _address(address: Object, path: str) -> list[FieldError]:
+def _validate_address(address: Object, path: str) -> list[FieldError]:
     ip, hostname, node = address.get("ip", ""), address.get("hostname", ""), address.get("nodeName")
     errors = addresses.legacy_ip(f"{path}.ip", ip, strict=True)
     if hostname:
         errors += invalid_each(f"{path}.hostname", hostname, names.dns_label(hostname))
     if node is not None:
         errors += invalid_each(f"{path}.nodeName", node, names.dns_subdomain(node))
-    return errors + endpoint_ip(ip, f"{path}.ip")
+    return errors + validate_endpoint_ip(ip, f"{path}.ip")
 
 
-def _port(item: Object, name_required: bool, path: str) -> list[FieldError]:
+def _validate_port(item: Object, name_required: bool, path: str) -> list[FieldError]:
     name = item.get("name", "")
     errors: list[FieldError] = []
     if name:
@@ -91,7 +91,7 @@ _LINK_LOCAL_MULTICAST = "may not be in the link-local multicast range (224.0.0.0
 _MULTICAST_V4 = ipaddress.ip_network("224.0.0.0/24")
 
 
-def endpoint_ip(text: str, path: str) -> list[FieldError]:
+def validate_endpoint_ip(text: str, path: str) -> list[FieldError]:
     """Validates that an address is not unspecified, loopback or link-local (ValidateEndpointIP)."""
     address = ip.parse_ip(text)
     if address is None:

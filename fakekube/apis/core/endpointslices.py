@@ -12,7 +12,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, too_many
-from fakekube.apis.core.endpoints import endpoint_ip
+from fakekube.apis.core.endpoints import validate_endpoint_ip
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
@@ -58,17 +58,17 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(obj)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return self._errors(obj, None)
+        return self._validate(obj, None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return self._errors(obj, old) + ENDPOINT_SLICE_CHANGES.validate(obj, old)
+        return self._validate(obj, old) + ENDPOINT_SLICE_CHANGES.validate(obj, old)
 
     @staticmethod
-    def _errors(obj: Object, old: Object | None) -> list[FieldError]:
+    def _validate(obj: Object, old: Object | None) -> list[FieldError]:
         kind = obj.get("addressType", "")
         errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
-        errors += _slice_ports(obj.get("ports") or ())
-        wrong = _endpoints(obj.get("endpoints") or (), kind)
+        errors += _validate_slice_ports(obj.get("ports") or ())
+        wrong = _validate_endpoints(obj.get("endpoints") or (), kind)
         if wrong and old is not None and semantic_deep_equal(obj.get("endpoints"), old.get("endpoints")):
             return errors
         return errors + wrong
@@ -92,7 +92,7 @@ def _drop_topology(obj: Object) -> None:
         endpoint.pop("deprecatedTopology", None)
 
 
-def _slice_ports(ports: Sequence[Object]) -> list[FieldError]:
+def _validate_slice_ports(ports: Sequence[Object]) -> list[FieldError]:
     if len(ports) > MAX_PORTS:
         return [too_many("ports", len(ports), MAX_PORTS)]
     errors: list[FieldError] = []
@@ -110,13 +110,15 @@ def _slice_ports(ports: Sequence[Object]) -> list[FieldError]:
     return errors
 
 
-def _endpoints(endpoints: Sequence[Object], kind: str) -> list[FieldError]:
+def _validate_endpoints(endpoints: Sequence[Object], kind: str) -> list[FieldError]:
     if len(endpoints) > MAX_ENDPOINTS:
         return [too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
-    return [error for index, endpoint in enumerate(endpoints) for error in _endpoint(endpoint, kind, f"endpoints[{index}]")]
+    return [
+        error for index, endpoint in enumerate(endpoints) for error in _validate_endpoint(endpoint, kind, f"endpoints[{index}]")
+    ]
 
 
-def _endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:
+def _validate_endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     found, where = endpoint.get("addresses") or (), f"{path}.addresses"
     if not found:
@@ -124,16 +126,16 @@ def _endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:
     elif len(found) > MAX_ADDRESSES:
         errors.append(too_many(where, len(found), MAX_ADDRESSES))
     for index, address in enumerate(found):
-        errors += _typed_address(address, kind, where, f"{where}[{index}]")
+        errors += _validate_typed_address(address, kind, where, f"{where}[{index}]")
     node, hostname, hints = endpoint.get("nodeName"), endpoint.get("hostname"), endpoint.get("hints")
     if node is not None:
         errors += invalid_each(f"{path}.nodeName", node, names.dns_subdomain(node))
     if hostname is not None:
         errors += invalid_each(f"{path}.hostname", hostname, names.dns_label(hostname))
-    return errors if hints is None else errors + _hints(hints, f"{path}.hints")
+    return errors if hints is None else errors + _validate_hints(hints, f"{path}.hints")
 
 
-def _typed_address(address: str, kind: str, list_path: str, path: str) -> list[FieldError]:
+def _validate_typed_address(address: str, kind: str, list_path: str, path: str) -> list[FieldError]:
     """Validates an address by the type of the slice; an unknown type has been reported already."""
     if kind == "FQDN":
         return fully_qualified_domain(address, path)
@@ -144,10 +146,10 @@ def _typed_address(address: str, kind: str, list_path: str, path: str) -> list[F
         return wrong
     if (kind == "IPv6") != addresses.is_ipv6(address):
         wrong = [invalid(list_path, address, f"must be an {kind} address")]
-    return wrong + endpoint_ip(address, path)
+    return wrong + validate_endpoint_ip(address, path)
 
 
-def _hints(hints: Object, path: str) -> list[FieldError]:
+def _validate_hints(hints: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, check in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
         items: Sequence[dict[str, Any]] = hints.get(field) or ()

@@ -52,11 +52,11 @@ class LimitRangeStrategy(Strategy):
         seen = set()
         for index, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
             path, type_ = f"spec.limits[{index}]", limit.get("type", "")
-            errors += _type(type_, f"{path}.type")
+            errors += _validate_type(type_, f"{path}.type")
             if type_ in seen:
                 errors.append(duplicate(f"{path}.type", type_))
             seen.add(type_)
-            errors += _limit(limit, path)
+            errors += _validate_limit(limit, path)
         return errors
 
 
@@ -74,37 +74,39 @@ def _default_of_containers(limit: Object) -> None:
             limit.pop(name, None)
 
 
-def _type(type_: str, path: str) -> list[FieldError]:
+def _validate_type(type_: str, path: str) -> list[FieldError]:
     errors = invalid_each(path, type_, names.label_key(type_))
     if errors or "/" in type_ or type_ in TYPES:
         return errors
     return [invalid(path, type_, "must be a standard limit type or fully qualified")]
 
 
-def _limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:
+def _validate_limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates an item: first the names, then the quantities of each resource against each other."""
     type_ = limit.get("type", "")
     name_check = container_resource_name if type_ in ("Pod", "Container") else resource_name
     bounds: dict[str, Amounts] = {field: limit.get(field) or {} for field in ("max", "min")}
-    errors = _names(bounds, path, name_check)
+    errors = _validate_resource_names(bounds, path, name_check)
     defaults: dict[str, Amounts] = {field: limit.get(field) or {} for field in ("default", "defaultRequest")}
     if type_ == "Pod":
         text = "may not be specified when `type` is 'Pod'"
         errors += [forbidden(f"{path}.{field}", text) for field, amounts in defaults.items() if amounts]
         defaults = {field: {} for field in defaults}
-    errors += _names(defaults, path, name_check)
+    errors += _validate_resource_names(defaults, path, name_check)
     if type_ == "PersistentVolumeClaim" and not any("storage" in amounts for amounts in bounds.values()):
         text = "either minimum or maximum storage value is required, but neither was provided"
         errors.append(required(f"{path}.limits", text))
     ratios = {"maxLimitRequestRatio": limit.get("maxLimitRequestRatio") or {}}
-    errors += _names(ratios, path, name_check)
+    errors += _validate_resource_names(ratios, path, name_check)
     named = {**bounds, **defaults, **ratios}
     for name in {name: None for amounts in named.values() for name in amounts}:
         errors += _validate_quantities(name, {field: amounts.get(name) for field, amounts in named.items()}, path)
     return errors
 
 
-def _names(lists: Mapping[str, Iterable[str]], path: str, check: Callable[[str, str], list[FieldError]]) -> list[FieldError]:
+def _validate_resource_names(
+    lists: Mapping[str, Iterable[str]], path: str, check: Callable[[str, str], list[FieldError]]
+) -> list[FieldError]:
     return [error for field, names_ in lists.items() for name in names_ for error in check(name, f"{path}.{field}[{name}]")]
 
 
@@ -130,7 +132,7 @@ def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) 
         for less, more, blamed, shown, words in ORDER
         if less in amounts and more in amounts and amounts[less] > amounts[more]
     ]
-    errors += _ratio(name, texts["maxLimitRequestRatio"], amounts, f"{path}.maxLimitRequestRatio[{name}]")
+    errors += _validate_ratio(name, texts["maxLimitRequestRatio"], amounts, f"{path}.maxLimitRequestRatio[{name}]")
     request, default = texts["defaultRequest"], texts["default"]
     both = "default" in amounts and "defaultRequest" in amounts
     if both and not is_overcommitable(name) and amounts["default"] != amounts["defaultRequest"]:
@@ -139,7 +141,7 @@ def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) 
     return errors
 
 
-def _ratio(name: str, text: str | None, amounts: Mapping[str, Quantity], path: str) -> list[FieldError]:
+def _validate_ratio(name: str, text: str | None, amounts: Mapping[str, Quantity], path: str) -> list[FieldError]:
     """Validates maxLimitRequestRatio: at least 1, and at most the ratio of `max` to `min`."""
     if text is None:
         return []

@@ -52,7 +52,7 @@ class NamespaceStrategy(RevalidatingStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return [
-            error for name in obj.get("spec", {}).get("finalizers", ()) for error in _finalizer_errors(name, "spec.finalizers")
+            error for name in obj.get("spec", {}).get("finalizers", ()) for error in _validate_finalizer(name, "spec.finalizers")
         ]
 
     def releasable(self, obj: Object) -> bool:
@@ -93,7 +93,7 @@ class NamespaceFinalizeStrategy(Strategy):
         return [
             error
             for index, name in enumerate(obj.get("spec", {}).get("finalizers", ()))
-            for error in _finalizer_errors(name, f"spec.finalizers[{index}]")
+            for error in _validate_finalizer(name, f"spec.finalizers[{index}]")
         ]
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
@@ -109,5 +109,5 @@ def _keep_finalizers(obj: Object, old: Object) -> None:
         spec["finalizers"] = finalizers
 
 
-def _finalizer_errors(name: str, path: str) -> list[FieldError]:
+def _validate_finalizer(name: str, path: str) -> list[FieldError]:
     return validate_finalizer_name(name, path) + standard_finalizer_errors(name, path)

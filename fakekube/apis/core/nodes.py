@@ -71,17 +71,17 @@ class NodeStrategy(RevalidatingStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec, status = obj.get("spec", {}), obj.get("status", {})
-        errors = _annotations(obj["metadata"].get("annotations") or {})
-        errors += _taints(spec.get("taints") or (), "metadata.taints")
-        errors += _resources(status)
+        errors = _validate_annotations(obj["metadata"].get("annotations") or {})
+        errors += _validate_taints(spec.get("taints") or (), "metadata.taints")
+        errors += _validate_resources(status)
         swap = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")
         if swap is not None:
             errors += positive(swap, "metadata.nodeSwapStatus.capacity")
-        errors += _features(status.get("declaredFeatures") or ())
-        return errors + _pod_cidrs(spec.get("podCIDRs") or [])
+        errors += _validate_features(status.get("declaredFeatures") or ())
+        return errors + _validate_pod_cidrs(spec.get("podCIDRs") or [])
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _change(obj, old)
+        return _validate_node_change(obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         spec = obj.get("spec", {})
@@ -114,22 +114,22 @@ def _match_pod_cidrs(spec: Object) -> None:
         spec["podCIDR"] = many[0]
 
 
-def _change(obj: Object, old: Object) -> list[FieldError]:
+def _validate_node_change(obj: Object, old: Object) -> list[FieldError]:
     """Validates an update of the node or of its status."""
     spec, old_spec, status = obj.get("spec", {}), old.get("spec", {}), obj.get("status", {})
-    errors = _annotations(obj["metadata"].get("annotations") or {})
-    errors += _resources(status)
-    errors += _features(status.get("declaredFeatures") or ())
-    errors += _status_addresses(status.get("addresses") or ())
-    errors += _changed_pod_cidrs(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
+    errors = _validate_annotations(obj["metadata"].get("annotations") or {})
+    errors += _validate_resources(status)
+    errors += _validate_features(status.get("declaredFeatures") or ())
+    errors += _validate_status_addresses(status.get("addresses") or ())
+    errors += _validate_pod_cidrs_update(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     errors += NODE_SPEC_CHANGES.validate(spec, old_spec, "spec")
-    errors += _taints(spec.get("taints") or (), "metadata.taints")
+    errors += _validate_taints(spec.get("taints") or (), "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
         errors.append(forbidden("spec.externalID", "may not be updated"))
     return errors
 
 
-def _changed_pod_cidrs(new: list[str], old: list[str]) -> list[FieldError]:
+def _validate_pod_cidrs_update(new: list[str], old: list[str]) -> list[FieldError]:
     if not old:
         return []
     changes = 1 if len(new) != len(old) else sum(a != b for a, b in zip(new, old, strict=True))
@@ -137,7 +137,7 @@ def _changed_pod_cidrs(new: list[str], old: list[str]) -> list[FieldError]:
     return [forbidden("spec.podCIDRs", text)] * changes
 
 
-def _status_addresses(items: Sequence[Mapping[str, str]]) -> list[FieldError]:
+def _validate_status_addresses(items: Sequence[Mapping[str, str]]) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, item in enumerate(items):
@@ -148,20 +148,20 @@ def _status_addresses(items: Sequence[Mapping[str, str]]) -> list[FieldError]:
     return errors
 
 
-def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
+def _validate_annotations(annotations: Mapping[str, str]) -> list[FieldError]:
     """Validates the annotations that preceded fields: taints and preferAvoidPods."""
     errors: list[FieldError] = []
     if annotations.get(TAINTS):
         try:
-            errors += _taints(read_taints(annotations[TAINTS]), f"{ANNOTATIONS}.{TAINTS}")
+            errors += _validate_taints(read_taints(annotations[TAINTS]), f"{ANNOTATIONS}.{TAINTS}")
         except JSONError as problem:
             errors.append(invalid(ANNOTATIONS, TAINTS, str(problem)))
     if annotations.get(AVOID_PODS):
-        errors += _avoid_pods(annotations[AVOID_PODS])
+        errors += _validate_avoid_pods(annotations[AVOID_PODS])
     return errors
 
 
-def _avoid_pods(text: str) -> list[FieldError]:
+def _validate_avoid_pods(text: str) -> list[FieldError]:
     try:
         found = read_avoid_pods(text)
     except JSONError as problem:
@@ -177,7 +177,7 @@ def _avoid_pods(text: str) -> list[FieldError]:
     return errors
 
 
-def _taints(taints: Sequence[Object], path: str) -> list[FieldError]:
+def _validate_taints(taints: Sequence[Object], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
@@ -195,7 +195,7 @@ def _taints(taints: Sequence[Object], path: str) -> list[FieldError]:
     return errors
 
 
-def _resources(status: Object) -> list[FieldError]:
+def _validate_resources(status: Object) -> list[FieldError]:
     return [
         error
         for field in ("capacity", "allocatable")
@@ -204,7 +204,7 @@ def _resources(status: Object) -> list[FieldError]:
     ]
 
 
-def _features(features: Sequence[str]) -> list[FieldError]:
+def _validate_features(features: Sequence[str]) -> list[FieldError]:
     """Validates declaredFeatures: well-formed, sorted and unique."""
     errors: list[FieldError] = []
     path = "status.declaredFeatures"
@@ -227,7 +227,7 @@ def _feature_problem(feature: str) -> str:
     return "" if _feature_matches(feature) else _FEATURE_TEXT
 
 
-def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
+def _validate_pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     path = "spec.podCIDRs"
     errors = [error for i, cidr in enumerate(cidrs) for error in ip.legacy_cidr(f"{path}[{i}]", cidr, strict=True)]
     if len(cidrs) < 2:
@@ -254,7 +254,7 @@ class _NodeStatusStrategy(StatusStrategy):
         _allocate_all(obj)
 
 
-STATUS = _NodeStatusStrategy(_change)
+STATUS = _NodeStatusStrategy(_validate_node_change)
 
 
 NODE_SPEC_CHANGES = changes(

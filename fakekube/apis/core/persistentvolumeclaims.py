@@ -83,7 +83,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         return validate_claim_spec(obj["spec"], "spec", _validation_options(old["spec"]))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return self.validate_changed(context, obj, old) + _change(context, obj, old)
+        return self.validate_changed(context, obj, old) + _validate_claim_change(context, obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         warnings: list[str] = []
@@ -139,7 +139,7 @@ def _is_classic(source: Mapping[str, Any] | None) -> bool:
     return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, SNAPSHOTS)
 
 
-def _data_source(source: Mapping[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_data_source(source: Mapping[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
     group, kind, namespace = source.get("apiGroup") or "", source.get("kind", ""), source.get("namespace") or ""
     if not group and kind != CLAIMS[0]:
@@ -155,7 +155,7 @@ def _data_source(source: Mapping[str, Any], path: str, options: ValidationOption
 # ---------------------------------------------------------------- the spec
 
 
-def access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
+def validate_access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
     """Validates access modes; ReadWriteOncePod cannot be combined with other modes."""
     modes = list(modes)
     errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
@@ -173,36 +173,36 @@ def validate_claim_spec(spec: Object, path: str, options: ValidationOptions | No
     if not modes:
         errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
     errors += label_selector(spec.get("selector"), f"{path}.selector", allow_invalid_values=options.label_values)
-    errors += access_modes(modes, f"{path}.accessModes")
-    errors += _size(size, f"{path}.resources[storage]")
-    errors += _class_name(spec.get("storageClassName"), f"{path}.storageClassName")
+    errors += validate_access_modes(modes, f"{path}.accessModes")
+    errors += _validate_size(size, f"{path}.resources[storage]")
+    errors += _validate_class_name(spec.get("storageClassName"), f"{path}.storageClassName")
     if spec.get("volumeMode") is not None:
         errors += one_of(spec["volumeMode"], f"{path}.volumeMode", VOLUME_MODES)
-    errors += _data_sources(spec, path, options)
-    return errors + _class_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
+    errors += _validate_data_sources(spec, path, options)
+    return errors + _validate_class_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
 
 
 def _requests(spec: Object) -> ResourceList:
     return (spec.get("resources") or {}).get("requests") or {}
 
 
-def _size(amount: str | None, path: str) -> list[FieldError]:
+def _validate_size(amount: str | None, path: str) -> list[FieldError]:
     if amount is None:
         return [required(path)]
     return positive_quantity(amount, path) or quantity_value("storage", amount, path)
 
 
-def _class_name(name: str | None, path: str) -> list[FieldError]:
+def _validate_class_name(name: str | None, path: str) -> list[FieldError]:
     return invalid_each(path, name, names.dns_subdomain(name)) if name else []
 
 
-def _data_sources(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_data_sources(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None:
-        errors += _data_source({**source, "namespace": ""}, f"{path}.dataSource", options)
+        errors += _validate_data_source({**source, "namespace": ""}, f"{path}.dataSource", options)
     if reference is not None:
-        errors += _data_source(reference, f"{path}.dataSourceRef", options)
+        errors += _validate_data_source(reference, f"{path}.dataSourceRef", options)
     if source is None or reference is None:
         return errors
     if reference.get("namespace"):
@@ -251,7 +251,7 @@ def validate_claim_template(template: Object, path: str) -> list[FieldError]:
 # ---------------------------------------------------------------- changes
 
 
-def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+def _validate_claim_change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
     annotations = obj["metadata"].get("annotations") or {}
     old_annotations = old["metadata"].get("annotations") or {}
@@ -270,9 +270,9 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
     if spec_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
         lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
         errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
-    errors += _shrunk(spec, old_spec, old.get("status") or {})
+    errors += _validate_size_update(spec, old_spec, old.get("status") or {})
     errors += immutable_field(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
-    return errors + _changed_attributes_class(spec, old_spec, old.get("status") or {})
+    return errors + _validate_attributes_class_update(spec, old_spec, old.get("status") or {})
 
 
 def _is_class_moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> bool:
@@ -305,7 +305,7 @@ def _restore_mutable_fields(compared: Object, old_compared: Object) -> None:
         compared["volumeAttributesClassName"] = old_compared["volumeAttributesClassName"]
 
 
-def _shrunk(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
+def _validate_size_update(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
     """Validates a reduced size: it may cancel an expansion, but not fall below the capacity."""
     new, before = (quantity(_requests(each).get("storage", "0")) for each in (spec, old_spec))
     there = quantity((old_status.get("capacity") or {}).get("storage", "0"))
@@ -314,7 +314,7 @@ def _shrunk(spec: Object, old_spec: Object, old_status: Object) -> list[FieldErr
     return []
 
 
-def _changed_attributes_class(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
+def _validate_attributes_class_update(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
     name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
     if name == old_spec.get("volumeAttributesClassName") or name:
         return []
@@ -327,7 +327,7 @@ def _changed_attributes_class(spec: Object, old_spec: Object, old_status: Object
 # ---------------------------------------------------------------- status
 
 
-def basic_resource(amount: str, path: str) -> list[FieldError]:
+def validate_basic_resource(amount: str, path: str) -> list[FieldError]:
     """Validates a quantity that is not negative; the message shows it as a whole number."""
     value = quantity(amount).value()
     return [invalid(path, value, "must be a valid resource quantity")] if value < 0 else []
@@ -339,20 +339,20 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     if not obj["spec"].get("accessModes"):
         errors.append(required("Spec.accessModes"))
     for name, amount in (status.get("capacity") or {}).items():
-        errors += basic_resource(amount, f"status.capacity[{name}]")
+        errors += validate_basic_resource(amount, f"status.capacity[{name}]")
     path = f"status.{'allocatedResourceStatuses' if from_minor(34) else 'allocatedResourceStatus'}"
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
-        errors += _resource_key(name, path)
+        errors += _validate_resource_key(name, path)
         if state not in RESIZE_STATUSES:
             errors.append(not_supported(path, name if from_minor(34) else Printed(name), sorted(RESIZE_STATUSES)))
     path = "status.allocatedResources"
     for name, amount in (status.get("allocatedResources") or {}).items():
-        wrong = _resource_key(name, path) or basic_resource(amount, f"{path}[{name}]")
+        wrong = _validate_resource_key(name, path) or validate_basic_resource(amount, f"{path}[{name}]")
         errors += wrong or quantity_value("storage", amount, f"{path}[{name}]")
     return errors
 
 
-def _resource_key(name: str, path: str) -> list[FieldError]:
+def _validate_resource_key(name: str, path: str) -> list[FieldError]:
     errors = invalid_each(path, name, names.label_key(name))
     if errors or not is_native(name):
         return errors

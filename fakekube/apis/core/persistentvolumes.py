@@ -17,7 +17,12 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
 from fakekube.apis.core.nodes import node_selector_term_warnings
-from fakekube.apis.core.persistentvolumeclaims import USE_STORAGE_CLASS_NAME, VOLUME_MODES, access_modes, basic_resource
+from fakekube.apis.core.persistentvolumeclaims import (
+    USE_STORAGE_CLASS_NAME,
+    VOLUME_MODES,
+    validate_access_modes,
+    validate_basic_resource,
+)
 from fakekube.apis.core.pods import volumes
 from fakekube.apis.core.pods.volumes import needs
 from fakekube.apis.core.pods.warnings import VOLUMES as DEPRECATED_VOLUMES
@@ -67,24 +72,25 @@ def validate_volume_spec(
 
     With `allow_invalid_values`, the node affinity may have invalid label values, as the stored object has.
     """
-    errors = _inline_rules(spec, path) if inline else []
+    errors = _validate_inline_volume(spec, path) if inline else []
     modes = spec.get("accessModes") or ()
     if not modes:
         errors.append(required(f"{path}.accessModes"))
-    errors += access_modes(modes, f"{path}.accessModes")
+    errors += validate_access_modes(modes, f"{path}.accessModes")
     if not inline:
-        errors += _capacity(spec.get("capacity"), f"{path}.capacity")
-    errors += _reclaim_policy(spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy", inline)
+        errors += _validate_capacity(spec.get("capacity"), f"{path}.capacity")
+    policy = spec.get("persistentVolumeReclaimPolicy", "")
+    errors += _validate_reclaim_policy(policy, f"{path}.persistentVolumeReclaimPolicy", inline)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
-        errors += _node_affinity(affinity, f"{path}.nodeAffinity", inline, allow_invalid_values)
-    errors += volume_source(spec, name, path)
-    errors += _recycled_root(spec, path)
-    errors += _class_and_mode(spec, path, inline)
-    return errors if inline else errors + _attributes_class(spec, path)
+        errors += _validate_node_affinity(affinity, f"{path}.nodeAffinity", inline, allow_invalid_values)
+    errors += validate_volume_source(spec, name, path)
+    errors += _forbid_recycled_root(spec, path)
+    errors += _validate_class_and_mode(spec, path, inline)
+    return errors if inline else errors + _validate_attributes_class(spec, path)
 
 
-def _inline_rules(spec: Object, path: str) -> list[FieldError]:
+def _validate_inline_volume(spec: Object, path: str) -> list[FieldError]:
     unwanted = {"claimRef": "claimRef" in spec, "capacity": bool(spec.get("capacity"))}
     errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field, new in unwanted.items() if new]
     if spec.get("csi") is None:
@@ -92,18 +98,18 @@ def _inline_rules(spec: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _capacity(capacity: Mapping[str, str] | None, path: str) -> list[FieldError]:
+def _validate_capacity(capacity: Mapping[str, str] | None, path: str) -> list[FieldError]:
     if not capacity:
         return [required(path), not_supported(path, capacity, ("storage",))]
     errors: list[FieldError] = []
     if "storage" not in capacity or len(capacity) > 1:
         errors.append(not_supported(path, capacity, ("storage",)))
     for name, amount in capacity.items():
-        errors += basic_resource(amount, f"{path}[{name}]") + positive_quantity(amount, f"{path}[{name}]")
+        errors += validate_basic_resource(amount, f"{path}[{name}]") + positive_quantity(amount, f"{path}[{name}]")
     return errors
 
 
-def _reclaim_policy(policy: str, path: str, inline: bool) -> list[FieldError]:
+def _validate_reclaim_policy(policy: str, path: str, inline: bool) -> list[FieldError]:
     if not policy:
         return []
     if inline:
@@ -111,7 +117,7 @@ def _reclaim_policy(policy: str, path: str, inline: bool) -> list[FieldError]:
     return one_of(policy, path, RECLAIM_POLICIES)
 
 
-def _node_affinity(affinity: Object, path: str, inline: bool, allow_invalid_values: bool) -> list[FieldError]:
+def _validate_node_affinity(affinity: Object, path: str, inline: bool, allow_invalid_values: bool) -> list[FieldError]:
     if inline:
         return [forbidden(path, NOT_INLINE)]
     selector = affinity.get("required")
@@ -120,7 +126,7 @@ def _node_affinity(affinity: Object, path: str, inline: bool, allow_invalid_valu
     return node_selector(selector, f"{path}.required", allow_invalid_values=allow_invalid_values)
 
 
-def _recycled_root(spec: Object, path: str) -> list[FieldError]:
+def _forbid_recycled_root(spec: Object, path: str) -> list[FieldError]:
     target = (spec.get("hostPath") or {}).get("path", "")
     if posixpath.normpath(target) in ("/", "//") and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         where = f"{path}.persistentVolumeReclaimPolicy"
@@ -128,7 +134,7 @@ def _recycled_root(spec: Object, path: str) -> list[FieldError]:
     return []
 
 
-def _class_and_mode(spec: Object, path: str, inline: bool) -> list[FieldError]:
+def _validate_class_and_mode(spec: Object, path: str, inline: bool) -> list[FieldError]:
     name, mode = spec.get("storageClassName", ""), spec.get("volumeMode")
     errors: list[FieldError] = []
     if name and inline:
@@ -143,7 +149,7 @@ def _class_and_mode(spec: Object, path: str, inline: bool) -> list[FieldError]:
     return errors if mode == "Filesystem" else [*errors, forbidden(f"{path}.volumeMode", text)]
 
 
-def _attributes_class(spec: Object, path: str) -> list[FieldError]:
+def _validate_attributes_class(spec: Object, path: str) -> list[FieldError]:
     name, where = spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName"
     if name is None:
         return []
@@ -171,19 +177,18 @@ class PersistentVolumeStrategy(Strategy):
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now()}
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return self._spec_errors(obj, allow_invalid_values=False) + _mount_options(obj)
+        return self._validate_spec(obj, allow_invalid_values=False) + _validate_mount_options(obj)
 
-    def _spec_errors(self, obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
+    def _validate_spec(self, obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
         name = obj["metadata"].get("name", "")
         return validate_volume_spec(obj["spec"], "spec", name=name, allow_invalid_values=allow_invalid_values)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         selector = (old["spec"].get("nodeAffinity") or {}).get("required")
         allow_invalid_values = selector is not None and bool(node_selector(selector, ""))
-        whole = self.validate_metadata(context, obj["metadata"]) + self._spec_errors(
-            obj, allow_invalid_values=allow_invalid_values
-        )
-        return whole + _mount_options(obj) + whole + _change(obj["spec"], old["spec"])
+        whole = self.validate_metadata(context, obj["metadata"])
+        whole += self._validate_spec(obj, allow_invalid_values=allow_invalid_values)
+        return whole + _validate_mount_options(obj) + whole + _validate_volume_change(obj["spec"], old["spec"])
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return _warnings(obj["spec"], obj["metadata"].get("annotations") or {})
@@ -192,14 +197,14 @@ class PersistentVolumeStrategy(Strategy):
         return [("status",)]
 
 
-def _mount_options(obj: Object) -> list[FieldError]:
+def _validate_mount_options(obj: Object) -> list[FieldError]:
     if WITH_MOUNT_OPTIONS.isdisjoint(obj["spec"]) and MOUNT_OPTIONS in (obj["metadata"].get("annotations") or {}):
         path = f"metadata.annotations.{MOUNT_OPTIONS}"
         return [forbidden(path, "may not specify mount options for this volume type")]
     return []
 
 
-def _change(spec: Object, old_spec: Object) -> list[FieldError]:
+def _validate_volume_change(spec: Object, old_spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     source = {field: spec[field] for field in SOURCES if spec.get(field) is not None}
     old_source = {field: old_spec[field] for field in SOURCES if old_spec.get(field) is not None}
@@ -211,7 +216,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
         errors.append(forbidden("spec.persistentvolumesource", text))
     errors += immutable_field(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     if old_spec.get("nodeAffinity") is not None and not features.current().enabled("MutablePVNodeAffinity"):
-        errors += _changed_node_affinity(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
+        errors += _validate_node_affinity_update(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
     path = "spec.volumeAttributesClassName"
     if old_spec.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
         errors.append(forbidden(path, "update from non-nil value to nil is forbidden"))
@@ -228,7 +233,7 @@ _TOPOLOGY_LABELS = {
 }
 
 
-def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
+def _validate_node_affinity_update(new: Object | None, old: Object) -> list[FieldError]:
     """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
     if new is not None and semantic_deep_equal_as(
         features.current().types.type_of(_AFFINITY), _with_deprecated_labels(new, old), old
@@ -291,7 +296,7 @@ class _VolumeStatusStrategy(StatusStrategy):
 STATUS = _VolumeStatusStrategy()
 
 
-def _glusterfs(source: Part, path: str) -> list[FieldError]:
+def _validate_glusterfs(source: Part, path: str) -> list[FieldError]:
     errors = needs("endpoints", "path")(source, path)
     namespace = source.get("endpointsNamespace")
     if namespace is None:
@@ -308,8 +313,8 @@ def _without_hint(error: FieldError) -> FieldError:
     return replace(error, detail=error.detail.removesuffix(" starting with iqn, eui, or naa"))
 
 
-def _iscsi(source: Part, path: str, name: str) -> list[FieldError]:
-    errors = [_without_hint(error) for error in volumes.iscsi(source, path)]
+def _validate_iscsi(source: Part, path: str, name: str) -> list[FieldError]:
+    errors = [_without_hint(error) for error in volumes.validate_iscsi(source, path)]
     portal = source.get("targetPortal", "")
     if source.get("initiatorName") is not None and not names.fits(f"{name}:{portal}", 64):
         errors.insert(0 if portal else 1, invalid(f"{path}.targetportal", portal, volumes.ISCSI_NAMES_TOO_LONG))
@@ -331,22 +336,22 @@ def _with_secret(check: Callable[[Part, str], list[FieldError]]) -> Callable[[Pa
     return check_with_secret
 
 
-def _storage_os(source: Part, path: str) -> list[FieldError]:
-    return volumes.storage_os({key: value for key, value in source.items() if key != "secretRef"}, path)
+def _validate_storage_os(source: Part, path: str) -> list[FieldError]:
+    return volumes.validate_storage_os({key: value for key, value in source.items() if key != "secretRef"}, path)
 
 
-def _flex_volume(source: Part, path: str) -> list[FieldError]:
-    return volumes.flex_volume({key: value for key, value in source.items() if key != "secretRef"}, path)
+def _validate_flex_volume(source: Part, path: str) -> list[FieldError]:
+    return volumes.validate_flex_volume({key: value for key, value in source.items() if key != "secretRef"}, path)
 
 
-def _azure_file(source: Part, path: str) -> list[FieldError]:
+def _validate_azure_file(source: Part, path: str) -> list[FieldError]:
     errors = needs("secretName", "shareName")(source, path)
     if source.get("secretNamespace") == "":
         errors.append(required(f"{path}.secretNamespace"))
     return errors
 
 
-def _local(source: Part, path: str) -> list[FieldError]:
+def _validate_local(source: Part, path: str) -> list[FieldError]:
     target = source.get("path", "")
     return no_backsteps(target, f"{path}.path") if target else [required(f"{path}.path")]
 
@@ -354,17 +359,17 @@ def _local(source: Part, path: str) -> list[FieldError]:
 CSI_SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
 
 
-def _csi(source: Part, path: str) -> list[FieldError]:
-    errors = volumes.csi_driver_name(source.get("driver", ""), f"{path}.driver")
+def _validate_csi(source: Part, path: str) -> list[FieldError]:
+    errors = volumes.validate_csi_driver_name(source.get("driver", ""), f"{path}.driver")
     if not source.get("volumeHandle"):
         errors.append(required(f"{path}.volumeHandle"))
     for field in CSI_SECRETS:
         if source.get(field) is not None:
-            errors += _csi_secret(source[field], f"{path}.{field}")
+            errors += _validate_csi_secret(source[field], f"{path}.{field}")
     return errors
 
 
-def _csi_secret(reference: Part, path: str) -> list[FieldError]:
+def _validate_csi_secret(reference: Part, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, check in (("name", names.dns_subdomain), ("namespace", names.dns_label)):
         value, where = reference.get(field, ""), f"{path}.{field}"
@@ -382,35 +387,35 @@ class _Source(NamedTuple):
 
 #: In the order in which the real server validates them.
 SOURCES: Mapping[str, _Source] = {
-    "hostPath": _Source(volumes.host_path),
-    "gcePersistentDisk": _Source(volumes.gce_persistent_disk, shown="persistentDisk"),
-    "awsElasticBlockStore": _Source(volumes.aws_elastic_block_store),
-    "glusterfs": _Source(_glusterfs),
-    "flocker": _Source(volumes.flocker),
-    "nfs": _Source(volumes.nfs),
+    "hostPath": _Source(volumes.validate_host_path),
+    "gcePersistentDisk": _Source(volumes.validate_gce_persistent_disk, shown="persistentDisk"),
+    "awsElasticBlockStore": _Source(volumes.validate_aws_elastic_block_store),
+    "glusterfs": _Source(_validate_glusterfs),
+    "flocker": _Source(volumes.validate_flocker),
+    "nfs": _Source(volumes.validate_nfs),
     "rbd": _Source(needs("monitors", "image")),
-    "quobyte": _Source(volumes.quobyte),
+    "quobyte": _Source(volumes.validate_quobyte),
     "cephfs": _Source(needs("monitors"), surplus="cephFS"),
-    "iscsi": _Source(_iscsi),
+    "iscsi": _Source(_validate_iscsi),
     "cinder": _Source(_with_secret(needs("volumeID"))),
-    "fc": _Source(volumes.fibre_channel),
-    "flexVolume": _Source(_flex_volume),
-    "azureFile": _Source(_azure_file),
+    "fc": _Source(volumes.validate_fibre_channel),
+    "flexVolume": _Source(_validate_flex_volume),
+    "azureFile": _Source(_validate_azure_file),
     "vsphereVolume": _Source(needs("volumePath")),
     "photonPersistentDisk": _Source(needs("pdID")),
     "portworxVolume": _Source(needs("volumeID")),
-    "azureDisk": _Source(volumes.azure_disk),
+    "azureDisk": _Source(volumes.validate_azure_disk),
     "scaleIO": _Source(needs("gateway", "system", "volumeName")),
-    "local": _Source(_local),
-    "storageos": _Source(_with_secret(_storage_os)),
-    "csi": _Source(_csi),
+    "local": _Source(_validate_local),
+    "storageos": _Source(_with_secret(_validate_storage_os)),
+    "csi": _Source(_validate_csi),
 }
 
 #: Sources that do not count towards the limit of one.
 UNCOUNTED = "flexVolume"
 
 
-def volume_source(spec: Object, name: str, path: str) -> list[FieldError]:
+def validate_volume_source(spec: Object, name: str, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     found = False
     for field, source in SOURCES.items():

@@ -13,7 +13,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
-from fakekube.apis.core.pods.annotations import pod_annotations, validate_profiles_match
+from fakekube.apis.core.pods.annotations import validate_pod_annotations, validate_profiles_match
 from fakekube.apis.core.pods.defaults import default_pod_spec, drop_old_annotations
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
@@ -89,7 +89,7 @@ def validate_template(template: Object, path: str, options: ValidationOptions) -
     errors = validate_labels(labels, f"{path}.labels") if labels else []
     if annotations:
         errors += validate_annotations(annotations, f"{path}.annotations")
-        errors += pod_annotations(annotations, spec, f"{path}.annotations", options)
+        errors += validate_pod_annotations(annotations, spec, f"{path}.annotations", options)
     errors += validate_pod_spec(spec, f"{path}.spec", options)
     errors += validate_profiles_match(annotations, spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):

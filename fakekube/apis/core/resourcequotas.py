@@ -59,11 +59,11 @@ class ResourceQuotaStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
         hard, scopes, selector = spec.get("hard") or {}, spec.get("scopes"), spec.get("scopeSelector")
-        errors = _amounts(hard, "spec.hard")
+        errors = _validate_amounts(hard, "spec.hard")
         if scopes:
-            errors += _scopes(scopes, hard, "spec.scopes")
+            errors += _validate_scopes(scopes, hard, "spec.scopes")
         if selector is not None:
-            errors += _selector(selector, scopes, hard, "spec.scopeSelector.matchExpressions")
+            errors += _validate_selector(selector, scopes, hard, "spec.scopeSelector.matchExpressions")
         return errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
@@ -83,11 +83,11 @@ class ResourceQuotaStatusStrategy(StatusStrategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         status = obj.get("status") or {}
-        errors = _amounts(status.get("hard") or {}, "status.hard")
-        return errors + _amounts(status.get("used") or {}, "status.used")
+        errors = _validate_amounts(status.get("hard") or {}, "status.hard")
+        return errors + _validate_amounts(status.get("used") or {}, "status.used")
 
 
-def _amounts(amounts: Mapping[str, str], path: str) -> list[FieldError]:
+def _validate_amounts(amounts: Mapping[str, str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for name, amount in amounts.items():
         where = f"{path}[{name}]"
@@ -95,13 +95,13 @@ def _amounts(amounts: Mapping[str, str], path: str) -> list[FieldError]:
     return errors
 
 
-def _scopes(scopes: Sequence[str], hard: Iterable[str], path: str) -> list[FieldError]:
+def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for scope in scopes:
         if scope not in SCOPES:
             errors.append(invalid(path, scopes, "unsupported scope"))
         errors += [invalid(path, scopes, UNSUPPORTED_SCOPE)] * _count_unsupported(scope, hard)
-    return errors + _exclusive(scopes, scopes, path)
+    return errors + _forbid_conflicting_scopes(scopes, scopes, path)
 
 
 UNSUPPORTED_SCOPE = "unsupported scope applied to resource"
@@ -115,11 +115,13 @@ def _count_unsupported(scope: str, hard: Iterable[str]) -> int:
     return sum(name not in SCOPES[scope] for name in known)
 
 
-def _exclusive(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]:
+def _forbid_conflicting_scopes(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]:
     return [invalid(path, shown, "conflicting scopes") for pair in EXCLUSIVE_SCOPES if set(pair) <= set(scopes)]
 
 
-def _selector(selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str], path: str) -> list[FieldError]:
+def _validate_selector(
+    selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str], path: str
+) -> list[FieldError]:
     """Validates the scope selector (validateScopedResourceSelectorRequirement)."""
     errors: list[FieldError] = []
     expressions = selector.get("matchExpressions") or ()
@@ -131,12 +133,12 @@ def _selector(selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: I
         errors += [invalid(path, shown, UNSUPPORTED_SCOPE)] * _count_unsupported(scope, hard)
         if scope in PLAIN_SCOPES and operator != "Exists":
             errors.append(invalid(f"{path}.operator", operator, PLAIN_SCOPES_TEXT))
-        errors += _operator(operator, expression.get("values"), path)
+        errors += _validate_operator(operator, expression.get("values"), path)
     named = [expression.get("scopeName", "") for expression in expressions]
-    return errors + _exclusive(named, scopes, path)
+    return errors + _forbid_conflicting_scopes(named, scopes, path)
 
 
-def _operator(operator: str, values: Sequence[str] | None, path: str) -> list[FieldError]:
+def _validate_operator(operator: str, values: Sequence[str] | None, path: str) -> list[FieldError]:
     if operator in ("In", "NotIn"):
         text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
         return [] if values else [required(f"{path}.values", text)]

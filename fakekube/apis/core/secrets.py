@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required, too_long
-from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, data_keys, size_of_base64, validate_immutable
+from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, size_of_base64, validate_data_keys, validate_immutable
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation.checks import immutable_field
 from fakekube.apis.well_known import SECRET_TYPE_SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_NAME_KEY
@@ -45,10 +45,10 @@ class SecretStrategy(Strategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         data: Mapping[str, str | None] = obj.get("data") or {}
-        errors = data_keys(data, "data")
+        errors = validate_data_keys(data, "data")
         if sum(map(size_of_base64, data.values())) > MAX_SECRET_SIZE:
             errors.append(too_long("data", MAX_SECRET_SIZE))
-        return errors + _of_type(obj.get("type", ""), obj["metadata"].get("annotations") or {}, data)
+        return errors + _validate_data_of_type(obj.get("type", ""), obj["metadata"].get("annotations") or {}, data)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = immutable_field(obj.get("type", ""), old.get("type", ""), "type")
@@ -65,27 +65,27 @@ class SecretStrategy(Strategy):
         return [problem] if problem else []
 
 
-def _of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str | None]) -> list[FieldError]:
+def _validate_data_of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str | None]) -> list[FieldError]:
     """Validates the data by the type of the secret."""
     if type_ == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN:
         path = f"metadata.annotations[{SERVICE_ACCOUNT_NAME_KEY}]"
         return [] if annotations.get(SERVICE_ACCOUNT_NAME_KEY) else [required(path)]
     if type_ in CONFIGURATIONS:
-        return _configuration(data, CONFIGURATIONS[type_])
+        return _validate_docker_configuration(data, CONFIGURATIONS[type_])
     if type_ == BASIC_AUTHENTICATION:
-        return [] if any(key in data for key in CREDENTIALS) else _missing(data, CREDENTIALS)
+        return [] if any(key in data for key in CREDENTIALS) else _require_keys(data, CREDENTIALS)
     if type_ == SSH_AUTHENTICATION:
         return [] if data.get(SSH_KEY) else [required(f"data[{SSH_KEY}]")]
     if type_ == TLS:
-        return _missing(data, (CERTIFICATE, PRIVATE_KEY))
+        return _require_keys(data, (CERTIFICATE, PRIVATE_KEY))
     return []
 
 
-def _missing(data: Mapping[str, str | None], keys: tuple[str, ...]) -> list[FieldError]:
+def _require_keys(data: Mapping[str, str | None], keys: tuple[str, ...]) -> list[FieldError]:
     return [required(f"data[{key}]") for key in keys if key not in data]
 
 
-def _configuration(data: Mapping[str, str | None], key: str) -> list[FieldError]:
+def _validate_docker_configuration(data: Mapping[str, str | None], key: str) -> list[FieldError]:
     """Validates that the value of this key is a JSON object."""
     if key not in data:
         return [required(f"data[{key}]")]

@@ -159,7 +159,7 @@ def _check_spec(spec: Mapping[str, Any], minor: int) -> None:
     if is_webhook:
         if len(spec["audiences"]) != 1:
             errors.append(invalid("spec.audiences", spec["audiences"], "must be length 1 when bound to a webhook config"))
-        errors += _attestations(attestations, "spec.attestations")
+        errors += _validate_attestations(attestations, "spec.attestations")
     elif attestations and minor >= _KNOWS_ATTESTATIONS:
         text = "attestations may only be specified with a webhook bound object reference"
         errors = [invalid("spec.attestations", attestations, text)]
@@ -172,7 +172,7 @@ def _is_webhook(reference: Mapping[str, Any] | None) -> bool:
     return reference is not None and reference.get("kind") in WEBHOOK_KINDS and known.items() <= reference.items()
 
 
-def _attestations(attestations: Mapping[str, Any], path: str) -> list[FieldError]:
+def _validate_attestations(attestations: Mapping[str, Any], path: str) -> list[FieldError]:
     if len(attestations) != 1:
         text = f"webhook bound requests require exactly one {REVIEWED_GROUPS} attestation"
         return [invalid(path, attestations, text)]

@@ -16,7 +16,7 @@ from fakekube.apimachinery.cel.compilation import devices
 from fakekube.apimachinery.cel.types import ANY, BOOL, DYN, INT, STRING, Type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
-from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.core.pods.volumes import validate_csi_driver_name
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, label_name, repeated_indices
@@ -111,28 +111,28 @@ def _truncate(name: str, longest: int) -> str:
 # ---------------------------------------------------------------- names
 
 
-def device_name(value: str, path: str) -> list[FieldError]:
+def validate_device_name(value: str, path: str) -> list[FieldError]:
     """Validates the name of a device, a request …: a DNS label."""
     return invalid_each(path, value, names.dns_label(value))
 
 
-def declared_device_name(value: str, path: str) -> list[FieldError]:
+def validate_declared_device_name(value: str, path: str) -> list[FieldError]:
     """Validates the name of a counter or of a set of them: by the declared rule from 1.37 on (k8s-short-name)."""
     details = names.dns_label(value)
     return invalid_each(path, value, names.count_in_bytes(details) if holds_declared_rules() else details)
 
 
-def pool_name(value: str, path: str) -> list[FieldError]:
+def validate_pool_name(value: str, path: str) -> list[FieldError]:
     if not value:
         return [required(path)]
     errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
     return errors + [e for part in value.split("/") for e in invalid_each(path, part, names.dns_subdomain(part))]
 
 
-def declared_pool_name(value: str, path: str) -> list[FieldError]:
+def validate_declared_pool_name(value: str, path: str) -> list[FieldError]:
     """Validates a pool in a result: by the declared rule from 1.37 on (k8s-resource-pool-name)."""
     if not value or not holds_declared_rules():
-        return pool_name(value, path)
+        return validate_pool_name(value, path)
     errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
     for index, part in enumerate(value.split("/")):
         if not part:
@@ -142,15 +142,15 @@ def declared_pool_name(value: str, path: str) -> list[FieldError]:
     return errors
 
 
-def declared_driver_name(value: str, path: str) -> list[FieldError]:
+def validate_declared_driver_name(value: str, path: str) -> list[FieldError]:
     """Validates a driver in a result or configuration: by the declared rule from 1.37 on (k8s-long-name-caseless)."""
     if not value or not holds_declared_rules():
-        return csi_driver_name(value, path)
+        return validate_csi_driver_name(value, path)
     errors = [] if names.fits(value, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH, "characters")]
     return errors + invalid_each(path, value, names.caseless_dns_subdomain(value))
 
 
-def uid(value: str, path: str) -> list[FieldError]:
+def validate_uid(value: str, path: str) -> list[FieldError]:
     if _uid_matches(value):
         return []
     if holds_declared_rules():
@@ -162,40 +162,40 @@ def uid(value: str, path: str) -> list[FieldError]:
     return [invalid(path, value, _UID_FORM)]
 
 
-def qualified_name(value: str, path: str) -> list[FieldError]:
+def validate_qualified_name(value: str, path: str) -> list[FieldError]:
     """Validates an identifier with an optional domain, the prefix (several slashes are accepted)."""
     parts = value.split("/")
     if not value and not from_minor(35):
         return [required(path, "name required")]
     if len(parts) == 1:
-        return _identifier(value, path)
+        return _validate_identifier(value, path)
     if len(parts) > 2:
         return []
     domain, name = parts
-    errors = csi_driver_name(domain, path) if domain else [_is_empty(path, "the domain must not be empty")]
-    return errors + (_identifier(name, path) if name else [_is_empty(path, "the name must not be empty")])
+    errors = validate_csi_driver_name(domain, path) if domain else [_is_empty(path, "the domain must not be empty")]
+    return errors + (_validate_identifier(name, path) if name else [_is_empty(path, "the name must not be empty")])
 
 
 def _is_empty(path: str, detail: str) -> FieldError:
     return invalid(path, "", detail) if from_minor(35) else required(path, detail)
 
 
-def _declared_qualified_name(value: str, path: str) -> list[FieldError]:
+def _validate_declared_qualified_name(value: str, path: str) -> list[FieldError]:
     """Validates an identifier with an optional prefix as a tag of the types says it (resourcesQualifiedName)."""
     parts = value.split("/")
     if len(parts) != 2:
-        return qualified_name(value, path)
+        return validate_qualified_name(value, path)
     prefix, name = parts
     errors = [] if prefix else [invalid(path, "", "prefix must not be empty")]
     if prefix:
         errors += [] if names.fits(prefix, 63) else [too_long(path, 63)]
         errors += [invalid(path, prefix, f"prefix: {text}") for text in names.dns_subdomain(prefix)]
-    return errors + (_identifier(name, path) if name else [invalid(path, "", "name must not be empty")])
+    return errors + (_validate_identifier(name, path) if name else [invalid(path, "", "name must not be empty")])
 
 
-def fully_qualified_name(value: str, path: str, *, is_declared: bool) -> list[FieldError]:
+def validate_fully_qualified_name(value: str, path: str, *, is_declared: bool) -> list[FieldError]:
     """Validates an identifier with the domain of a driver; where a tag of the types says so, with its own texts."""
-    errors = _declared_qualified_name(value, path) if is_declared else qualified_name(value, path)
+    errors = _validate_declared_qualified_name(value, path) if is_declared else validate_qualified_name(value, path)
     if "/" not in value and (value or from_minor(35)):
         text = (
             "a fully qualified name must be a domain and a name separated by a slash"
@@ -206,7 +206,7 @@ def fully_qualified_name(value: str, path: str, *, is_declared: bool) -> list[Fi
     return errors
 
 
-def _identifier(value: str, path: str) -> list[FieldError]:
+def _validate_identifier(value: str, path: str) -> list[FieldError]:
     errors = [] if names.fits(value, IDENTIFIER_LENGTH) else [too_long(path, IDENTIFIER_LENGTH)]
     return errors + invalid_each(path, value, names.c_identifier(value))
 
@@ -214,18 +214,18 @@ def _identifier(value: str, path: str) -> list[FieldError]:
 # ---------------------------------------------------------------- parts
 
 
-def selectors(items: Sequence[Object], path: str) -> list[FieldError]:
+def validate_selectors(items: Sequence[Object], path: str) -> list[FieldError]:
     """Validates CEL selectors of devices."""
-    return validate_slice(items, path, _selector)
+    return validate_slice(items, path, _validate_selector)
 
 
-def _selector(item: Object, path: str) -> list[FieldError]:
+def _validate_selector(item: Object, path: str) -> list[FieldError]:
     if "cel" not in item:
         return [required(f"{path}.cel")]
-    return _expression(item["cel"].get("expression", ""), f"{path}.cel.expression", _selects)
+    return _validate_expression(item["cel"].get("expression", ""), f"{path}.cel.expression", _selects)
 
 
-def _expression(source: str, path: str, problem_with: Callable[[Type], str]) -> list[FieldError]:
+def _validate_expression(source: str, path: str, problem_with: Callable[[Type], str]) -> list[FieldError]:
     """Validates an expression about a device; `problem_with` tells what is wrong with its type."""
     if not names.fits(source, EXPRESSION_LENGTH):
         return [too_long(path, EXPRESSION_LENGTH)]
@@ -249,45 +249,46 @@ def _derives(found: Type) -> str:
     return f"must evaluate to {kinds}{' or a list of these scalars' if lists else ''}, not {type_name(found)}"
 
 
-def derived_attributes(request: Object, path: str, used: Container[str]) -> list[FieldError]:
+def validate_derived_attributes(request: Object, path: str, used: Container[str]) -> list[FieldError]:
     """Validates the attributes that a request derives by expressions; `used` are those of its constraints."""
     items = request.get("derivedAttributes") or ()
 
     def check(item: Object, where: str) -> list[FieldError]:
         name, source = item.get("name", ""), item.get("expression", "")
         errors = [] if not name or name in used else [invalid(f"{where}.name", name, _UNUSED)]
-        return errors + (_expression(source, f"{where}.expression", _derives) if source else [])
+        return errors + (_validate_expression(source, f"{where}.expression", _derives) if source else [])
 
     where = f"{path}.derivedAttributes"
     errors = validate_set(items, where, check, lambda item: item.get("name", ""), most=UNLIMITED, by_hand=True)
-    return errors + declared_derived_attributes(request, path)
+    return errors + validate_declared_derived_attributes(request, path)
 
 
 _UNUSED = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
 
 
-def declared_derived_attributes(request: Object, path: str) -> list[FieldError]:
+def validate_declared_derived_attributes(request: Object, path: str) -> list[FieldError]:
     """Validates what the types say of these attributes."""
     items, path, errors = request.get("derivedAttributes") or (), f"{path}.derivedAttributes", list[FieldError]()
     if len(items) > DERIVED_ATTRIBUTES:
         return [too_many(path, len(items), DERIVED_ATTRIBUTES)]
     for index, item in enumerate(items):
         name, where = item.get("name", ""), f"{path}[{index}]"
-        errors += fully_qualified_name(name, f"{where}.name", is_declared=True) if name else [required(f"{where}.name")]
+        errors += validate_fully_qualified_name(name, f"{where}.name", is_declared=True) if name else [required(f"{where}.name")]
         errors += [] if item.get("expression") else [required(f"{where}.expression")]
     return errors
 
 
-def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:
+def validate_configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:
     """Validates the parameters for a driver; `stored` ones may be longer than new ones."""
     opaque, path = item.get("opaque"), f"{path}.opaque"
     if opaque is None:
         return [required(path)]
-    errors = declared_driver_name(opaque.get("driver", ""), f"{path}.driver")
-    return errors + raw(opaque.get("parameters"), f"{path}.parameters", longest=None if stored else PARAMETERS_LENGTH)
+    errors = validate_declared_driver_name(opaque.get("driver", ""), f"{path}.driver")
+    longest = None if stored else PARAMETERS_LENGTH
+    return errors + validate_raw_object(opaque.get("parameters"), f"{path}.parameters", longest=longest)
 
 
-def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> list[FieldError]:
+def validate_raw_object(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> list[FieldError]:
     """Validates that the value is a JSON object."""
     if value is None:
         return [required(path)]
@@ -296,13 +297,13 @@ def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> li
     return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]
 
 
-def effect(value: str, path: str) -> list[FieldError]:
+def validate_taint_effect(value: str, path: str) -> list[FieldError]:
     """Validates the effect of a taint or toleration."""
     effects = EFFECTS if from_minor(35) else EFFECTS[:2]
     return [] if value in effects else [not_supported(path, value, effects)]
 
 
-def binding_conditions(item: Object, path: str) -> list[FieldError]:
+def validate_binding_conditions(item: Object, path: str) -> list[FieldError]:
     """Validates binding conditions and binding failure conditions; either both lists are set, or none."""
     binding, failure = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
     binding_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
@@ -379,7 +380,7 @@ def _taint_of(obj: Object) -> Object:
 def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
     selector, taint = spec.get("deviceSelector") or {}, spec.get("taint") or {}
     errors: list[FieldError] = []
-    for field, check in (("driver", csi_driver_name), ("pool", pool_name), ("device", device_name)):
+    for field, check in (("driver", validate_csi_driver_name), ("pool", validate_pool_name), ("device", validate_device_name)):
         if selector.get(field) is not None:
             errors += check(selector[field], f"spec.deviceSelector.{field}")
     errors += label_name(taint.get("key", ""), "spec.taint.key")
@@ -387,7 +388,7 @@ def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
         errors += invalid_each("spec.taint.value", taint["value"], names.label_value(taint["value"]))
     kind = taint.get("effect", "")
     if old is None or (old.get("taint") or {}).get("effect", "") != kind:
-        errors += effect(kind, "spec.taint.effect") if kind else [required("spec.taint.effect")]
+        errors += validate_taint_effect(kind, "spec.taint.effect") if kind else [required("spec.taint.effect")]
     return errors
 
 

@@ -15,27 +15,27 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
-from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.core.pods.volumes import validate_csi_driver_name
 from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
     UNLIMITED,
-    binding_conditions,
-    configuration,
-    declared_derived_attributes,
-    declared_driver_name,
-    declared_pool_name,
-    derived_attributes,
-    device_name,
-    effect,
-    fully_qualified_name,
     many_set,
-    pool_name,
-    raw,
-    selectors,
-    uid,
+    validate_binding_conditions,
+    validate_configuration,
+    validate_declared_derived_attributes,
+    validate_declared_driver_name,
+    validate_declared_pool_name,
+    validate_derived_attributes,
+    validate_device_name,
+    validate_fully_qualified_name,
+    validate_pool_name,
+    validate_raw_object,
+    validate_selectors,
     validate_set,
     validate_slice,
+    validate_taint_effect,
+    validate_uid,
 )
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
@@ -75,10 +75,10 @@ class ResourceClaimStrategy(RevalidatingStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        return _admin_access(context, spec) + in_version_of_request(context, _spec(spec, "spec"))
+        return _validate_admin_access(context, spec) + in_version_of_request(context, _validate_spec(spec, "spec"))
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return [] if from_minor(35) else _spec(obj.get("spec") or {}, "spec")
+        return [] if from_minor(35) else _validate_spec(obj.get("spec") or {}, "spec")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_immutable_spec(obj, old, "ResourceClaimSpec") + self.validate_changed(context, obj, old)
@@ -96,13 +96,15 @@ class ResourceClaimTemplateStrategy(RevalidatingStrategy):
         _default((obj.get("spec") or {}).get("spec") or {})
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _admin_access(context, (obj.get("spec") or {}).get("spec") or {}) + in_version_of_request(context, _template(obj))
+        errors = _validate_admin_access(context, (obj.get("spec") or {}).get("spec") or {})
+        return errors + in_version_of_request(context, _validate_template(obj))
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return in_version_of_request(context, _template(obj))
+        return in_version_of_request(context, _validate_template(obj))
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _validate_immutable_spec(obj, old, "ResourceClaimTemplateSpec") + ([] if from_minor(35) else _template(obj))
+        errors = _validate_immutable_spec(obj, old, "ResourceClaimTemplateSpec")
+        return errors if from_minor(35) else errors + _validate_template(obj)
 
 
 class DeviceClassStrategy(RevalidatingStrategy):
@@ -115,13 +117,13 @@ class DeviceClassStrategy(RevalidatingStrategy):
         return [] if prefix and from_minor(35) else names.long_name(name)  # the generated name is validated, not its prefix
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _class(obj.get("spec") or {}, None)
+        return _validate_class(obj.get("spec") or {}, None)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return [] if from_minor(35) else _class(obj.get("spec") or {}, None)
+        return [] if from_minor(35) else _validate_class(obj.get("spec") or {}, None)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _class(obj.get("spec") or {}, old.get("spec") or {})
+        return _validate_class(obj.get("spec") or {}, old.get("spec") or {})
 
 
 def _default(spec: Object) -> None:
@@ -147,9 +149,10 @@ def _validate_immutable_spec(obj: Object, old: Object, struct: str) -> list[Fiel
     return [immutable("spec", None if hidden else to_internal(struct, spec))]
 
 
-def _template(obj: Object) -> list[FieldError]:
+def _validate_template(obj: Object) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    return validate_template_metadata(spec.get("metadata") or {}, "spec.metadata") + _spec(spec.get("spec") or {}, "spec.spec")
+    errors = validate_template_metadata(spec.get("metadata") or {}, "spec.metadata")
+    return errors + _validate_spec(spec.get("spec") or {}, "spec.spec")
 
 
 def _problems_with_extended_name(name: str) -> list[str]:
@@ -164,10 +167,10 @@ def _problems_with_extended_name(name: str) -> list[str]:
     return texts + names.count_in_bytes(label_key(f"requests.{name}"))  # as the name of a quota
 
 
-def _class(spec: Object, old: Object | None) -> list[FieldError]:
-    errors = selectors(spec.get("selectors") or (), "spec.selectors")
+def _validate_class(spec: Object, old: Object | None) -> list[FieldError]:
+    errors = validate_selectors(spec.get("selectors") or (), "spec.selectors")
     stored = old is not None and semantic_deep_equal(spec.get("config"), old.get("config"))
-    errors += validate_slice(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
+    errors += validate_slice(spec.get("config") or (), "spec.config", partial(validate_configuration, stored=stored))
     name = spec.get("extendedResourceName")
     if name is not None and holds_declared_rules():
         errors += [invalid("spec.extendedResourceName", name, text) for text in _problems_with_extended_name(name)]
@@ -179,14 +182,14 @@ def _class(spec: Object, old: Object | None) -> list[FieldError]:
 # ---------------------------------------------------------------- administrators
 
 
-def _admin_access(context: WriteContext, spec: Object) -> list[FieldError]:
+def _validate_admin_access(context: WriteContext, spec: Object) -> list[FieldError]:
     for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
         if (request.get("exactly") or {}).get("adminAccess"):
-            return _admin_namespace(context, f"spec.devices.requests[{index}].adminAccess")
+            return _validate_admin_namespace(context, f"spec.devices.requests[{index}].adminAccess")
     return []
 
 
-def _admin_namespace(context: WriteContext, path: str) -> list[FieldError]:
+def _validate_admin_namespace(context: WriteContext, path: str) -> list[FieldError]:
     namespace = context.services.get("", "namespaces", "", context.namespace) or {"metadata": {}}
     if (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true":
         return []
@@ -197,14 +200,14 @@ def _admin_namespace(context: WriteContext, path: str) -> list[FieldError]:
 # ---------------------------------------------------------------- claims
 
 
-def _spec(spec: Object, path: str) -> list[FieldError]:
+def _validate_spec(spec: Object, path: str) -> list[FieldError]:
     devices, path = spec.get("devices") or {}, f"{path}.devices"
     known = _request_names(spec)
     requests = [{name: value for name, value in item.items() if value != []} for item in devices.get("requests") or ()]
-    check = partial(_request, _used_attributes(devices.get("constraints") or ()))
+    check = partial(_validate_request, _used_attributes(devices.get("constraints") or ()))
     errors = validate_set(requests, f"{path}.requests", check, lambda item: item.get("name", ""), member="name")
-    errors += validate_slice(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
-    return errors + validate_slice(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
+    errors += validate_slice(devices.get("constraints") or (), f"{path}.constraints", partial(_validate_constraint, known))
+    return errors + validate_slice(devices.get("config") or (), f"{path}.config", partial(_validate_configuration, known))
 
 
 def _request_names(spec: Object) -> _Requests:
@@ -231,70 +234,70 @@ def _attributes_for(used: _Used, *places: str) -> frozenset[str]:
     return frozenset[str]().union(*(used.get(place, ()) for place in ("", *places)))
 
 
-def _request(used: _Used, request: Object, path: str) -> list[FieldError]:
+def _validate_request(used: _Used, request: Object, path: str) -> list[FieldError]:
     name = request.get("name", "")
-    errors = device_name(name, f"{path}.name")
+    errors = validate_device_name(name, f"{path}.name")
     exactly, options = request.get("exactly"), request.get("firstAvailable") or ()
     if exactly is None and not options:
         return [*errors, required(path, KIND_OF_REQUEST)]
     if not from_minor(35):
-        return errors + _whole_request(exactly, options, path)
+        return errors + _validate_whole_request(exactly, options, path)
     if exactly is not None and options:
         errors.append(invalid(path, None, many_set(KIND_OF_REQUEST)))
-        return errors + _declared_request(exactly, options, path) if holds_declared_rules() else errors
+        return errors + _validate_declared_request(exactly, options, path) if holds_declared_rules() else errors
     if exactly is not None:
-        errors += derived_attributes(exactly, f"{path}.exactly", _attributes_for(used, name))
-        return errors + _exact_request(exactly, f"{path}.exactly")
+        errors += validate_derived_attributes(exactly, f"{path}.exactly", _attributes_for(used, name))
+        return errors + _validate_exact_request(exactly, f"{path}.exactly")
 
     def check(option: Object, where: str) -> list[FieldError]:
         places = (name, f"{name}/{option.get('name', '')}")
-        return _option(option, where) + derived_attributes(option, where, _attributes_for(used, *places))
+        return _validate_option(option, where) + validate_derived_attributes(option, where, _attributes_for(used, *places))
 
     where = f"{path}.firstAvailable"
     return errors + validate_set(options, where, check, lambda item: item.get("name", ""), most=OPTIONS, member="name")
 
 
-def _whole_request(exactly: Object | None, options: Sequence[Object], path: str) -> list[FieldError]:
+def _validate_whole_request(exactly: Object | None, options: Sequence[Object], path: str) -> list[FieldError]:
     """Validates both members of a request, as 1.34 and before do."""
     where, errors = f"{path}.firstAvailable", list[FieldError]()
     if options:
-        errors += validate_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
+        errors += validate_set(options, where, _validate_option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
     if exactly is not None:
-        errors += _exact_request(exactly, f"{path}.exactly")
+        errors += _validate_exact_request(exactly, f"{path}.exactly")
     return [*errors, invalid(path, None, many_set(KIND_OF_REQUEST))] if exactly is not None and options else errors
 
 
-def _declared_request(exactly: Object, options: Sequence[Object], path: str) -> list[FieldError]:
+def _validate_declared_request(exactly: Object, options: Sequence[Object], path: str) -> list[FieldError]:
     """Validates both members of a request by the declared rules, which do not ask which of them counts."""
     where = f"{path}.firstAvailable"
-    errors = _declared_part(exactly, f"{path}.exactly")
-    return errors + validate_set(options, where, _declared_option, lambda item: item.get("name", ""), most=OPTIONS)
+    errors = _validate_declared_part(exactly, f"{path}.exactly")
+    return errors + validate_set(options, where, _validate_declared_option, lambda item: item.get("name", ""), most=OPTIONS)
 
 
-def _declared_option(option: Object, path: str) -> list[FieldError]:
+def _validate_declared_option(option: Object, path: str) -> list[FieldError]:
     name, where = option.get("deviceClassName", ""), f"{path}.deviceClassName"
     errors = invalid_each(where, name, names.long_name(name)) if name else [required(where)]
-    return errors + _declared_part(option, path)
+    return errors + _validate_declared_part(option, path)
 
 
-def _declared_part(request: Object, path: str) -> list[FieldError]:
+def _validate_declared_part(request: Object, path: str) -> list[FieldError]:
     mode = request.get("allocationMode", "")
     errors = [not_supported(f"{path}.allocationMode", mode, MODES)] if mode not in MODES else []
     for index, toleration in enumerate(request.get("tolerations") or ()):
         operator = toleration.get("operator", "")
         if operator not in OPERATORS:
             errors.append(not_supported(f"{path}.tolerations[{index}].operator", operator, OPERATORS))
-    return errors + declared_derived_attributes(request, path)
+    return errors + validate_declared_derived_attributes(request, path)
 
 
-def _option(option: Object, path: str) -> list[FieldError]:
-    return device_name(option.get("name", ""), f"{path}.name") + _exact_request(option, path)
+def _validate_option(option: Object, path: str) -> list[FieldError]:
+    return validate_device_name(option.get("name", ""), f"{path}.name") + _validate_exact_request(option, path)
 
 
-def _exact_request(request: Object, path: str) -> list[FieldError]:
+def _validate_exact_request(request: Object, path: str) -> list[FieldError]:
     name, where = request.get("deviceClassName", ""), f"{path}.deviceClassName"
     errors = invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where)]
-    errors += selectors(request.get("selectors") or (), f"{path}.selectors")
+    errors += validate_selectors(request.get("selectors") or (), f"{path}.selectors")
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count:
         errors.append(invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{mode}'"))
@@ -303,11 +306,11 @@ def _exact_request(request: Object, path: str) -> list[FieldError]:
     elif mode not in MODES:
         errors.append(not_supported(f"{path}.allocationMode", mode, MODES))
     for index, toleration in enumerate(request.get("tolerations") or ()):
-        errors += _toleration(toleration, f"{path}.tolerations[{index}]")
+        errors += _validate_toleration(toleration, f"{path}.tolerations[{index}]")
     return errors
 
 
-def _toleration(toleration: Object, path: str) -> list[FieldError]:
+def _validate_toleration(toleration: Object, path: str) -> list[FieldError]:
     key, operator, value = (toleration.get(field, "") for field in ("key", "operator", "value"))
     errors = label_name(key, f"{path}.key") if key else []
     if operator == "Exists" and value:
@@ -318,14 +321,14 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.operator"))
     elif operator not in OPERATORS:
         errors.append(not_supported(f"{path}.operator", operator, OPERATORS))
-    return errors + (effect(toleration["effect"], f"{path}.effect") if toleration.get("effect") else [])
+    return errors + (validate_taint_effect(toleration["effect"], f"{path}.effect") if toleration.get("effect") else [])
 
 
-def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldError]:
-    errors = _references(known, constraint.get("requests") or (), f"{path}.requests")
+def _validate_constraint(known: _Requests, constraint: Object, path: str) -> list[FieldError]:
+    errors = _validate_references(known, constraint.get("requests") or (), f"{path}.requests")
     fields = [field for field in ("matchAttribute", "distinctAttribute") if field in constraint]
     for field in fields if holds_declared_rules() else fields[:1]:
-        errors += fully_qualified_name(constraint[field], f"{path}.{field}", is_declared=holds_declared_rules())
+        errors += validate_fully_qualified_name(constraint[field], f"{path}.{field}", is_declared=holds_declared_rules())
     if fields:
         return errors
     if features.current().enabled("DRAConsumableCapacity"):
@@ -333,19 +336,19 @@ def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldEr
     return [*errors, required(f"{path}.matchAttribute")]
 
 
-def _configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:
-    return _references(known, item.get("requests") or (), f"{path}.requests") + configuration(item, path)
+def _validate_configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:
+    return _validate_references(known, item.get("requests") or (), f"{path}.requests") + validate_configuration(item, path)
 
 
-def _references(known: _Requests, requests: Sequence[str], path: str) -> list[FieldError]:
-    return validate_set(requests, path, partial(_reference, known), str)
+def _validate_references(known: _Requests, requests: Sequence[str], path: str) -> list[FieldError]:
+    return validate_set(requests, path, partial(_validate_reference, known), str)
 
 
-def _reference(known: _Requests, name: str, path: str) -> list[FieldError]:
+def _validate_reference(known: _Requests, name: str, path: str) -> list[FieldError]:
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(path, name, NOT_A_REQUEST)]
-    errors = [error for part in parts for error in device_name(part, path)]
+    errors = [error for part in parts for error in validate_device_name(part, path)]
     found = parts[0] in known and (len(parts) == 1 or parts[1] in known[parts[0]])
     return errors if found else [*errors, invalid(path, name, NOT_A_REQUEST)]
 
@@ -369,7 +372,7 @@ class _StatusStrategy(StatusStrategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         granted, requested = (_admin_results(o.get("status") or {}) for o in (old, obj))
         path = f"status.allocation.devices.results[{requested[0]}].adminAccess" if requested else ""
-        errors = _admin_namespace(context, path) if requested and not granted else []
+        errors = _validate_admin_namespace(context, path) if requested and not granted else []
         return errors + super().validate_update(context, obj, old)
 
 
@@ -397,14 +400,14 @@ def _allocated_identities(status: Object) -> frozenset[str]:
     return frozenset(map(_identity, _results(status)))
 
 
-def _status(obj: Object, old: Object) -> list[FieldError]:
+def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     reserved, path = status.get("reservedFor") or (), "status.reservedFor"
-    errors = validate_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS, member="uid")
+    errors = validate_set(reserved, path, _validate_user, lambda user: user.get("uid", ""), most=RESERVATIONS, member="uid")
     errors += validate_set(
         status.get("devices") or (),
         "status.devices",
-        partial(_device, _allocated_identities(status)),
+        partial(_validate_device, _allocated_identities(status)),
         _identity,
         most=UNLIMITED,
         shown=_device_id,
@@ -425,20 +428,20 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
         else:
             errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))
     elif allocation is not None and earlier is None:
-        errors += _allocation(allocation, "status.allocation", _request_names(obj.get("spec") or {}))
+        errors += _validate_allocation(allocation, "status.allocation", _request_names(obj.get("spec") or {}))
     return errors
 
 
-def _user(user: Object, path: str) -> list[FieldError]:
+def _validate_user(user: Object, path: str) -> list[FieldError]:
     return [required(f"{path}.{field}") for field in ("resource", "name", "uid") if not user.get(field)]
 
 
-def _device(allocated: frozenset[str], device: Object, path: str) -> list[FieldError]:
-    errors = csi_driver_name(device.get("driver", ""), f"{path}.driver")
-    errors += pool_name(device.get("pool", ""), f"{path}.pool")
-    errors += device_name(device.get("device", ""), f"{path}.device")
+def _validate_device(allocated: frozenset[str], device: Object, path: str) -> list[FieldError]:
+    errors = validate_csi_driver_name(device.get("driver", ""), f"{path}.driver")
+    errors += validate_pool_name(device.get("pool", ""), f"{path}.pool")
+    errors += validate_device_name(device.get("device", ""), f"{path}.device")
     if "shareID" in device:
-        errors += uid(device["shareID"], f"{path}.shareID")
+        errors += validate_uid(device["shareID"], f"{path}.shareID")
     if _identity(device) not in allocated:
         errors.append(invalid(path, _device_id(device), "must be an allocated device in the claim"))
     device_conditions = device.get("conditions") or ()
@@ -446,11 +449,11 @@ def _device(allocated: frozenset[str], device: Object, path: str) -> list[FieldE
         errors.append(too_many(f"{path}.conditions", len(device_conditions), CONDITIONS))
     errors += conditions(device_conditions, f"{path}.conditions")
     if "data" in device:
-        errors += raw(device["data"], f"{path}.data")
-    return errors + _network(device.get("networkData") or {}, f"{path}.networkData")
+        errors += validate_raw_object(device["data"], f"{path}.data")
+    return errors + _validate_network(device.get("networkData") or {}, f"{path}.networkData")
 
 
-def _network(network: Object, path: str) -> list[FieldError]:
+def _validate_network(network: Object, path: str) -> list[FieldError]:
     limits = {"interfaceName": INTERFACE_NAME_LENGTH, "hardwareAddress": HARDWARE_ADDRESS_LENGTH}
     errors = [
         too_long(f"{path}.{field}", longest)
@@ -464,31 +467,31 @@ def _network(network: Object, path: str) -> list[FieldError]:
     return errors + validate_set(network.get("ips") or (), f"{path}.ips", address, str, most=NETWORK_ADDRESSES)
 
 
-def _allocation(allocation: Object, path: str, known: _Requests) -> list[FieldError]:
+def _validate_allocation(allocation: Object, path: str, known: _Requests) -> list[FieldError]:
     devices = allocation.get("devices") or {}
-    errors = validate_slice(devices.get("results") or (), f"{path}.devices.results", partial(_result, known))
+    errors = validate_slice(devices.get("results") or (), f"{path}.devices.results", partial(_validate_result, known))
     where = f"{path}.devices.config"
-    errors += validate_slice(devices.get("config") or (), where, partial(_allocated_configuration, known), 2 * MAX_ITEMS)
+    errors += validate_slice(devices.get("config") or (), where, partial(_validate_allocated_configuration, known), 2 * MAX_ITEMS)
     if "nodeSelector" in allocation:
         errors += node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
     return errors
 
 
-def _result(known: _Requests, result: Object, path: str) -> list[FieldError]:
-    errors = _reference(known, result.get("request", ""), f"{path}.request")
-    errors += declared_driver_name(result.get("driver", ""), f"{path}.driver")
-    errors += declared_pool_name(result.get("pool", ""), f"{path}.pool")
-    errors += device_name(result.get("device", ""), f"{path}.device")
-    errors += binding_conditions(result, path)
-    return errors + (uid(result["shareID"], f"{path}.shareID") if "shareID" in result else [])
+def _validate_result(known: _Requests, result: Object, path: str) -> list[FieldError]:
+    errors = _validate_reference(known, result.get("request", ""), f"{path}.request")
+    errors += validate_declared_driver_name(result.get("driver", ""), f"{path}.driver")
+    errors += validate_declared_pool_name(result.get("pool", ""), f"{path}.pool")
+    errors += validate_device_name(result.get("device", ""), f"{path}.device")
+    errors += validate_binding_conditions(result, path)
+    return errors + (validate_uid(result["shareID"], f"{path}.shareID") if "shareID" in result else [])
 
 
-def _allocated_configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:
+def _validate_allocated_configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:
     source, where = item.get("source", ""), f"{path}.source"
     errors = [required(where)] if not source else []
     if source and source not in SOURCES:
         errors.append(not_supported(where, source, SOURCES))
-    return errors + _configuration(known, item, path)
+    return errors + _validate_configuration(known, item, path)
 
 
-STATUS: Strategy = _StatusStrategy(_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))
+STATUS: Strategy = _StatusStrategy(_validate_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))

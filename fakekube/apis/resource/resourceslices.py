@@ -14,20 +14,20 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, immutable, invalid, required, too_long
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.core.pods.volumes import validate_csi_driver_name
 from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     UNLIMITED,
-    binding_conditions,
-    declared_device_name,
-    device_name,
-    effect,
     many_set,
-    pool_name,
-    qualified_name,
+    validate_binding_conditions,
+    validate_declared_device_name,
+    validate_device_name,
     validate_map,
+    validate_pool_name,
+    validate_qualified_name,
     validate_set,
     validate_slice,
+    validate_taint_effect,
 )
 from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
@@ -89,10 +89,10 @@ class ResourceSliceStrategy(Strategy):
                 taint.setdefault("timeAdded", context.now())
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return in_version_of_request(context, _spec(obj.get("spec") or {}, None))
+        return in_version_of_request(context, _validate_spec(obj.get("spec") or {}, None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return in_version_of_request(context, _spec(obj.get("spec") or {}, old.get("spec") or {}))
+        return in_version_of_request(context, _validate_spec(obj.get("spec") or {}, old.get("spec") or {}))
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         driver = (obj.get("spec") or {}).get("driver", "")
@@ -106,8 +106,8 @@ def _devices(obj: Object) -> Sequence[Object]:
     return found
 
 
-def _spec(spec: Object, old: Object | None) -> list[FieldError]:
-    errors = csi_driver_name(spec.get("driver", ""), "spec.driver") + _pool(spec.get("pool") or {}, "spec.pool")
+def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
+    errors = validate_csi_driver_name(spec.get("driver", ""), "spec.driver") + _validate_pool(spec.get("pool") or {}, "spec.pool")
     if old is not None:
         name = (spec.get("pool") or {}).get("name", "")
         if name != (old.get("pool") or {}).get("name", ""):
@@ -116,19 +116,19 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
             errors.append(immutable("spec.driver", spec.get("driver", "")))
         if spec.get("nodeName") != old.get("nodeName"):
             errors.append(immutable("spec.nodeName", spec.get("nodeName")))
-    errors += _place(spec)
+    errors += _validate_node_selection(spec)
     if "sharedCounters" in spec and "devices" in spec:
         errors.append(invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
     devices = spec.get("devices") or ()
     before = {device["name"]: device for device in (old or {}).get("devices") or ()}
     complicated = any(device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices)
-    check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
+    check = partial(_validate_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
     errors += validate_set(
         devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, member="name", by_hand=True
     )
     return errors + validate_set(
-        spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
+        spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_validate_counters, "name"),
         lambda item: item.get("name", ""), most=COUNTER_SETS, member="name",
     )  # fmt: skip
 
@@ -137,8 +137,8 @@ def _has_lists(device: Object) -> bool:
     return any(name in attribute for attribute in (device.get("attributes") or {}).values() for name in LISTS)
 
 
-def _pool(pool: Object, path: str) -> list[FieldError]:
-    errors = pool_name(pool.get("name", ""), f"{path}.name")
+def _validate_pool(pool: Object, path: str) -> list[FieldError]:
+    errors = validate_pool_name(pool.get("name", ""), f"{path}.name")
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
     if count <= 0:
         errors.append(invalid(f"{path}.resourceSliceCount", count, POSITIVE))
@@ -150,20 +150,20 @@ def _pool(pool: Object, path: str) -> list[FieldError]:
 # ---------------------------------------------------------------- where devices are
 
 
-def _place(spec: Object) -> list[FieldError]:
+def _validate_node_selection(spec: Object) -> list[FieldError]:
     """Validates that exactly one field selects the nodes that can access the devices."""
     chosen, errors = _node_choice(spec, "spec", "must be either unset or set to a non-empty string", one_term=True)
     if spec.get("perDeviceNodeSelection"):
         chosen.append("`perDeviceNodeSelection`")
     elif "perDeviceNodeSelection" in spec:
         errors.append(invalid("spec.perDeviceNodeSelection", False, "must be either unset or set to true"))
-    return errors + _one_choice(chosen, "spec", ONE_PLACE, many_set(ONE_PLACE))
+    return errors + _validate_one_choice(chosen, "spec", ONE_PLACE, many_set(ONE_PLACE))
 
 
-def _device_place(device: Object, path: str, per_device: bool) -> list[FieldError]:
+def _validate_device_node_selection(device: Object, path: str, per_device: bool) -> list[FieldError]:
     if per_device:
         chosen, errors = _node_choice(device, path, "must not be empty")
-        return errors + _one_choice(chosen, path, ONE_PLACE_OF_DEVICE, ONE_PLACE_OF_DEVICE)
+        return errors + _validate_one_choice(chosen, path, ONE_PLACE_OF_DEVICE, ONE_PLACE_OF_DEVICE)
     if any(field in device for field in ("nodeName", "nodeSelector", "allNodes")):
         text = (
             "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in "
@@ -197,7 +197,7 @@ def _node_choice(part: Object, path: str, empty: str, *, one_term: bool = False)
     return chosen, errors
 
 
-def _one_choice(chosen: Sequence[str], path: str, none: str, many: str) -> list[FieldError]:
+def _validate_one_choice(chosen: Sequence[str], path: str, none: str, many: str) -> list[FieldError]:
     if not chosen:
         return [required(path, none)]
     return [] if len(chosen) == 1 else [invalid(path, f"{{{', '.join(chosen)}}}", many)]
@@ -206,9 +206,9 @@ def _one_choice(chosen: Sequence[str], path: str, none: str, many: str) -> list[
 # ---------------------------------------------------------------- devices
 
 
-def _device(before: Mapping[str, Object], per_device: bool, device: Object, path: str) -> list[FieldError]:
+def _validate_device(before: Mapping[str, Object], per_device: bool, device: Object, path: str) -> list[FieldError]:
     name = device.get("name", "")
-    errors = device_name(name, f"{path}.name")
+    errors = validate_device_name(name, f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
     if count > ATTRIBUTES_AND_CAPACITIES:
@@ -218,27 +218,27 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
     if values > ATTRIBUTE_VALUES:
         text = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES}"
         errors.append(invalid(path, values, text))
-    everything = partial(validate_map, key=qualified_name, most=UNLIMITED, longest=MAX_KEY_LENGTH)
-    errors += everything(attributes, f"{path}.attributes", check=_attribute)
-    shared = partial(_capacity, bool(device.get("allowMultipleAllocations")))
+    everything = partial(validate_map, key=validate_qualified_name, most=UNLIMITED, longest=MAX_KEY_LENGTH)
+    errors += everything(attributes, f"{path}.attributes", check=_validate_attribute)
+    shared = partial(_validate_capacity, bool(device.get("allowMultipleAllocations")))
     errors += everything(capacity, f"{path}.capacity", check=shared)
     if name not in before or not semantic_deep_equal(before[name].get("taints"), device.get("taints")):
-        errors += validate_slice(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
+        errors += validate_slice(device.get("taints") or (), f"{path}.taints", _validate_taint, TAINTS)
     errors += validate_set(
-        device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_counters, "counterSet"),
+        device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_validate_counters, "counterSet"),
         lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE, member="counterSet",
     )  # fmt: skip
-    return errors + _device_place(device, path, per_device) + binding_conditions(device, path)
+    return errors + _validate_device_node_selection(device, path, per_device) + validate_binding_conditions(device, path)
 
 
-def _counters(field: str, item: Object, path: str) -> list[FieldError]:
+def _validate_counters(field: str, item: Object, path: str) -> list[FieldError]:
     """Validates shared counters, or the counters that a device consumes; `field` is the name of the set."""
     name, counters = item.get(field, ""), item.get("counters") or {}
-    errors = declared_device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
+    errors = validate_declared_device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
     if not counters:
         return [*errors, required(f"{path}.counters")]
     return errors + validate_map(
-        counters, f"{path}.counters", declared_device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH
+        counters, f"{path}.counters", validate_declared_device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH
     )
 
 
@@ -246,8 +246,8 @@ def _counters(field: str, item: Object, path: str) -> list[FieldError]:
 VALUES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 
 
-def _attribute(attribute: Object, path: str) -> list[FieldError]:
-    checks: Mapping[str, Callable[[str, str], list[FieldError]]] = {"string": _string, "version": _version}
+def _validate_attribute(attribute: Object, path: str) -> list[FieldError]:
+    checks: Mapping[str, Callable[[str, str], list[FieldError]]] = {"string": _validate_string, "version": _validate_version}
     errors = [error for field in checks if field in attribute for error in checks[field](attribute[field], f"{path}.{field}")]
     for field in LISTS:
         if field not in attribute:
@@ -273,28 +273,28 @@ def _attribute(attribute: Object, path: str) -> list[FieldError]:
     return [*errors, invalid(path, shown, detail)]
 
 
-def _string(value: str, path: str) -> list[FieldError]:
+def _validate_string(value: str, path: str) -> list[FieldError]:
     return [] if names.fits(value, ATTRIBUTE_LENGTH) else [too_long(path, ATTRIBUTE_LENGTH)]
 
 
-def _version(value: str, path: str) -> list[FieldError]:
+def _validate_version(value: str, path: str) -> list[FieldError]:
     fine = _version_matches(value)
     errors = [] if fine else [invalid(path, value, "must be a string compatible with semver.org spec 2.0.0")]
-    return errors + _string(value, path)
+    return errors + _validate_string(value, path)
 
 
-def _taint(taint: Object, path: str) -> list[FieldError]:
+def _validate_taint(taint: Object, path: str) -> list[FieldError]:
     errors = label_name(taint.get("key", ""), f"{path}.key")
     value = taint.get("value", "")
     errors += invalid_each(f"{path}.value", value, names.label_value(value)) if value else []
     kind = taint.get("effect", "")
-    return errors + (effect(kind, f"{path}.effect") if kind else [required(f"{path}.effect")])
+    return errors + (validate_taint_effect(kind, f"{path}.effect") if kind else [required(f"{path}.effect")])
 
 
 # ---------------------------------------------------------------- capacity
 
 
-def _capacity(shared: bool, capacity: Object, path: str) -> list[FieldError]:
+def _validate_capacity(shared: bool, capacity: Object, path: str) -> list[FieldError]:
     policy, path = capacity.get("requestPolicy"), f"{path}.requestPolicy"
     if policy is None:
         return []
@@ -311,11 +311,11 @@ def _capacity(shared: bool, capacity: Object, path: str) -> list[FieldError]:
     if default is None:
         return [required(f"{path}.default", f"required when {field} is defined")]
     if values:
-        return _values(list(map(quantity, values)), quantity(default), whole, f"{path}.{field}")
-    return _range(span or {}, quantity(default), whole, f"{path}.{field}")
+        return _validate_values(list(map(quantity, values)), quantity(default), whole, f"{path}.{field}")
+    return _validate_range(span or {}, quantity(default), whole, f"{path}.{field}")
 
 
-def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
+def _validate_values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
     errors = [
         invalid(f"{path}[{index}]", str(values[index]), "values must be sorted in ascending order")
         for index in range(1, len(values))
@@ -345,7 +345,7 @@ def _decimal_text(value: Quantity) -> str:
     return f"{'-' if value.sign < 0 else ''}{digits[: value.scale]}.{digits[value.scale :]}"
 
 
-def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
+def _validate_range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
     if "min" not in span:
         return [required(f"{path}.min", "required when validRange is defined")]
     least, most = quantity(span["min"]), quantity(span["max"]) if "max" in span else None
@@ -367,7 +367,7 @@ def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[
     named |= {name: quantity(span[name]) for name in ("max", "step") if name in span}
     if from_minor(37):
         return errors + _validate_counts(named, whole, path)
-    return errors + (_step(named, whole, path, Quantity.value) if "step" in named else [])
+    return errors + (_validate_step(named, whole, path, Quantity.value) if "step" in named else [])
 
 
 def _validate_counts(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
@@ -382,17 +382,17 @@ def _validate_counts(named: Mapping[str, Quantity], whole: Quantity, path: str) 
         return []
     if named["step"].sign <= 0:
         return [invalid(f"{path}.step", str(named["step"]), POSITIVE)]
-    unusable = [] if milli else [error for name, one in named.items() for error in _int64(one, f"{path}.{name}")]
+    unusable = [] if milli else [error for name, one in named.items() for error in _validate_int64(one, f"{path}.{name}")]
     if unusable:
-        return _first_step(named, whole, path) + unusable
-    return _step(named, whole, path, Quantity.milli_value if milli else Quantity.value)
+        return _validate_first_step(named, whole, path) + unusable
+    return _validate_step(named, whole, path, Quantity.milli_value if milli else Quantity.value)
 
 
 def _is_fractional(number: Quantity) -> bool:
     return number.amount.denominator != 1
 
 
-def _int64(number: Quantity, path: str) -> list[FieldError]:
+def _validate_int64(number: Quantity, path: str) -> list[FieldError]:
     """Validates that a number can be counted (validateInt64Range)."""
     if number.sign < 0:
         return [invalid(path, str(number), NOT_NEGATIVE)]
@@ -401,16 +401,18 @@ def _int64(number: Quantity, path: str) -> list[FieldError]:
     return []
 
 
-def _first_step(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
+def _validate_first_step(named: Mapping[str, Quantity], whole: Quantity, path: str) -> list[FieldError]:
     first = named["min"] + named["step"]
     text = f"one step {first} is larger than capacity value: {whole}"
     return [invalid(f"{path}.step", str(named["step"]), text)] if first > whole else []
 
 
-def _step(named: Mapping[str, Quantity], whole: Quantity, path: str, count: Callable[[Quantity], int]) -> list[FieldError]:
+def _validate_step(
+    named: Mapping[str, Quantity], whole: Quantity, path: str, count: Callable[[Quantity], int]
+) -> list[FieldError]:
     least, step = named["min"], named["step"]
     text = f"value is not a multiple of a given step ({step}) from ({least})"
     bounds = [named[name] for name in ("default", "max") if name in named]
-    return _first_step(named, whole, path) + [
+    return _validate_first_step(named, whole, path) + [
         invalid(f"{path}.step", str(value), text) for value in bounds if (count(value) - count(least)) % (count(step) or 1)
     ]

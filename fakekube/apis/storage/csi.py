@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, invalid, required, too_long, too_many
 from fakekube.apis.core.nodes import node_label_selector_warnings
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
-from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.apis.core.pods.volumes import validate_csi_driver_name
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
@@ -92,7 +92,7 @@ class CSIDriverStrategy(Strategy):
         )
         if policy is not None:
             errors += one_of(policy, "spec.fsGroupPolicy", ("File", "None", "ReadWriteOnceWithFSType"))
-        errors += _token_requests(spec.get("tokenRequests") or ())
+        errors += _validate_token_requests(spec.get("tokenRequests") or ())
         for mode in spec.get("volumeLifecycleModes") or ():
             errors += one_of(mode, "spec.volumeLifecycleModes", ("Persistent", "Ephemeral"), ordered=True)
         if spec.get("seLinuxMount") is None and self.emulation.enabled("SELinuxMountReadWriteOncePod"):
@@ -125,7 +125,7 @@ class CSIDriverStrategy(Strategy):
         return [TOKENS_HINT]
 
 
-def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
+def _validate_token_requests(requests: Sequence[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(requests):
@@ -153,7 +153,7 @@ class CSINodeStrategy(Strategy):
         errors: list[FieldError] = []
         seen: set[str] = set()
         for index, driver in enumerate(obj["spec"].get("drivers") or ()):
-            errors += _node_driver(driver, seen, f"spec.drivers[{index}]")
+            errors += _validate_node_driver(driver, seen, f"spec.drivers[{index}]")
         return errors
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
@@ -164,7 +164,7 @@ class CSINodeStrategy(Strategy):
         for before in old["spec"].get("drivers") or ():
             for driver in obj["spec"].get("drivers") or ():
                 if driver.get("name") == before.get("name"):
-                    errors += _changed_driver(driver, before)
+                    errors += _validate_driver_update(driver, before)
         return errors
 
 
@@ -192,7 +192,7 @@ def _validate_storage_health(obj: Object, _old: Object) -> list[FieldError]:
         if name in seen:
             errors.append(duplicate(path, name))
         seen.add(name)
-        errors += csi_driver_name(name, f"{path}.name")
+        errors += validate_csi_driver_name(name, f"{path}.name")
         where = f"{path}.healthConditions"
         if len(found) > HEALTH_CONDITIONS:
             errors.append(too_many(where, len(found), HEALTH_CONDITIONS))
@@ -204,9 +204,9 @@ def _validate_storage_health(obj: Object, _old: Object) -> list[FieldError]:
 CSI_NODE_STATUS = StatusStrategy(_validate_storage_health, keeps_metadata=True, resets=(("metadata",), ("spec",)))
 
 
-def _node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:
+def _validate_node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:
     name, node = driver.get("name", ""), driver.get("nodeID", "")
-    errors = csi_driver_name(name, f"{path}.name")
+    errors = validate_csi_driver_name(name, f"{path}.name")
     if not node:
         errors.append(required(f"{path}.nodeID"))
     if not names.fits(node, NODE_ID_LENGTH):
@@ -226,7 +226,7 @@ def _node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _changed_driver(new: Object, old: Object) -> list[FieldError]:
+def _validate_driver_update(new: Object, old: Object) -> list[FieldError]:
     mutable = features.current().enabled("MutableCSINodeAllocatableCount")
     shown, before = (
         {
@@ -252,10 +252,10 @@ class CSIStorageCapacityStrategy(RevalidatingStrategy):
     unconditional_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _storage_capacity(obj, allow_invalid_values=False)
+        return _validate_storage_capacity(obj, allow_invalid_values=False)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _storage_capacity(obj, allow_invalid_values=bool(label_selector(old.get("nodeTopology"), "")))
+        return _validate_storage_capacity(obj, allow_invalid_values=bool(label_selector(old.get("nodeTopology"), "")))
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         topology, before = obj.get("nodeTopology"), old.get("nodeTopology")
@@ -269,7 +269,7 @@ class CSIStorageCapacityStrategy(RevalidatingStrategy):
         return node_label_selector_warnings(obj.get("nodeTopology"), "nodeTopology")
 
 
-def _storage_capacity(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
+def _validate_storage_capacity(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
     errors = label_selector(obj.get("nodeTopology"), "nodeTopology", allow_invalid_values=allow_invalid_values)
     name, capacity = obj.get("storageClassName", ""), obj.get("capacity")
     errors += invalid_each("storageClassName", name, names.dns_subdomain(name))
@@ -299,46 +299,49 @@ class VolumeAttachmentStrategy(Strategy):
     validated_twice_until = 35
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _attachment(obj, None)
+        errors = _validate_attachment(obj, None)
         if not from_minor(36):  # ValidateVolumeAttachmentV1, of new ones only
-            errors += [*csi_driver_name(obj["spec"].get("attacher", ""), "spec.attacher"), *_volume_name(obj["spec"])]
+            errors += [
+                *validate_csi_driver_name(obj["spec"].get("attacher", ""), "spec.attacher"),
+                *_validate_volume_name(obj["spec"]),
+            ]
         return errors
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _attachment(obj, old)
+        return _validate_attachment(obj, old)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _attachment(obj, old) + _changed_attachment(obj, old)
+        return _validate_attachment(obj, old) + _validate_attachment_update(obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
 
 
-def _attacher(name: str, path: str, *, is_new: bool) -> list[FieldError]:
+def _validate_attacher(name: str, path: str, *, is_new: bool) -> list[FieldError]:
     if not name:
         return [required(path)]
     if not (holds_declared_rules() and is_new):  # the declared rules do not see an update, which the immutable spec refuses first
-        return csi_driver_name(name, path) if from_minor(36) else []
+        return validate_csi_driver_name(name, path) if from_minor(36) else []
     errors = [] if names.fits(name, names.LABEL_LENGTH) else [too_long(path, names.LABEL_LENGTH)]
     if len(name) > names.LABEL_LENGTH:
         errors = [too_long(path, names.LABEL_LENGTH, "characters")]
     return errors + invalid_each(path, name, names.caseless_dns_subdomain(name))
 
 
-def _attachment(obj: Object, old: Object | None) -> list[FieldError]:
+def _validate_attachment(obj: Object, old: Object | None) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
-    errors = _attacher(spec.get("attacher", ""), "spec.attacher", is_new=old is None)
+    errors = _validate_attacher(spec.get("attacher", ""), "spec.attacher", is_new=old is None)
     errors += _validate_attachment_source(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
     if total_size(status.get("attachmentMetadata") or {}) > METADATA_SIZE:
         errors.append(too_long("status.attachmentMetadata", METADATA_SIZE))
     for field in ("attachError", "detachError"):
-        errors += _volume_error(status.get(field) or {}, f"status.{field}")
-    return errors + _volume_name(spec) if from_minor(36) else errors
+        errors += _validate_volume_error(status.get(field) or {}, f"status.{field}")
+    return errors + _validate_volume_name(spec) if from_minor(36) else errors
 
 
-def _volume_name(spec: Object) -> list[FieldError]:
+def _validate_volume_name(spec: Object) -> list[FieldError]:
     volume = (spec.get("source") or {}).get("persistentVolumeName")
     return [] if volume is None else invalid_each("spec.source.persistentVolumeName", volume, names.dns_subdomain(volume))
 
@@ -356,7 +359,7 @@ def _validate_attachment_source(source: Mapping[str, Any], path: str) -> list[Fi
     return [] if name else [required(where, "must specify non empty persistentVolumeName")]
 
 
-def _volume_error(error: Object, path: str) -> list[FieldError]:
+def _validate_volume_error(error: Object, path: str) -> list[FieldError]:
     code = error.get("errorCode")
     errors = VOLUME_ERROR.validate(error, path)
     if code is not None and code < 0:
@@ -364,7 +367,7 @@ def _volume_error(error: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
+def _validate_attachment_update(obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
     if semantic_deep_equal_as(features.current().types.type_of(_SPEC), spec, old_spec):
         return []
@@ -390,11 +393,11 @@ class _AttachmentStatusStrategy(StatusStrategy):
     checks_metadata_again = True
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _attachment(obj, old)
+        return _validate_attachment(obj, old)
 
 
 def _validate_attachment_status(obj: Object, old: Object) -> list[FieldError]:
-    return _attachment(obj, old) + _changed_attachment(obj, old)
+    return _validate_attachment(obj, old) + _validate_attachment_update(obj, old)
 
 
 STATUS = _AttachmentStatusStrategy(_validate_attachment_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))

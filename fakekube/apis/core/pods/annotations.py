@@ -52,7 +52,9 @@ def concerns_pods(annotations: Annotations) -> bool:
     return False
 
 
-def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def validate_pod_annotations(
+    annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions
+) -> list[FieldError]:
     """Validates the annotations of a pod or template at `path` (ValidatePodSpecificAnnotations)."""
     errors: list[FieldError] = []
     if not concerns_pods(annotations):
@@ -62,14 +64,14 @@ def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, o
         text = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{path}[{MIRROR_POD_ANNOTATION_KEY}]", mirror, text))
     if annotations.get(TOLERATIONS):
-        errors += _tolerations(annotations[TOLERATIONS], path, options)
+        errors += _validate_tolerations(annotations[TOLERATIONS], path, options)
     cost = annotations.get(POD_DELETION_COST)
     if not options.deletion_cost and not is_deletion_cost(cost):
         errors.append(invalid(f"{path}[{POD_DELETION_COST}]", cost, "must be a 32bit integer"))
-    return errors + _seccomp(annotations, path) + _apparmor(annotations, spec, path)
+    return errors + _validate_seccomp_annotations(annotations, path) + _validate_apparmor_annotations(annotations, spec, path)
 
 
-def _tolerations(text: str, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_tolerations(text: str, path: str, options: ValidationOptions) -> list[FieldError]:
     try:
         found = read_tolerations(text)
     except JSONError as problem:
@@ -77,14 +79,14 @@ def _tolerations(text: str, path: str, options: ValidationOptions) -> list[Field
     return tolerations(found, f"{path}.{TOLERATIONS}", allow_comparisons=options.comparing_tolerations)
 
 
-def _seccomp(annotations: Annotations, path: str) -> list[FieldError]:
+def _validate_seccomp_annotations(annotations: Annotations, path: str) -> list[FieldError]:
     keys = [
         key for key in annotations if key == SECCOMP_POD_ANNOTATION_KEY or key.startswith(SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX)
     ]
-    return [error for key in keys for error in _seccomp_profile(annotations[key], f"{path}.{key}")]
+    return [error for key in keys for error in _validate_seccomp_profile(annotations[key], f"{path}.{key}")]
 
 
-def _seccomp_profile(profile: str, path: str) -> list[FieldError]:
+def _validate_seccomp_profile(profile: str, path: str) -> list[FieldError]:
     if profile in (RUNTIME_DEFAULT, DOCKER_DEFAULT, UNCONFINED):
         return []
     if profile.startswith(LOCALHOST):
@@ -92,7 +94,7 @@ def _seccomp_profile(profile: str, path: str) -> list[FieldError]:
     return [invalid(path, profile, "must be a valid seccomp profile")]
 
 
-def _apparmor(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+def _validate_apparmor_annotations(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, profile in annotations.items():
         if not key.startswith(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX):
@@ -125,7 +127,7 @@ def annotation_of_profile(profile: Mapping[str, Any]) -> str:
     return {"Unconfined": UNCONFINED, "RuntimeDefault": RUNTIME_DEFAULT, "Localhost": localhost}.get(profile.get("type", ""), "")
 
 
-def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
+def validate_annotations_update(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
     """Validates annotations that cannot be added or removed (the first part of ValidatePodSpecificAnnotationUpdates)."""
     errors: list[FieldError] = []
     for key, value in old.items():
@@ -149,24 +151,24 @@ def validate_profiles_match(annotations: Annotations, spec: dict[str, Any], path
     """Validates, on create, that annotations and fields have the same profiles."""
     if not concerns_pods(annotations):
         return []
-    return _seccomp_match(annotations, spec, path) + _apparmor_match(annotations, spec, path)
+    return _validate_seccomp_fields_match(annotations, spec, path) + _validate_apparmor_fields_match(annotations, spec, path)
 
 
-def _seccomp_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+def _validate_seccomp_fields_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     of_pod = (spec.get("securityContext") or {}).get("seccompProfile")
     if of_pod is not None and SECCOMP_POD_ANNOTATION_KEY in annotations:
         where = f"{path}.securityContext.seccompProfile"
-        errors += _same_profile("seccomp", annotations[SECCOMP_POD_ANNOTATION_KEY], of_pod, where)
+        errors += _validate_same_profile("seccomp", annotations[SECCOMP_POD_ANNOTATION_KEY], of_pod, where)
     for container, where in containers_with_paths(spec, path):
         profile = (container.get("securityContext") or {}).get("seccompProfile")
         key = f"{SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX}{container.get('name', '')}"
         if profile is not None and key in annotations:
-            errors += _same_profile("seccomp", annotations[key], profile, f"{where}.securityContext.seccompProfile")
+            errors += _validate_same_profile("seccomp", annotations[key], profile, f"{where}.securityContext.seccompProfile")
     return errors
 
 
-def _apparmor_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+def _validate_apparmor_fields_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     if (spec.get("os") or {}).get("name") == "windows":
         return []
     errors: list[FieldError] = []
@@ -175,11 +177,11 @@ def _apparmor_match(annotations: Annotations, spec: dict[str, Any], path: str) -
         profile = (container.get("securityContext") or {}).get("appArmorProfile", of_pod)
         key = f"{DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX}{container.get('name', '')}"
         if profile is not None and key in annotations:
-            errors += _same_profile("apparmor", annotations[key], profile, f"{where}.securityContext.appArmorProfile")
+            errors += _validate_same_profile("apparmor", annotations[key], profile, f"{where}.securityContext.appArmorProfile")
     return errors
 
 
-def _same_profile(what: str, annotation: str, profile: Mapping[str, Any], path: str) -> list[FieldError]:
+def _validate_same_profile(what: str, annotation: str, profile: Mapping[str, Any], path: str) -> list[FieldError]:
     kind = profile.get("type", "")
     defaults = (RUNTIME_DEFAULT, DOCKER_DEFAULT) if what == "seccomp" else (RUNTIME_DEFAULT,)
     same_type = {

@@ -22,7 +22,7 @@ from fakekube.apimachinery.errors.field import (
     too_many,
 )
 from fakekube.apis.core.pods import environment
-from fakekube.apis.core.pods.security_context import container_security, pull_policy
+from fakekube.apis.core.pods.security_context import validate_pull_policy, validate_security_context
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.validation import names
@@ -77,7 +77,7 @@ class PodContext:
     options: ValidationOptions
 
 
-def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
+def validate_containers(items: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the containers of a pod (validateContainers)."""
     if not items:
         return [required(path)]
@@ -85,31 +85,33 @@ def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[F
     seen: set[str] = set()
     for index, item in enumerate(items):
         where, name = f"{path}[{index}]", item.get("name", "")
-        errors += _common(item, where, pod)
+        errors += _validate_container_common(item, where, pod)
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
         errors += _validate_lifecycle_and_probes(item, where, pod)
         if pod.options.restart_rules:
-            errors += _restart_policy(item, where, pod.options)
+            errors += _validate_restart_policy(item, where, pod.options)
         elif "restartPolicy" in item:
             errors.append(forbidden(f"{where}.restartPolicy", "may not be set for non-init containers"))
-    return errors + host_port_conflicts(items, path)
+    return errors + check_host_port_conflicts(items, path)
 
 
-def init_containers(items: Sequence[Container], regular: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
+def validate_init_containers(
+    items: Sequence[Container], regular: Sequence[Container], path: str, pod: PodContext
+) -> list[FieldError]:
     """Validates the init containers of a pod (validateInitContainers)."""
     errors: list[FieldError] = []
     seen = {item.get("name", "") for item in regular}
     for index, item in enumerate(items):
         where, name = f"{path}[{index}]", item.get("name", "")
-        errors += _common(item, where, pod)
-        errors += _init_restart_policy(item, where, pod.options)
+        errors += _validate_container_common(item, where, pod)
+        errors += _validate_init_restart_policy(item, where, pod.options)
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         elif name:
             seen.add(name)
-        errors += host_port_conflicts([item], path)
+        errors += check_host_port_conflicts([item], path)
         if is_sidecar(dict(item)):
             errors += _validate_lifecycle_and_probes(item, where, pod)
         else:
@@ -131,14 +133,16 @@ def _forbid_sidecar_fields(item: Container, path: str, options: ValidationOption
     ]
 
 
-def ephemeral_containers(items: Sequence[Container], others: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
+def validate_ephemeral_containers(
+    items: Sequence[Container], others: Sequence[Container], path: str, pod: PodContext
+) -> list[FieldError]:
     """Validates the ephemeral containers of a pod (validateEphemeralContainers)."""
     errors: list[FieldError] = []
     other_names = {item.get("name", "") for item in others}
     seen = set(other_names)
     for index, item in enumerate(items):
         where, name, target = f"{path}[{index}]", item.get("name", ""), item.get("targetContainerName", "")
-        errors += _common(item, where, pod) + image_without_padding(item, where)
+        errors += _validate_container_common(item, where, pod) + validate_image_without_padding(item, where)
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
@@ -157,7 +161,7 @@ def ephemeral_containers(items: Sequence[Container], others: Sequence[Container]
     return errors
 
 
-def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
+def _validate_container_common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     """Validates what containers of all types have in common (validateContainerCommon)."""
     errors: list[FieldError] = []
     name = item.get("name", "")
@@ -168,24 +172,24 @@ def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     supported = ("File", "FallbackToLogsOnError")
     errors += required_one_of(policy, f"{path}.terminationMessagePolicy", supported, ordered=True)
     if "ports" in item:
-        errors += _ports(item["ports"], f"{path}.ports")
+        errors += _validate_ports(item["ports"], f"{path}.ports")
     if "env" in item:
-        errors += environment.variables(item["env"], f"{path}.env")
+        errors += environment.validate_env(item["env"], f"{path}.env")
     if "envFrom" in item:
-        errors += environment.sources(item["envFrom"], f"{path}.envFrom")
+        errors += environment.validate_env_from(item["envFrom"], f"{path}.envFrom")
     if "volumeMounts" in item:
-        errors += volume_mounts(item, pod.volumes, f"{path}.volumeMounts")
+        errors += validate_volume_mounts(item, pod.volumes, f"{path}.volumeMounts")
     if "volumeDevices" in item:
-        errors += volume_devices(item, pod.volumes, f"{path}.volumeDevices")
-    errors += pull_policy(item.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
+        errors += validate_volume_devices(item, pod.volumes, f"{path}.volumeDevices")
+    errors += validate_pull_policy(item.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
     resources = item.get("resources")
     if resources:
         errors += requirements(resources, f"{path}.resources", container_resource_name, pod.claims, pod.options.huge_pages)
     if "resizePolicy" in item:
-        errors += _resize_policies(item["resizePolicy"], f"{path}.resizePolicy", pod.restart_policy)
+        errors += _validate_resize_policies(item["resizePolicy"], f"{path}.resizePolicy", pod.restart_policy)
     security = item.get("securityContext")
     if security:
-        errors += container_security(security, f"{path}.securityContext", host_users=pod.host_users)
+        errors += validate_security_context(security, f"{path}.securityContext", host_users=pod.host_users)
     return errors
 
 
@@ -193,14 +197,14 @@ def _validate_lifecycle_and_probes(item: Container, path: str, pod: PodContext) 
     """Validates lifecycle hooks and probes, which only long-running containers have."""
     errors: list[FieldError] = []
     if "lifecycle" in item:
-        errors += lifecycle(item["lifecycle"], pod, f"{path}.lifecycle")
+        errors += validate_lifecycle(item["lifecycle"], pod, f"{path}.lifecycle")
     for field, check in PROBES:
         if field in item:
             errors += check(item[field], f"{path}.{field}")
     return errors
 
 
-def _ports(items: Sequence[Container], path: str) -> list[FieldError]:
+def _validate_ports(items: Sequence[Container], path: str) -> list[FieldError]:
     """Validates the ports of a container (validateContainerPorts)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -222,7 +226,7 @@ def _ports(items: Sequence[Container], path: str) -> list[FieldError]:
     return errors
 
 
-def host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldError]:
+def check_host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldError]:
     """Validates that no two containers use the same host port (checkHostPortConflicts)."""
     errors: list[FieldError] = []
     taken: set[str] = set()
@@ -238,7 +242,7 @@ def host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldErro
     return errors
 
 
-def _resize_policies(items: Sequence[Container], path: str, pod_restart_policy: str) -> list[FieldError]:
+def _validate_resize_policies(items: Sequence[Container], path: str, pod_restart_policy: str) -> list[FieldError]:
     """Validates resizePolicy; most of the errors are about the list, not about its items (validateResizePolicy)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -255,7 +259,7 @@ def _resize_policies(items: Sequence[Container], path: str, pod_restart_policy: 
     return errors
 
 
-def _init_restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_init_restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the restart policy of an init container (validateInitContainerRestartPolicy)."""
     policy, rules = item.get("restartPolicy"), item.get("restartPolicyRules") or ()
     if policy is None:
@@ -263,24 +267,24 @@ def _init_restart_policy(item: Container, path: str, options: ValidationOptions)
     if not options.restart_rules:
         return one_of(policy, f"{path}.restartPolicy", ("Always",))
     if policy != "Always" or options.restart_all_containers:
-        return _restart_policy(item, path, options)
+        return _validate_restart_policy(item, path, options)
     return [forbidden(f"{path}.restartPolicyRules", NO_RULES_OF_SIDECARS)] if rules else []
 
 
-def _restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the restart policy and rules of a container (validateContainerRestartPolicy)."""
     policy, rules = item.get("restartPolicy"), item.get("restartPolicyRules") or ()
     if policy is None:
         errors = [required(f"{path}.restartPolicy", POLICY_OF_RULES)] if rules else []
     else:
         errors = one_of(policy, f"{path}.restartPolicy", RESTART_POLICIES)
-    errors += _at_most(RESTART_RULES, rules, f"{path}.restartPolicyRules")
+    errors += _validate_max_items(RESTART_RULES, rules, f"{path}.restartPolicyRules")
     for index, rule in enumerate(rules):
-        errors += _restart_rule(rule, f"{path}.restartPolicyRules[{index}]", options)
+        errors += _validate_restart_rule(rule, f"{path}.restartPolicyRules[{index}]", options)
     return errors
 
 
-def _restart_rule(rule: Container, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_restart_rule(rule: Container, path: str, options: ValidationOptions) -> list[FieldError]:
     allowed = ("Restart", "RestartAllContainers") if options.restart_all_containers else ("Restart",)
     action, errors = rule.get("action", ""), list[FieldError]()
     if action not in allowed:
@@ -291,16 +295,16 @@ def _restart_rule(rule: Container, path: str, options: ValidationOptions) -> lis
     operator, values = codes.get("operator", ""), codes.get("values") or ()
     if operator not in ("In", "NotIn"):
         errors.append(not_supported(f"{path}.exitCodes.operator", operator, ("In", "NotIn")))
-    return errors + _at_most(EXIT_CODES, values, f"{path}.exitCodes.values")
+    return errors + _validate_max_items(EXIT_CODES, values, f"{path}.exitCodes.values")
 
 
-def _at_most(most: int, items: Sequence[Any], path: str) -> list[FieldError]:
+def _validate_max_items(most: int, items: Sequence[Any], path: str) -> list[FieldError]:
     if len(items) <= most:
         return []
     return [too_many(path, len(items), most) if from_minor(36) else too_long(path, most)]
 
 
-def image_without_padding(item: Container, path: str) -> list[FieldError]:
+def validate_image_without_padding(item: Container, path: str) -> list[FieldError]:
     """Validates that an image has no leading or trailing space, in pods but not in templates."""
     image = item.get("image", "")
     if image == image.strip():
@@ -311,14 +315,14 @@ def image_without_padding(item: Container, path: str) -> list[FieldError]:
 Part = Mapping[str, Any]
 
 
-def liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:
-    errors = _probe(probe, path)
+def validate_liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:
+    errors = _validate_probe(probe, path)
     threshold = probe.get("successThreshold", 0)
     return errors if threshold == 1 else [*errors, invalid(f"{path}.successThreshold", threshold, "must be 1")]
 
 
-def readiness_probe(probe: Part, path: str) -> list[FieldError]:
-    errors = _probe(probe, path)
+def validate_readiness_probe(probe: Part, path: str) -> list[FieldError]:
+    errors = _validate_probe(probe, path)
     grace = probe.get("terminationGracePeriodSeconds")
     if grace is not None:
         where = f"{path}.terminationGracePeriodSeconds"
@@ -328,16 +332,16 @@ def readiness_probe(probe: Part, path: str) -> list[FieldError]:
 
 #: The probes of a container, in the order of validation.
 PROBES: tuple[tuple[str, Callable[[Part, str], list[FieldError]]], ...] = (
-    ("livenessProbe", liveness_or_startup_probe),
-    ("readinessProbe", readiness_probe),
-    ("startupProbe", liveness_or_startup_probe),
+    ("livenessProbe", validate_liveness_or_startup_probe),
+    ("readinessProbe", validate_readiness_probe),
+    ("startupProbe", validate_liveness_or_startup_probe),
 )
 
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
-def _probe(probe: Part, path: str) -> list[FieldError]:
-    errors = handler(probe, PROBE_ACTIONS, None, path)
+def _validate_probe(probe: Part, path: str) -> list[FieldError]:
+    errors = validate_handler(probe, PROBE_ACTIONS, None, path)
     for field in _COUNTS:
         if probe.get(field, 0) < 0:
             errors += non_negative(probe[field], f"{path}.{field}")
@@ -347,14 +351,14 @@ def _probe(probe: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def lifecycle(hooks: Part, pod: PodContext, path: str) -> list[FieldError]:
+def validate_lifecycle(hooks: Part, pod: PodContext, path: str) -> list[FieldError]:
     """Validates postStart and preStop hooks and the stop signal; the pod's grace period is the upper bound of sleep actions."""
     errors: list[FieldError] = []
     for field in ("postStart", "preStop"):
         if field in hooks:
-            errors += handler(hooks[field], HOOK_ACTIONS, pod.grace, f"{path}.{field}")
+            errors += validate_handler(hooks[field], HOOK_ACTIONS, pod.grace, f"{path}.{field}")
     signal = hooks.get("stopSignal")
-    return errors if signal is None else errors + _stop_signal(signal, pod.os, f"{path}.stopSignal")
+    return errors if signal is None else errors + _validate_stop_signal(signal, pod.os, f"{path}.stopSignal")
 
 
 _SIGNALS: Final = (
@@ -369,7 +373,7 @@ _SIGNALS: Final = (
 _SIGNALS_BY_OS: Final = {"linux": _SIGNALS, "windows": ("SIGKILL", "SIGTERM")}
 
 
-def _stop_signal(signal: str, os: str | None, path: str) -> list[FieldError]:
+def _validate_stop_signal(signal: str, os: str | None, path: str) -> list[FieldError]:
     """Validates the signal that ends a container (validateStopSignal)."""
     if os is None:
         return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
@@ -380,7 +384,7 @@ def _stop_signal(signal: str, os: str | None, path: str) -> list[FieldError]:
 Action = Callable[[Part, int | None, str], list[FieldError]]
 
 
-def handler(actions: Part, known: Mapping[str, Action], grace: int | None, path: str) -> list[FieldError]:
+def validate_handler(actions: Part, known: Mapping[str, Action], grace: int | None, path: str) -> list[FieldError]:
     """Validates that there is exactly one action (validateHandler)."""
     errors: list[FieldError] = []
     found = False
@@ -395,11 +399,11 @@ def handler(actions: Part, known: Mapping[str, Action], grace: int | None, path:
     return errors if found else [*errors, required(path, "must specify a handler type")]
 
 
-def _exec(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+def _validate_exec(action: Part, _grace: int | None, path: str) -> list[FieldError]:
     return [] if action.get("command") else [required(f"{path}.command")]
 
 
-def _http_get(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+def _validate_http_get(action: Part, _grace: int | None, path: str) -> list[FieldError]:
     errors = [] if action.get("path") else [required(f"{path}.path")]
     errors += port_or_name(action.get("port", 0), f"{path}.port")
     errors += one_of(action.get("scheme", ""), f"{path}.scheme", ("HTTP", "HTTPS"))
@@ -409,15 +413,15 @@ def _http_get(action: Part, _grace: int | None, path: str) -> list[FieldError]:
     return errors
 
 
-def _tcp_socket(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+def _validate_tcp_socket(action: Part, _grace: int | None, path: str) -> list[FieldError]:
     return port_or_name(action.get("port", 0), f"{path}.port")
 
 
-def _grpc(action: Part, _grace: int | None, path: str) -> list[FieldError]:
+def _validate_grpc(action: Part, _grace: int | None, path: str) -> list[FieldError]:
     return port(action.get("port", 0), f"{path}.port")
 
 
-def _sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
+def _validate_sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
     seconds, may_be_zero = action.get("seconds", 0), features.current().enabled("PodLifecycleSleepActionAllowZero")
     if grace is None or (0 if may_be_zero else 1) <= seconds <= grace:
         return []
@@ -429,10 +433,10 @@ def _sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
 
 
 PROBE_ACTIONS: Mapping[str, Action] = {
-    "exec": _exec, "httpGet": _http_get, "tcpSocket": _tcp_socket, "grpc": _grpc,
+    "exec": _validate_exec, "httpGet": _validate_http_get, "tcpSocket": _validate_tcp_socket, "grpc": _validate_grpc,
 }  # fmt: skip
 HOOK_ACTIONS: Mapping[str, Action] = {
-    "exec": _exec, "httpGet": _http_get, "tcpSocket": _tcp_socket, "sleep": _sleep,
+    "exec": _validate_exec, "httpGet": _validate_http_get, "tcpSocket": _validate_tcp_socket, "sleep": _validate_sleep,
 }  # fmt: skip
 
 
@@ -440,7 +444,7 @@ PROPAGATION = ("Bidirectional", "HostToContainer", "None")
 RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
-def volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
+def validate_volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
     """Validates volume mounts (ValidateVolumeMounts); `volumes` are those of the pod."""
     mounts = container.get("volumeMounts")
     if not mounts:
@@ -465,11 +469,11 @@ def volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> li
             text = "must not already exist as a path in volumeDevices"
             errors.append(invalid(f"{path}[{index}].mountPath", target, text))
         if len(mount) > 2:
-            errors += _mount_options(mount, container, path, index)
+            errors += _validate_mount_options(mount, container, path, index)
     return errors
 
 
-def _mount_options(mount: Part, container: Part, path: str, index: int) -> list[FieldError]:
+def _validate_mount_options(mount: Part, container: Part, path: str, index: int) -> list[FieldError]:
     """Validates the other fields of a mount; most of the errors are about the list, not about the mount."""
     errors: list[FieldError] = []
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
@@ -481,13 +485,13 @@ def _mount_options(mount: Part, container: Part, path: str, index: int) -> list[
             errors.append(invalid(f"{path}[{index}].subPathExpr", expression, text))
         errors += descending(expression, f"{path}.subPathExpr")
     if "mountPropagation" in mount:
-        errors += _propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
+        errors += _validate_propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
     if "recursiveReadOnly" in mount:
-        errors += _recursive_read_only(mount, f"{path}.recursiveReadOnly")
+        errors += _validate_recursive_read_only(mount, f"{path}.recursiveReadOnly")
     return errors
 
 
-def _propagation(mode: str, container: Part, path: str) -> list[FieldError]:
+def _validate_propagation(mode: str, container: Part, path: str) -> list[FieldError]:
     errors = one_of(mode, path, PROPAGATION)
     if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         text = "Bidirectional mount propagation is available only to privileged containers"
@@ -495,7 +499,7 @@ def _propagation(mode: str, container: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def _recursive_read_only(mount: Part, path: str) -> list[FieldError]:
+def _validate_recursive_read_only(mount: Part, path: str) -> list[FieldError]:
     mode = mount["recursiveReadOnly"]
     if mode not in ("Enabled", "IfPossible"):
         return one_of(mode, path, RECURSIVE_READ_ONLY)
@@ -508,7 +512,7 @@ def _recursive_read_only(mount: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
+def validate_volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
     """Validates volume devices (ValidateVolumeDevices)."""
     mounts = {item.get("name", ""): item.get("mountPath", "") for item in container.get("volumeMounts") or ()}
     errors: list[FieldError] = []
@@ -516,8 +520,8 @@ def volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> l
     seen_paths: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices") or ()):
         name, target = device.get("name", ""), device.get("devicePath", "")
-        errors += _device_name(name, volumes, seen_names, f"{path}[{index}].name")
-        errors += _device_path(target, seen_paths, f"{path}[{index}].devicePath")
+        errors += _validate_device_name(name, volumes, seen_names, f"{path}[{index}].name")
+        errors += _validate_device_path(target, seen_paths, f"{path}[{index}].devicePath")
         if name in mounts:
             errors.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeMounts"))
         if target in mounts.values():
@@ -528,7 +532,7 @@ def volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> l
     return errors
 
 
-def _device_name(name: str, volumes: Mapping[str, Part], seen: set[str], path: str) -> list[FieldError]:
+def _validate_device_name(name: str, volumes: Mapping[str, Part], seen: set[str], path: str) -> list[FieldError]:
     errors = [] if name else [required(path)]
     if name in seen:
         errors.append(invalid(path, name, "must be unique"))
@@ -541,7 +545,7 @@ def _device_name(name: str, volumes: Mapping[str, Part], seen: set[str], path: s
     return errors
 
 
-def _device_path(target: str, seen: set[str], path: str) -> list[FieldError]:
+def _validate_device_path(target: str, seen: set[str], path: str) -> list[FieldError]:
     errors = [] if target else [required(path)]
     if target in seen:
         errors.append(invalid(path, target, "must be unique"))
@@ -552,7 +556,7 @@ def _device_path(target: str, seen: set[str], path: str) -> list[FieldError]:
     return errors
 
 
-def file_key_volumes(containers: Sequence[tuple[Part, str]], volumes: Sequence[Part]) -> list[FieldError]:
+def validate_file_key_volumes(containers: Sequence[tuple[Part, str]], volumes: Sequence[Part]) -> list[FieldError]:
     """Validates that variables from files refer to emptyDir volumes (validateFileKeyRefVolumes)."""
     by_name = {volume.get("name", ""): volume for volume in volumes}
     errors: list[FieldError] = []

@@ -48,7 +48,7 @@ DIVISORS: Mapping[str, tuple[Sequence[str], str]] = {
 }
 
 
-def variables(items: Sequence[Part], path: str) -> list[FieldError]:
+def validate_env(items: Sequence[Part], path: str) -> list[FieldError]:
     """Validates the `env` of a container (ValidateEnv)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
@@ -60,11 +60,11 @@ def variables(items: Sequence[Part], path: str) -> list[FieldError]:
             if details:
                 errors += invalid_each(f"{path}[{index}].name", name, details)
         if "valueFrom" in item:
-            errors += _value_from(item, f"{path}[{index}].valueFrom")
+            errors += _validate_value_from(item, f"{path}[{index}].valueFrom")
     return errors
 
 
-def _value_from(item: Part, path: str) -> list[FieldError]:
+def _validate_value_from(item: Part, path: str) -> list[FieldError]:
     source = item["valueFrom"]
     errors: list[FieldError] = []
     count = 0
@@ -84,7 +84,7 @@ def _value_from(item: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def sources(items: Sequence[Part], path: str) -> list[FieldError]:
+def validate_env_from(items: Sequence[Part], path: str) -> list[FieldError]:
     """Validates the `envFrom` of a container (ValidateEnvFrom)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
@@ -106,7 +106,7 @@ def _validate_reference_name(reference: Part, path: str) -> list[FieldError]:
     return invalid_each(path, name, names.dns_subdomain(name, True)) if name else [required(path)]
 
 
-def object_field(reference: Part, path: str, allowed: Collection[str]) -> list[FieldError]:
+def validate_object_field_selector(reference: Part, path: str, allowed: Collection[str]) -> list[FieldError]:
     """Validates a reference to a field of the pod (validateObjectFieldSelector)."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
@@ -144,7 +144,7 @@ def _validate_subscript(field: str, base: str, subscript: str, path: str) -> lis
     return invalid_each(path, subscript, names.label_key(subscript))
 
 
-def resource_field(reference: Part, path: str, *, of_volume: bool) -> list[FieldError]:
+def validate_container_resource_field_selector(reference: Part, path: str, *, of_volume: bool) -> list[FieldError]:
     """Validates a reference to a resource of a container (validateContainerResourceFieldSelector)."""
     errors: list[FieldError] = []
     resource = reference.get("resource", "")
@@ -155,10 +155,10 @@ def resource_field(reference: Part, path: str, *, of_volume: bool) -> list[Field
     elif resource not in CONTAINER_RESOURCES and not resource.startswith(HUGE_PAGES):
         errors.append(not_supported(f"{path}.resource", resource, CONTAINER_RESOURCES))
     divisor = reference.get("divisor", "0")
-    return errors if divisor == "0" else errors + _divisor(resource, divisor, f"{path}.divisor")
+    return errors if divisor == "0" else errors + _validate_divisor(resource, divisor, f"{path}.divisor")
 
 
-def _divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
+def _validate_divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
     name = "hugepages" if resource.startswith(HUGE_PAGES) else resource.partition(".")[2]
     if not quantity(divisor).sign or name not in DIVISORS:
         return []
@@ -166,7 +166,7 @@ def _divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
     return [] if divisor in allowed else [invalid(path, resource, text)]
 
 
-def _object_key(reference: Part, path: str) -> list[FieldError]:
+def _validate_object_key(reference: Part, path: str) -> list[FieldError]:
     """Validates a reference to a key of a config map or secret."""
     name, key = reference.get("name", ""), reference.get("key", "")
     errors = invalid_each(f"{path}.name", name, names.dns_subdomain(name))
@@ -175,7 +175,7 @@ def _object_key(reference: Part, path: str) -> list[FieldError]:
     return errors + invalid_each(f"{path}.key", key, names.config_map_key(key))
 
 
-def _file_key(reference: Part, path: str) -> list[FieldError]:
+def _validate_file_key(reference: Part, path: str) -> list[FieldError]:
     """Validates a reference to a variable in a file of a volume."""
     key, volume, file = (reference.get(field, "") for field in ("key", "volumeName", "path"))
     errors = invalid_each(f"{path}.key", key, names.relaxed_environment_name(key)) if key else [required(f"{path}.key")]
@@ -187,9 +187,9 @@ def _file_key(reference: Part, path: str) -> list[FieldError]:
 
 
 VALUE_SOURCES: Mapping[str, Callable[[Part, str], list[FieldError]]] = {
-    "fieldRef": lambda reference, path: object_field(reference, path, ENVIRONMENT_FIELDS),
-    "resourceFieldRef": lambda reference, path: resource_field(reference, path, of_volume=False),
-    "configMapKeyRef": _object_key,
-    "secretKeyRef": _object_key,
-    "fileKeyRef": _file_key,
+    "fieldRef": lambda reference, path: validate_object_field_selector(reference, path, ENVIRONMENT_FIELDS),
+    "resourceFieldRef": lambda reference, path: validate_container_resource_field_selector(reference, path, of_volume=False),
+    "configMapKeyRef": _validate_object_key,
+    "secretKeyRef": _validate_object_key,
+    "fileKeyRef": _validate_file_key,
 }

@@ -63,7 +63,7 @@ def _raise(sums: Sums, amounts: Sums) -> None:
             sums[name] = amount
 
 
-def pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) -> list[FieldError]:
+def validate_pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the resources at pod level (validatePodResources); `path` is their path."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
@@ -72,10 +72,10 @@ def pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) -> list[F
     if "claims" in resources:
         errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     errors += requirements(resources, path, pod_resource_name, pod.claims, pod.options.huge_pages)
-    return errors + _consistent(spec, resources, path)
+    return errors + _validate_container_totals(spec, resources, path)
 
 
-def _consistent(spec: Mapping[str, Any], resources: Mapping[str, Any], path: str) -> list[FieldError]:
+def _validate_container_totals(spec: Mapping[str, Any], resources: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates that pod-level resources are not less than the total of the containers
     (validatePodResourceConsistency).
     """

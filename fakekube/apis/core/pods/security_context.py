@@ -12,7 +12,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.core.pods.sysctls import sysctls
+from fakekube.apis.core.pods.sysctls import validate_sysctls
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import containers_with_paths
 from fakekube.apis.validation import names
@@ -30,7 +30,7 @@ PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 APPARMOR_PATH_LENGTH = 4095
 
 
-def _identifier(context: Part, field: str, path: str) -> list[FieldError]:
+def _validate_identifier(context: Part, field: str, path: str) -> list[FieldError]:
     """Validates the number of a user or group."""
     value = context.get(field)
     if value is None or 0 <= value <= MAX_ID:
@@ -38,13 +38,13 @@ def _identifier(context: Part, field: str, path: str) -> list[FieldError]:
     return invalid_each(f"{path}.{field}", value, names.in_range(value, 0, MAX_ID))
 
 
-def pod_security(context: Part, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def validate_pod_security_context(context: Part, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the security context of a pod at `path` (validatePodSpecSecurityContext)."""
     if not context and not spec.get("shareProcessNamespace"):
         return []
     errors: list[FieldError] = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
-        errors += _identifier(context, field, path)
+        errors += _validate_identifier(context, field, path)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         details = names.in_range(group, 0, MAX_ID)
         errors += invalid_each(f"{path}.supplementalGroups[{index}]", group, details)
@@ -53,11 +53,11 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, options: Valida
         where = path.removesuffix(".securityContext") if from_minor(37) else path
         errors.append(invalid(f"{where}.shareProcessNamespace", True, text))
     if "sysctls" in context:
-        errors += sysctls(context["sysctls"], spec, f"{path}.sysctls", allow_shared=options.host_sysctls)
+        errors += validate_sysctls(context["sysctls"], spec, f"{path}.sysctls", allow_shared=options.host_sysctls)
     if "fsGroupChangePolicy" in context:
         supported = ("Always", "OnRootMismatch")
         errors += one_of(context["fsGroupChangePolicy"], f"{path}.fsGroupChangePolicy", supported)
-    errors += _profiles(context, path)
+    errors += _validate_profiles(context, path)
     if "supplementalGroupsPolicy" in context:
         supported = ("Merge", "Strict")
         errors += one_of(context["supplementalGroupsPolicy"], f"{path}.supplementalGroupsPolicy", supported)
@@ -67,9 +67,9 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, options: Valida
     return errors
 
 
-def container_security(context: Part, path: str, *, host_users: bool) -> list[FieldError]:
+def validate_security_context(context: Part, path: str, *, host_users: bool) -> list[FieldError]:
     """Validates the security context of a container (ValidateSecurityContext)."""
-    errors = _identifier(context, "runAsUser", path) + _identifier(context, "runAsGroup", path)
+    errors = _validate_identifier(context, "runAsUser", path) + _validate_identifier(context, "runAsGroup", path)
     mount = context.get("procMount")
     if mount is not None:
         errors += one_of(mount, f"{path}.procMount", ("Default", "Unmasked"), ordered=True)
@@ -77,13 +77,13 @@ def container_security(context: Part, path: str, *, host_users: bool) -> list[Fi
             errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     seccomp = context.get("seccompProfile")
     if seccomp is not None:
-        errors += _seccomp(seccomp, f"{path}.seccompProfile")
+        errors += _validate_seccomp_profile(seccomp, f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
-        errors += _escalation(context, path)
-    return errors + _windows_and_apparmor(context, path)
+        errors += _validate_escalation(context, path)
+    return errors + _validate_windows_and_apparmor(context, path)
 
 
-def _escalation(context: Part, path: str) -> list[FieldError]:
+def _validate_escalation(context: Part, path: str) -> list[FieldError]:
     """Validates that a context without privilege escalation does not grant privileges."""
     texts = []
     if context.get("privileged"):
@@ -94,23 +94,23 @@ def _escalation(context: Part, path: str) -> list[FieldError]:
     return invalid_each(path, to_internal("SecurityContext", context), texts) if texts else []
 
 
-def _profiles(context: Part, path: str) -> list[FieldError]:
+def _validate_profiles(context: Part, path: str) -> list[FieldError]:
     seccomp = context.get("seccompProfile")
-    errors = [] if seccomp is None else _seccomp(seccomp, f"{path}.seccompProfile")
-    return errors + _windows_and_apparmor(context, path)
+    errors = [] if seccomp is None else _validate_seccomp_profile(seccomp, f"{path}.seccompProfile")
+    return errors + _validate_windows_and_apparmor(context, path)
 
 
-def _windows_and_apparmor(context: Part, path: str) -> list[FieldError]:
+def _validate_windows_and_apparmor(context: Part, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     windows, apparmor = context.get("windowsOptions"), context.get("appArmorProfile")
     if windows is not None:
-        errors += _windows_options(windows, f"{path}.windowsOptions")
+        errors += _validate_windows_options(windows, f"{path}.windowsOptions")
     if apparmor is not None:
-        errors += apparmor_profile(apparmor, f"{path}.appArmorProfile")
+        errors += validate_apparmor_profile(apparmor, f"{path}.appArmorProfile")
     return errors
 
 
-def _seccomp(profile: Part, path: str) -> list[FieldError]:
+def _validate_seccomp_profile(profile: Part, path: str) -> list[FieldError]:
     """Validates a seccomp profile (validateSeccompProfileField)."""
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     errors: list[FieldError] = []
@@ -129,7 +129,7 @@ def _seccomp(profile: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def apparmor_profile(profile: Part, path: str) -> list[FieldError]:
+def validate_apparmor_profile(profile: Part, path: str) -> list[FieldError]:
     """Validates an AppArmor profile (ValidateAppArmorProfileField)."""
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     where = f"{path}.localhostProfile"
@@ -164,7 +164,7 @@ _dots_or_spaces_matches = re.compile(r"[. ]+").fullmatch
 _not_in_user = re.compile(r'["/\\:;|=,+*?<>@\[\]]').search
 
 
-def _windows_options(options: Part, path: str) -> list[FieldError]:
+def _validate_windows_options(options: Part, path: str) -> list[FieldError]:
     """Validates the Windows options (validateWindowsSecurityContextOptions)."""
     errors: list[FieldError] = []
     name, spec, user = (options.get(field) for field in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"))
@@ -208,7 +208,7 @@ def _windows_user(text: str) -> list[str]:
     return errors
 
 
-def host_process(spec: dict[str, Any], path: str) -> list[FieldError]:
+def validate_host_process(spec: dict[str, Any], path: str) -> list[FieldError]:
     """Validates that either all containers of a Windows pod are host processes, or none."""
     of_pod = _host_process_of(spec.get("securityContext"))
     errors: list[FieldError] = []
@@ -254,21 +254,21 @@ _NOT_ON_WINDOWS_CONTAINERS = (
 )  # fmt: skip
 
 
-def operating_system(spec: dict[str, Any], path: str) -> list[FieldError]:
+def validate_operating_system(spec: dict[str, Any], path: str) -> list[FieldError]:
     """Validates the name of the system, and that no field is set that it does not support (validateOS, validateLinux,
     validateWindows).
     """
     name = spec["os"].get("name", "")
     if name == "windows":
-        return _windows(spec, path)
+        return _validate_windows(spec, path)
     if name == "linux":
-        return _linux(spec, path)
+        return _validate_linux(spec, path)
     if not name:
         return [required(f"{path}.os.name", "" if from_minor(34) else "cannot be empty")]
     return [not_supported(f"{path}.os", name, ("linux", "windows"))]
 
 
-def _linux(spec: dict[str, Any], path: str) -> list[FieldError]:
+def _validate_linux(spec: dict[str, Any], path: str) -> list[FieldError]:
     parts: Sequence[tuple[Part, str]] = [(spec, path), *containers_with_paths(spec, path)]
     return [
         forbidden(f"{where}.securityContext.windowsOptions", "windows options cannot be set for a linux pod")
@@ -277,7 +277,7 @@ def _linux(spec: dict[str, Any], path: str) -> list[FieldError]:
     ]
 
 
-def _windows(spec: dict[str, Any], path: str) -> list[FieldError]:
+def _validate_windows(spec: dict[str, Any], path: str) -> list[FieldError]:
     wrong = []
     for field in _NOT_ON_WINDOWS:
         holder, _, name = field.rpartition(".")
@@ -291,7 +291,7 @@ def _windows(spec: dict[str, Any], path: str) -> list[FieldError]:
     return [forbidden(where, NOT_FOR_WINDOWS) for where in wrong]
 
 
-def host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def validate_host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates that a pod with its own user namespace shares no other namespace of the host (validateHostUsers)."""
     if spec.get("hostUsers") is not False:
         return []
@@ -307,6 +307,6 @@ def host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> l
     return [forbidden(where, f"when `{field}` is false") for where in wrong]
 
 
-def pull_policy(policy: str, path: str) -> list[FieldError]:
+def validate_pull_policy(policy: str, path: str) -> list[FieldError]:
     """Validates the pull policy of the image of a container or volume."""
     return required_one_of(policy, path, ("Always", "IfNotPresent", "Never"))

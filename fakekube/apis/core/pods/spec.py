@@ -14,9 +14,9 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, re
 from fakekube.apimachinery.schema.dns import SUBDOMAIN
 from fakekube.apimachinery.schema.trees import text_of
 from fakekube.apis.core.pods import containers, security_context
-from fakekube.apis.core.pods.containers import PodContext, file_key_volumes
-from fakekube.apis.core.pods.resources import pod_resources
-from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions, keys_in_selector
+from fakekube.apis.core.pods.containers import PodContext, validate_file_key_volumes
+from fakekube.apis.core.pods.resources import validate_pod_resources
+from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions, forbid_keys_in_selector
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volumes import volumes
 from fakekube.apis.scheduling import PREEMPTION_POLICIES
@@ -66,7 +66,7 @@ def _validate_unknown_spec(spec: dict[str, Any], path: str, options: ValidationO
     errors += wrong
     claims = spec.get("resourceClaims") or ()
     if claims:
-        errors += _resource_claims(claims, meta, f"{path}.resourceClaims")
+        errors += _validate_resource_claims(claims, meta, f"{path}.resourceClaims")
     pod = PodContext(
         volumes=usable,
         claims=frozenset(claim["name"] for claim in claims if claim.get("name")),
@@ -76,53 +76,58 @@ def _validate_unknown_spec(spec: dict[str, Any], path: str, options: ValidationO
         os=(spec.get("os") or {}).get("name"),
         options=options,
     )
-    errors += _containers(spec, path, pod)
+    errors += _validate_containers(spec, path, pod)
     if "resources" in spec:
-        errors += pod_resources(spec, f"{path}.resources", pod)
-    return errors + _policies(spec, path, options) + _placement(spec, path, options) + _rest(spec, path, options)
+        errors += validate_pod_resources(spec, f"{path}.resources", pod)
+    return (
+        errors
+        + _validate_policies(spec, path, options)
+        + _validate_placement(spec, path, options)
+        + _validate_other_fields(spec, path, options)
+    )
 
 
-def _containers(spec: dict[str, Any], path: str, pod: PodContext) -> list[FieldError]:
+def _validate_containers(spec: dict[str, Any], path: str, pod: PodContext) -> list[FieldError]:
     regular, first, debugging = spec.get("containers") or (), spec.get("initContainers"), spec.get("ephemeralContainers")
-    errors = containers.containers(regular, f"{path}.containers", pod)
+    errors = containers.validate_containers(regular, f"{path}.containers", pod)
     if first:
-        errors += containers.init_containers(first, regular, f"{path}.initContainers", pod)
+        errors += containers.validate_init_containers(first, regular, f"{path}.initContainers", pod)
     if debugging:
         others = [*regular, *(first or ())]
-        errors += containers.ephemeral_containers(debugging, others, f"{path}.ephemeralContainers", pod)
+        errors += containers.validate_ephemeral_containers(debugging, others, f"{path}.ephemeralContainers", pod)
     return errors
 
 
-def _policies(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_policies(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if spec.get("hostNetwork"):
-        errors += _host_network_ports(spec, f"{path}.containers", options)
+        errors += _validate_host_network_ports(spec, f"{path}.containers", options)
     restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
     errors += required_one_of(restart, f"{path}.restartPolicy", RESTART_POLICIES, ordered=True)
     errors += required_one_of(dns, f"{path}.dnsPolicy", DNS_POLICIES, ordered=True)
     if "nodeSelector" in spec:
         errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     context = spec.get("securityContext") or {}
-    return errors + security_context.pod_security(context, spec, f"{path}.securityContext", options)
+    return errors + security_context.validate_pod_security_context(context, spec, f"{path}.securityContext", options)
 
 
-def _placement(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_placement(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if "affinity" in spec:
-        errors += affinity(spec["affinity"], f"{path}.affinity", options)
+        errors += validate_affinity(spec["affinity"], f"{path}.affinity", options)
     if "dnsConfig" in spec or spec.get("dnsPolicy") == "None":
-        errors += _dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
+        errors += _validate_dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
     for index, gate in enumerate(spec.get("readinessGates") or ()):
         errors += label_name(gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType")
     if "schedulingGates" in spec:
-        errors += scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
+        errors += validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
     constraints = spec.get("topologySpreadConstraints")
     if constraints:
-        errors += topology_spread(constraints, f"{path}.topologySpreadConstraints", options)
-    errors += security_context.host_process(spec, path)
-    errors += security_context.host_users(spec, path, options)
+        errors += validate_topology_spread_constraints(constraints, f"{path}.topologySpreadConstraints", options)
+    errors += security_context.validate_host_process(spec, path)
+    errors += security_context.validate_host_users(spec, path, options)
     if "hostnameOverride" in spec:
-        errors += _hostname_override(spec, f"{path}.hostnameOverride")
+        errors += _validate_hostname_override(spec, f"{path}.hostnameOverride")
     return errors
 
 
@@ -143,7 +148,7 @@ def _validate_names(spec: Part, fields: Sequence[tuple[str, Any]], path: str) ->
     return errors
 
 
-def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_other_fields(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors = _validate_names(spec, _NAMES, path)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
@@ -153,7 +158,7 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
     if "tolerations" in spec:
         errors += tolerations(spec["tolerations"], f"{path}.tolerations", allow_comparisons=options.comparing_tolerations)
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        errors += _host_alias(alias, f"{path}.hostAliases[{index}]")
+        errors += _validate_host_alias(alias, f"{path}.hostAliases[{index}]")
     errors += _validate_names(spec, _CLASS_NAMES, path)
     runtime_class = spec.get("runtimeClassName")
     if runtime_class is not None:
@@ -167,17 +172,17 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
             {"limits": spec["overhead"]}, f"{path}.overhead", container_resource_name, frozenset(), options.huge_pages
         )
     if "os" in spec:
-        errors += security_context.operating_system(spec, path)
+        errors += security_context.validate_operating_system(spec, path)
     if "schedulingGroup" in spec or "workloadRef" in spec:
-        errors += _scheduling_group(spec, path)
+        errors += _validate_scheduling_group(spec, path)
     if spec.get("evictionResponders"):
-        from fakekube.apis.lifecycle import responders_of_pod
+        from fakekube.apis.lifecycle import validate_responders_of_pod
 
-        errors += responders_of_pod(spec["evictionResponders"], f"{path}.evictionResponders")
-    return errors + file_key_volumes(list(containers_with_paths(spec, path)), spec.get("volumes") or ())
+        errors += validate_responders_of_pod(spec["evictionResponders"], f"{path}.evictionResponders")
+    return errors + validate_file_key_volumes(list(containers_with_paths(spec, path)), spec.get("volumes") or ())
 
 
-def _scheduling_group(spec: Part, path: str) -> list[FieldError]:
+def _validate_scheduling_group(spec: Part, path: str) -> list[FieldError]:
     """Validates the reference to a pod group: since 1.36 (validateSchedulingGroup) and of 1.35 (validateWorkloadReference)."""
     errors: list[FieldError] = []
     if "schedulingGroup" in spec:
@@ -198,7 +203,7 @@ def _scheduling_group(spec: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> list[FieldError]:
+def _validate_resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> list[FieldError]:
     """Validates the resource claims of a pod (validatePodResourceClaims)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -207,11 +212,11 @@ def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> li
         if mirrored:
             errors.append(forbidden(NIL_PATH, "static pods do not support resource claims"))
         else:
-            errors += _resource_claim(claim, seen, f"{path}[{index}]")
+            errors += _validate_resource_claim(claim, seen, f"{path}[{index}]")
     return errors
 
 
-def _resource_claim(claim: Part, seen: set[str], path: str) -> list[FieldError]:
+def _validate_resource_claim(claim: Part, seen: set[str], path: str) -> list[FieldError]:
     name = claim.get("name", "")
     if not name:
         errors = [required(f"{path}.name")]
@@ -230,7 +235,7 @@ def _resource_claim(claim: Part, seen: set[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _host_network_ports(spec: Part, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_host_network_ports(spec: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates that with hostNetwork, the host ports equal the container ports (validatePodHostNetworkDeps)."""
     errors: list[FieldError] = []
     for index, container in enumerate(spec.get("containers") or ()):
@@ -242,7 +247,7 @@ def _host_network_ports(spec: Part, path: str, options: ValidationOptions) -> li
     return errors
 
 
-def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]:
+def _validate_dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]:
     """Validates the DNS configuration (validatePodDNSConfig)."""
     if policy == "None":
         if config is None:
@@ -276,14 +281,14 @@ def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]
     return errors
 
 
-def _host_alias(alias: Part, path: str) -> list[FieldError]:
+def _validate_host_alias(alias: Part, path: str) -> list[FieldError]:
     errors = ip.legacy_ip(f"{path}.ip", alias.get("ip", ""), strict=True)
     for index, name in enumerate(alias.get("hostnames") or ()):
         errors += invalid_each(f"{path}.hostnames[{index}]", name, names.dns_subdomain(name))
     return errors
 
 
-def _hostname_override(spec: Part, path: str) -> list[FieldError]:
+def _validate_hostname_override(spec: Part, path: str) -> list[FieldError]:
     """Validates hostnameOverride (validatePodHostName)."""
     wrong = [field for field in ("setHostnameAsFQDN", "hostNetwork") if spec.get(field)]
     errors = [forbidden(path, f"may not be specified when {field} is true") for field in wrong]
@@ -293,24 +298,24 @@ def _hostname_override(spec: Part, path: str) -> list[FieldError]:
     return errors + invalid_each(path, name, names.dns_subdomain(name))
 
 
-def affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
+def validate_affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the affinity of a pod (validateAffinity)."""
     errors: list[FieldError] = []
     if "nodeAffinity" in rules:
-        errors += _node_affinity(rules["nodeAffinity"], f"{path}.nodeAffinity", options)
+        errors += _validate_node_affinity(rules["nodeAffinity"], f"{path}.nodeAffinity", options)
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = rules.get(kind) or {}
         for index, term in enumerate(terms.get(REQUIRED) or ()):
-            errors += _pod_affinity_term(term, f"{path}.{kind}.{REQUIRED}[{index}]", options)
+            errors += _validate_pod_affinity_term(term, f"{path}.{kind}.{REQUIRED}[{index}]", options)
         for index, term in enumerate(terms.get(PREFERRED) or ()):
             where = f"{path}.{kind}.{PREFERRED}[{index}]"
             errors += selectors.weight(term, where)
             inner = term.get("podAffinityTerm") or {}
-            errors += _pod_affinity_term(inner, f"{where}.podAffinityTerm", options)
+            errors += _validate_pod_affinity_term(inner, f"{where}.podAffinityTerm", options)
     return errors
 
 
-def _node_affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_node_affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if REQUIRED in rules:
         errors += selectors.node_selector(
@@ -319,7 +324,7 @@ def _node_affinity(rules: Part, path: str, options: ValidationOptions) -> list[F
     return errors + selectors.preferred_scheduling_terms(rules.get(PREFERRED) or (), f"{path}.{PREFERRED}")
 
 
-def _pod_affinity_term(term: Part, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_pod_affinity_term(term: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("labelSelector", "namespaceSelector"):
         errors += selectors.label_selector(term.get(field), f"{path}.{field}", allow_invalid_values=options.selector_values)
@@ -336,17 +341,17 @@ def _pod_affinity_term(term: Part, path: str, options: ValidationOptions) -> lis
 NODE_POLICIES = ("Honor", "Ignore")
 
 
-def topology_spread(items: Sequence[Part], path: str, options: ValidationOptions) -> list[FieldError]:
+def validate_topology_spread_constraints(items: Sequence[Part], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates topology spread constraints (validateTopologySpreadConstraints)."""
     errors: list[FieldError] = []
     pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in items]
     last = {pair: index for index, pair in enumerate(pairs)}
     for index, (item, pair) in enumerate(zip(items, pairs, strict=True)):
-        errors += _constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index)
+        errors += _validate_constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index)
     return errors
 
 
-def _constraint(item: Part, path: str, options: ValidationOptions, *, repeated: bool) -> list[FieldError]:
+def _validate_constraint(item: Part, path: str, options: ValidationOptions, *, repeated: bool) -> list[FieldError]:
     key, action, domains = (item.get("topologyKey", ""), item.get("whenUnsatisfiable", ""), item.get("minDomains"))
     errors = positive(item.get("maxSkew", 0), f"{path}.maxSkew")
     if not key:
@@ -364,7 +369,7 @@ def _constraint(item: Part, path: str, options: ValidationOptions, *, repeated: 
             errors += one_of(item[field], f"{path}.{field}", NODE_POLICIES)
     selector, keys = item.get("labelSelector"), item.get("matchLabelKeys") or ()
     if options.legacy_spread_label_keys:
-        errors += keys_in_selector(keys, selector, f"{path}.matchLabelKeys")
+        errors += forbid_keys_in_selector(keys, selector, f"{path}.matchLabelKeys")
     else:
         errors += selectors.label_keys(keys, (), selector, path)
     if not options.spread_selectors:
@@ -372,7 +377,7 @@ def _constraint(item: Part, path: str, options: ValidationOptions, *, repeated: 
     return errors
 
 
-def scheduling_gates(items: Sequence[Part], path: str) -> list[FieldError]:
+def validate_scheduling_gates(items: Sequence[Part], path: str) -> list[FieldError]:
     """Validates scheduling gates (validateSchedulingGates)."""
     errors: list[FieldError] = []
     seen: set[str] = set()

@@ -60,24 +60,24 @@ NOT_FROM_TERMINATED = "may not be transitioned to non-terminated state"
 def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
     """Validates an update of the status of a pod; everything else is unchanged."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, old.get("spec") or {}
-    errors = _conditions(status.get("conditions") or ())
-    errors += _nominated_node(status, before, spec)
+    errors = _validate_conditions(status.get("conditions") or ())
+    errors += _validate_nominated_node(status, before, spec)
     if status.get("observedGeneration", 0) < 0:
         where, value = "status.observedGeneration", status["observedGeneration"]
         errors.append(invalid(where, value, NOT_NEGATIVE_INTEGER))
     if status.get("qosClass") != before.get("qosClass"):
         errors.append(invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE, pointed_at=True))
-    errors += _transitions(status, before, spec)
-    errors += _resource_claims(status, spec)
+    errors += _validate_transitions(status, before, spec)
+    errors += _validate_resource_claims(status, spec)
     if from_minor(37):
         errors += _validate_node_allocatable_claims(status, spec)
-    errors += _extended_claim(status, spec)
-    errors += _addresses(status, before, "podIPs", "PodIP")
-    errors += _host_addresses(status, before)
-    return errors + _containers(status, spec)
+    errors += _validate_extended_claim(status, spec)
+    errors += _validate_addresses(status, before, "podIPs", "PodIP")
+    errors += _validate_host_addresses(status, before)
+    return errors + _validate_containers(status, spec)
 
 
-def _conditions(conditions: Sequence[Part]) -> list[FieldError]:
+def _validate_conditions(conditions: Sequence[Part]) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, condition in enumerate(conditions):
         where, generation = f"status.conditions[{index}]", condition.get("observedGeneration", 0)
@@ -89,7 +89,7 @@ def _conditions(conditions: Sequence[Part]) -> list[FieldError]:
     return errors
 
 
-def _nominated_node(status: Part, before: Part, spec: Part) -> list[FieldError]:
+def _validate_nominated_node(status: Part, before: Part, spec: Part) -> list[FieldError]:
     name = status.get("nominatedNodeName", "")
     if not name or name == before.get("nominatedNodeName"):
         return []
@@ -100,7 +100,7 @@ def _nominated_node(status: Part, before: Part, spec: Part) -> list[FieldError]:
     return errors
 
 
-def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
+def _validate_transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
     """Validates that terminated containers stay terminated, unless they may restart."""
     errors: list[FieldError] = []
     if not _all_may_restart(spec):
@@ -158,7 +158,7 @@ def _should_restart(container: Part, spec: Part, exit_code: int) -> bool:
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
+def _validate_resource_claims(status: Part, spec: Part) -> list[FieldError]:
     """Validates resourceClaimStatuses (validatePodResourceClaimStatuses)."""
     known = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
     errors: list[FieldError] = []
@@ -193,7 +193,7 @@ def _validate_node_allocatable_claims(status: Part, spec: Part) -> list[FieldErr
         if name not in known:
             errors.append(invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference"))
         errors += NODE_ALLOCATABLE.validate(item, path)
-    return errors + (_repeated_items(items, where, "resourceClaimName") if from_minor(37) else [])
+    return errors + (_forbid_repeated_items(items, where, "resourceClaimName") if from_minor(37) else [])
 
 
 def _validate_older_node_allocatable_claim(item: Part, known: Container[str], path: str) -> list[FieldError]:
@@ -211,14 +211,14 @@ def _validate_older_node_allocatable_claim(item: Part, known: Container[str], pa
     return errors
 
 
-def _repeated_items(items: Sequence[Part] | None, path: str, key: str) -> list[FieldError]:
+def _forbid_repeated_items(items: Sequence[Part] | None, path: str, key: str) -> list[FieldError]:
     found = items or ()
     return [duplicate(f"{path}[{index}]", found[index]) for index in repeated_indices(item.get(key, "") for item in found)]
 
 
 def validate_unique_names(items: Sequence[Part] | None, path: str) -> list[FieldError]:
     """Validates that names do not repeat, which is declared (listType=map)."""
-    return _repeated_items(items, path, "name")
+    return _forbid_repeated_items(items, path, "name")
 
 
 def validate_node_allocatable_name(name: str | None, path: str) -> list[FieldError]:
@@ -267,7 +267,7 @@ NODE_ALLOCATABLE = rules(
 )
 
 
-def _extended_claim(status: Part, spec: Part) -> list[FieldError]:
+def _validate_extended_claim(status: Part, spec: Part) -> list[FieldError]:
     """Validates extendedResourceClaimStatus (validatePodExtendedResourceClaimStatus)."""
     claim = status.get("extendedResourceClaimStatus")
     if claim is None:
@@ -279,13 +279,13 @@ def _extended_claim(status: Part, spec: Part) -> list[FieldError]:
     errors = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
     seen: set[tuple[str, str, str]] = set()
     for index, mapping in enumerate(mappings):
-        errors += _request_mapping(mapping, containers, seen, f"{path}.requestMappings[{index}]", path)
+        errors += _validate_request_mapping(mapping, containers, seen, f"{path}.requestMappings[{index}]", path)
     name = claim.get("resourceClaimName", "")
     where = f"{path}.resourceClaimName"
     return errors + (invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where)])
 
 
-def _request_mapping(
+def _validate_request_mapping(
     mapping: Part, containers: Mapping[str, Part], seen: set[tuple[str, str, str]], path: str, claim_path: str
 ) -> list[FieldError]:
     fields = ("containerName", "resourceName", "requestName")
@@ -305,7 +305,7 @@ def _request_mapping(
     return errors
 
 
-def _addresses(status: Part, before: Part, field: str, struct: str) -> list[FieldError]:
+def _validate_addresses(status: Part, before: Part, field: str, struct: str) -> list[FieldError]:
     """Validates that there is at most one address of each family (validatePodIPs)."""
     path = f"status.{field}"
     items = [item.get("ip", "") for item in status.get(field) or ()]
@@ -326,7 +326,7 @@ def _addresses(status: Part, before: Part, field: str, struct: str) -> list[Fiel
     return errors
 
 
-def _host_addresses(status: Part, before: Part) -> list[FieldError]:
+def _validate_host_addresses(status: Part, before: Part) -> list[FieldError]:
     items = status.get("hostIPs") or ()
     if not items:
         return []
@@ -334,10 +334,10 @@ def _host_addresses(status: Part, before: Part) -> list[FieldError]:
     errors: list[FieldError] = []
     if status.get("hostIP", "") != first:
         errors.append(invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
-    return errors + _addresses(status, before, "hostIPs", "HostIP")
+    return errors + _validate_addresses(status, before, "hostIPs", "HostIP")
 
 
-def _containers(status: Part, spec: Part) -> list[FieldError]:
+def _validate_containers(status: Part, spec: Part) -> list[FieldError]:
     """Validates users and allocated resources of container statuses."""
     system = (spec.get("os") or {}).get("name", "linux")
     errors: list[FieldError] = []
@@ -345,7 +345,7 @@ def _containers(status: Part, spec: Part) -> list[FieldError]:
         for index, item in enumerate(status.get(field) or ()):
             linux = (item.get("user") or {}).get("linux")
             if linux is not None:
-                errors += _user(linux, system, f"status.{field}[{index}].user.linux")
+                errors += _validate_user(linux, system, f"status.{field}[{index}].user.linux")
     for field, containers in zip(CONTAINER_STATUSES, ("containers", "initContainers", ""), strict=True):
         for index, item in enumerate(status.get(field) or ()):
             where, allocated = (f"status.{field}[{index}].allocatedResourcesStatus", item.get("allocatedResourcesStatus"))
@@ -367,7 +367,7 @@ LINUX_USER = rules(
 )
 
 
-def _user(user: Part, system: str, path: str) -> list[FieldError]:
+def _validate_user(user: Part, system: str, path: str) -> list[FieldError]:
     if system == "windows":
         return [forbidden(path, NOT_FOR_WINDOWS)]
     return LINUX_USER.validate(user, path)
@@ -378,14 +378,14 @@ def _validate_allocated_resources_status(items: Sequence[Part], container: Part 
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         if container is not None:
-            errors += _allocated_name(item.get("name", ""), container, f"{path}[{index}].name")
+            errors += _validate_allocated_name(item.get("name", ""), container, f"{path}[{index}].name")
         seen: set[str] = set()
         for position, resource in enumerate(item.get("resources") or ()):
-            errors += _allocated_resource(resource, seen, f"{path}[{index}].resources[{position}]")
+            errors += _validate_allocated_resource(resource, seen, f"{path}[{index}].resources[{position}]")
     return errors
 
 
-def _allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
+def _validate_allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
     resources = container.get("resources") or {}
     if not name.startswith("claim:"):
         text = "must match one of the container's resource requests"
@@ -403,7 +403,7 @@ def _allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
     return [invalid(path, name, f"must match one of the container's resource claims {form}")]
 
 
-def _allocated_resource(resource: Part, seen: set[str], path: str) -> list[FieldError]:
+def _validate_allocated_resource(resource: Part, seen: set[str], path: str) -> list[FieldError]:
     health, message, identity = (resource.get("health", ""), resource.get("message"), resource.get("resourceID", ""))
     errors: list[FieldError] = []
     if health not in ("Healthy", "Unhealthy", "Unknown"):

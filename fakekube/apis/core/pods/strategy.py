@@ -14,13 +14,13 @@ from fakekube.apimachinery.schema.known_specs import text_of_spec
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
     annotation_of_profile,
-    changed_annotations,
     concerns_pods,
-    pod_annotations,
     profile_of_annotation,
+    validate_annotations_update,
+    validate_pod_annotations,
     validate_profiles_match,
 )
-from fakekube.apis.core.pods.containers import image_without_padding
+from fakekube.apis.core.pods.containers import validate_image_without_padding
 from fakekube.apis.core.pods.defaults import (
     FIX_DEFAULTING,
     default_pod,
@@ -32,7 +32,7 @@ from fakekube.apis.core.pods.defaults import (
     sync_pod_ips,
 )
 from fakekube.apis.core.pods.resources import qos_class
-from fakekube.apis.core.pods.security_context import apparmor_profile
+from fakekube.apis.core.pods.security_context import validate_apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.update_validation import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.validation_options import (
@@ -147,7 +147,7 @@ class PodStrategy(Strategy):
             return []  # it was valid when it was stored
         options = _validation_options(old)
         context.spec_text = text_of_spec(context.resource.type, obj)
-        errors = validate_whole(obj, options, context.spec_text) + _annotation_changes(obj, old, options)
+        errors = validate_whole(obj, options, context.spec_text) + _validate_annotations_update(obj, old, options)
         return errors + update_validation.validate_spec_update(
             obj["spec"], old["spec"], options, lambda spec: spec_as_stored(context, {**obj, "spec": spec}, old)
         )
@@ -188,17 +188,17 @@ def validate_whole(obj: Object, options: ValidationOptions, text: bytes | None =
     annotations = meta.get("annotations")
     errors: list[FieldError] = []
     if annotations:
-        errors += pod_annotations(annotations, spec, "metadata.annotations", options)
+        errors += validate_pod_annotations(annotations, spec, "metadata.annotations", options)
     errors += validate_pod_spec(spec, "spec", options, meta, text=text)
     if not spec.get("serviceAccountName") and "volumes" in spec:
-        errors += _tokens_without_account(spec)
+        errors += _forbid_tokens_without_account(spec)
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
-            errors += image_without_padding(container, f"spec.{field}[{index}]")
+            errors += validate_image_without_padding(container, f"spec.{field}[{index}]")
     return errors
 
 
-def _tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
+def _forbid_tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
     return [
         forbidden(
             f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken",
@@ -210,13 +210,13 @@ def _tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
     ]
 
 
-def _annotation_changes(obj: Object, old: Object, options: ValidationOptions) -> list[FieldError]:
+def _validate_annotations_update(obj: Object, old: Object, options: ValidationOptions) -> list[FieldError]:
     """Validates updates of annotations (ValidatePodSpecificAnnotationUpdates)."""
     new, before = (one["metadata"].get("annotations") or {} for one in (obj, old))
     if not new and not before:
         return []
-    errors = changed_annotations(new, before, "metadata.annotations")
-    return errors + pod_annotations(new, obj["spec"], "metadata.annotations", options)
+    errors = validate_annotations_update(new, before, "metadata.annotations")
+    return errors + validate_pod_annotations(new, obj["spec"], "metadata.annotations", options)
 
 
 def _scheduling_gated(context: WriteContext) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def _profiles_from_annotations(context: WriteContext, annotations: dict[str, str
         if key not in annotations or "appArmorProfile" in security:
             continue
         profile = profile_of_annotation(annotations[key])
-        if profile is not None and apparmor_profile(profile, ""):
+        if profile is not None and validate_apparmor_profile(profile, ""):
             profile = None
         if profile is not None and profile == of_pod:
             continue
@@ -318,7 +318,7 @@ class PodStatusStrategy(Strategy):
         drop_disabled_pod_status(context.emulation, status, before)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = _annotation_changes(obj, old, _validation_options(old))
+        errors = _validate_annotations_update(obj, old, _validation_options(old))
         return errors + status_validation.validate_status_update(obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -366,7 +366,7 @@ class EphemeralContainersStrategy(Strategy):
         if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
             return [forbidden(NIL_PATH, "static pods do not support ephemeral containers")]
         options = _validation_options(old)
-        errors = validate_whole(obj, options) + _annotation_changes(obj, old, options)
+        errors = validate_whole(obj, options) + _validate_annotations_update(obj, old, options)
         before = old["spec"].get("ephemeralContainers") or ()
         if not before:
             return errors
@@ -427,7 +427,7 @@ def bind(context: WriteContext, name: str, body: Object) -> Object:
     meta = body.get("metadata") or {}
     if meta.get("name", "") != name:
         raise status.bad_request("name in URL does not match name in Binding object")
-    errors = _target_errors(body.get("target") or {})
+    errors = _validate_target(body.get("target") or {})
     if errors:
         raise status.generic(500, "", aggregate(errors))
     context.check(body)
@@ -452,7 +452,7 @@ def _pod(context: WriteContext, name: str) -> Object:
     return pod
 
 
-def _target_errors(target: Object) -> list[FieldError]:
+def _validate_target(target: Object) -> list[FieldError]:
     """Validates the binding (ValidatePodBinding)."""
     kind = target.get("kind", "")
     errors = [] if kind in ("", "Node") else [not_supported("target.kind", kind, ("Node", "<empty>"))]

@@ -45,7 +45,9 @@ def shared_namespace(name: str, spec: Mapping[str, Any]) -> str:
     return field if spec.get(field) else ""
 
 
-def sysctls(items: Sequence[Mapping[str, Any]], spec: Mapping[str, Any], path: str, *, allow_shared: bool) -> list[FieldError]:
+def validate_sysctls(
+    items: Sequence[Mapping[str, Any]], spec: Mapping[str, Any], path: str, *, allow_shared: bool
+) -> list[FieldError]:
     """Validates the sysctls of the security context of a pod (validateSysctls)."""
     errors: list[FieldError] = []
     seen: set[str] = set()

@@ -15,7 +15,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
-from fakekube.apis.core.pods.containers import image_without_padding
+from fakekube.apis.core.pods.containers import validate_image_without_padding
 from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
@@ -55,8 +55,8 @@ def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, store
     errors += wrong
     if stop:
         return errors
-    errors += _added_tolerations(new, old, options)
-    errors += _removed_gates(new.get("schedulingGates") or (), old.get("schedulingGates") or ())
+    errors += _validate_only_added_tolerations(new, old, options)
+    errors += _validate_only_deleted_scheduling_gates(new.get("schedulingGates") or (), old.get("schedulingGates") or ())
     if new == old:
         return errors
     munged = _with_old_images(new, old)
@@ -87,7 +87,7 @@ def _images(new: Sequence[Spec], old: Sequence[Spec], path: str) -> tuple[list[F
     for index, container in enumerate(new):
         if not container.get("image"):
             errors.append(required(f"{path}[{index}].image"))
-        errors += image_without_padding(container, f"{path}[{index}]")
+        errors += validate_image_without_padding(container, f"{path}[{index}]")
     return errors, False
 
 
@@ -103,7 +103,7 @@ def _deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]
     return [], False
 
 
-def _added_tolerations(new: Spec, old: Spec, options: ValidationOptions) -> list[FieldError]:
+def _validate_only_added_tolerations(new: Spec, old: Spec, options: ValidationOptions) -> list[FieldError]:
     """Validates that tolerations are only added (validateOnlyAddedTolerations)."""
     path = "spec.tolerations"
     now = new.get("tolerations") or ()
@@ -118,7 +118,7 @@ def _without_seconds(toleration: Mapping[str, Any]) -> frozenset[tuple[str, str]
     return frozenset((name, value) for name, value in toleration.items() if name != "tolerationSeconds")
 
 
-def _removed_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]:
+def _validate_only_deleted_scheduling_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]:
     """Validates that scheduling gates are only removed (validateOnlyDeletedSchedulingGates)."""
     known = {gate.get("name") for gate in old}
     added = {gate.get("name", ""): index for index, gate in enumerate(new) if gate.get("name") not in known}
@@ -157,7 +157,7 @@ def _validate_gated_pod_update(munged: Spec, old: Spec) -> list[FieldError]:
     affinity, old_affinity = munged.get("affinity"), old.get("affinity")
     rules, old_rules = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
     if not semantic_deep_equal(rules, old_rules):
-        errors += _narrowed_affinity(rules or {}, old_rules or {})
+        errors += _validate_node_affinity_mutation(rules or {}, old_rules or {})
         _put_back_node_affinity(munged, affinity, old_affinity, old_rules)
     return errors
 
@@ -172,7 +172,7 @@ def _put_back_node_affinity(munged: Spec, affinity: Spec | None, old_affinity: S
         munged["affinity"] = others if old_rules is None else {"nodeAffinity": old_rules, **others}
 
 
-def _narrowed_affinity(rules: Spec, old_rules: Spec) -> list[FieldError]:
+def _validate_node_affinity_mutation(rules: Spec, old_rules: Spec) -> list[FieldError]:
     """Validates that requirements are only added to required terms (validateNodeAffinityMutation)."""
     path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if REQUIRED not in old_rules:
@@ -294,7 +294,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
             errors += _forbid_removal(
                 item.get("resources"), old_item.get("resources"), f"spec.{field}[{index}].resources", "resource "
             )
-    errors += _only_compute(spec, before, left)
+    errors += _validate_only_compute_changes(spec, before, left)
     if features.current().enabled(_SIZES_GATE):
         errors += _validate_volumes(spec.get("volumes") or (), before.get("volumes") or ())
         _move(left, before, "volumes")
@@ -404,7 +404,7 @@ def _validate_order(spec: Part, before: Part) -> list[FieldError]:
     return errors
 
 
-def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
+def _validate_only_compute_changes(spec: Part, before: Part, left: Part) -> list[FieldError]:
     """Validates that only CPU and memory of containers change; restores them in `left`."""
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):

@@ -212,7 +212,7 @@ def _has_wrong_spread_label_keys(spec: Spec) -> bool:
 
 def _has_legacy_wrong_spread_keys(spec: Spec) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
-    return any(keys_in_selector(item.get("matchLabelKeys") or (), item.get("labelSelector"), "") for item in constraints)
+    return any(forbid_keys_in_selector(item.get("matchLabelKeys") or (), item.get("labelSelector"), "") for item in constraints)
 
 
 def merges_spread_keys() -> bool:
@@ -222,7 +222,7 @@ def merges_spread_keys() -> bool:
     return all(map(emulation.enabled, needed))
 
 
-def keys_in_selector(keys: Sequence[str], selector: Spec | None, path: str) -> list[FieldError]:
+def forbid_keys_in_selector(keys: Sequence[str], selector: Spec | None, path: str) -> list[FieldError]:
     """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
     if not keys:
         return []

@@ -15,8 +15,12 @@ from typing import Any, NamedTuple
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, resource_field
-from fakekube.apis.core.pods.security_context import pull_policy
+from fakekube.apis.core.pods.environment import (
+    VOLUME_FIELDS,
+    validate_container_resource_field_selector,
+    validate_object_field_selector,
+)
+from fakekube.apis.core.pods.security_context import validate_pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
@@ -46,19 +50,19 @@ def needs(*fields: str) -> Check:
     return check
 
 
-def _partition(source: Part, path: str) -> list[FieldError]:
+def _validate_partition(source: Part, path: str) -> list[FieldError]:
     partition = source.get("partition", 0)
     if 0 <= partition <= 255:
         return []
     return [invalid(f"{path}.partition", partition, "must be between 1 and 255, inclusive")]
 
 
-def gce_persistent_disk(source: Part, path: str) -> list[FieldError]:
-    return needs("pdName")(source, path) + _partition(source, path)
+def validate_gce_persistent_disk(source: Part, path: str) -> list[FieldError]:
+    return needs("pdName")(source, path) + _validate_partition(source, path)
 
 
-def aws_elastic_block_store(source: Part, path: str) -> list[FieldError]:
-    return needs("volumeID")(source, path) + _partition(source, path)
+def validate_aws_elastic_block_store(source: Part, path: str) -> list[FieldError]:
+    return needs("volumeID")(source, path) + _validate_partition(source, path)
 
 
 HOST_PATH_TYPES = (
@@ -66,7 +70,7 @@ HOST_PATH_TYPES = (
 )  # fmt: skip
 
 
-def host_path(source: Part, path: str) -> list[FieldError]:
+def validate_host_path(source: Part, path: str) -> list[FieldError]:
     target, kind = source.get("path", ""), source.get("type")
     if not target:
         return [required(f"{path}.path")]
@@ -74,12 +78,12 @@ def host_path(source: Part, path: str) -> list[FieldError]:
     return errors if kind is None else errors + one_of(kind, f"{path}.type", HOST_PATH_TYPES)
 
 
-def _git_repo(source: Part, path: str) -> list[FieldError]:
+def _validate_git_repo(source: Part, path: str) -> list[FieldError]:
     directory = descending(source.get("directory", ""), f"{path}.directory")
     return needs("repository")(source, path) + directory
 
 
-def nfs(source: Part, path: str) -> list[FieldError]:
+def validate_nfs(source: Part, path: str) -> list[FieldError]:
     errors = needs("server", "path")(source, path)
     target = source.get("path", "")
     if not target.startswith("/"):
@@ -94,21 +98,21 @@ _ISCSI_NAMES = {
 }
 
 
-def _iscsi_name(name: str, path: str) -> list[FieldError]:
+def _validate_iscsi_name(name: str, path: str) -> list[FieldError]:
     matches = _ISCSI_NAMES.get(name[:3])
     if matches is None:
         return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]
     return [] if matches(name) else [invalid(path, name, "must be valid format")]
 
 
-def iscsi(source: Part, path: str) -> list[FieldError]:
+def validate_iscsi(source: Part, path: str) -> list[FieldError]:
     errors = needs("targetPortal")(source, path)
     name, lun, initiator = source.get("iqn", ""), source.get("lun", 0), source.get("initiatorName")
-    errors += _iscsi_name(name, f"{path}.iqn") if name else [required(f"{path}.iqn")]
+    errors += _validate_iscsi_name(name, f"{path}.iqn") if name else [required(f"{path}.iqn")]
     errors += invalid_each(f"{path}.lun", lun, names.in_range(lun, 0, 255))
     if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and "secretRef" not in source:
         errors.append(required(f"{path}.secretRef"))
-    return errors if initiator is None else errors + _iscsi_name(initiator, f"{path}.initiatorname")
+    return errors if initiator is None else errors + _validate_iscsi_name(initiator, f"{path}.initiatorname")
 
 
 ISCSI_NAMES_TOO_LONG = (
@@ -117,14 +121,14 @@ ISCSI_NAMES_TOO_LONG = (
 MANY_TYPES, NO_TYPE = "may not specify more than 1 volume type", "must specify a volume type"
 
 
-def iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
+def validate_iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
     """Validates the total length of volume name and portal, if an initiator is set; `path` is that of the volume."""
     if "initiatorName" not in source or names.fits(f"{name}:{source.get('targetPortal', '')}", 64):
         return []
     return [invalid(f"{path}.name", name, ISCSI_NAMES_TOO_LONG)]
 
 
-def flocker(source: Part, path: str) -> list[FieldError]:
+def validate_flocker(source: Part, path: str) -> list[FieldError]:
     name, identifier = source.get("datasetName", ""), source.get("datasetUUID", "")
     errors: list[FieldError] = []
     if not name and not identifier:
@@ -137,20 +141,20 @@ def flocker(source: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def secret_reference_name(source: Part, path: str) -> list[FieldError]:
+def validate_secret_reference_name(source: Part, path: str) -> list[FieldError]:
     """Validates that a reference to a secret of the same namespace has a name."""
     reference = source.get("secretRef")
     return [required(f"{path}.secretRef.name")] if reference is not None and not reference.get("name") else []
 
 
-def _cinder(source: Part, path: str) -> list[FieldError]:
-    return needs("volumeID")(source, path) + secret_reference_name(source, path)
+def _validate_cinder(source: Part, path: str) -> list[FieldError]:
+    return needs("volumeID")(source, path) + validate_secret_reference_name(source, path)
 
 
 _PAIRS = "must be a host:port pair or multiple pairs separated by commas"
 
 
-def quobyte(source: Part, path: str) -> list[FieldError]:
+def validate_quobyte(source: Part, path: str) -> list[FieldError]:
     registry = source.get("registry", "")
     if not registry:
         errors = [required(f"{path}.registry", _PAIRS)]
@@ -170,7 +174,7 @@ def is_host_port(text: str) -> bool:
     return _host_port_matches(text) is not None
 
 
-def fibre_channel(source: Part, path: str) -> list[FieldError]:
+def validate_fibre_channel(source: Part, path: str) -> list[FieldError]:
     targets, identifiers, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
     errors: list[FieldError] = []
     if not targets and not identifiers:
@@ -186,7 +190,7 @@ def fibre_channel(source: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def flex_volume(source: Part, path: str) -> list[FieldError]:
+def validate_flex_volume(source: Part, path: str) -> list[FieldError]:
     errors = needs("driver")(source, path)
     for key in source.get("options") or ():
         domain = f".{key.partition('/')[0].lower()}"
@@ -200,7 +204,7 @@ MANAGED_DISK = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/mi
 BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
-def azure_disk(source: Part, path: str) -> list[FieldError]:
+def validate_azure_disk(source: Part, path: str) -> list[FieldError]:
     errors = needs("diskName", "diskURI")(source, path)
     uri, caching, kind = source.get("diskURI", ""), source.get("cachingMode"), source.get("kind")
     if caching is not None:
@@ -213,15 +217,15 @@ def azure_disk(source: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def storage_os(source: Part, path: str) -> list[FieldError]:
+def validate_storage_os(source: Part, path: str) -> list[FieldError]:
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
     errors = invalid_each(f"{path}.volumeName", name, names.dns_label(name)) if name else needs("volumeName")(source, path)
     if namespace:
         errors += invalid_each(f"{path}.volumeNamespace", namespace, names.dns_label(namespace))
-    return errors + secret_reference_name(source, path)
+    return errors + validate_secret_reference_name(source, path)
 
 
-def csi_driver_name(name: str, path: str) -> list[FieldError]:
+def validate_csi_driver_name(name: str, path: str) -> list[FieldError]:
     """Validates the name of a CSI driver: a domain of at most 63 bytes, in any letter case (ValidateCSIDriverName)."""
     errors = [] if name else [required(path)]
     if not name and from_minor(35):
@@ -230,8 +234,8 @@ def csi_driver_name(name: str, path: str) -> list[FieldError]:
     return errors + invalid_each(path, name, names.dns_subdomain(name.lower()))
 
 
-def _csi(source: Part, path: str) -> list[FieldError]:
-    errors = csi_driver_name(source.get("driver", ""), f"{path}.driver")
+def _validate_csi(source: Part, path: str) -> list[FieldError]:
+    errors = validate_csi_driver_name(source.get("driver", ""), f"{path}.driver")
     reference = source.get("nodePublishSecretRef")
     if reference is None:
         return errors
@@ -245,18 +249,18 @@ def _object_volume(name_field: str) -> Check:
     """Returns the check of a volume with the keys of a config map or secret as files."""
 
     def check(source: Part, path: str) -> list[FieldError]:
-        errors = needs(name_field)(source, path) + file_mode(source, "defaultMode", path)
+        errors = needs(name_field)(source, path) + validate_file_mode(source, "defaultMode", path)
         for index, item in enumerate(source.get("items") or ()):
-            errors += key_to_path(item, f"{path}.items[{index}]")
+            errors += validate_key_to_path(item, f"{path}.items[{index}]")
         return errors
 
     return check
 
 
-def _downward_api(source: Part, path: str) -> list[FieldError]:
-    errors = file_mode(source, "defaultMode", path)
+def _validate_downward_api(source: Part, path: str) -> list[FieldError]:
+    errors = validate_file_mode(source, "defaultMode", path)
     for item in source.get("items") or ():
-        errors += downward_file(item, path)
+        errors += validate_downward_file(item, path)
     return errors
 
 
@@ -271,7 +275,7 @@ class VolumeContext:
     options: ValidationOptions
 
 
-def _ephemeral(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
+def _validate_ephemeral(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
     from fakekube.apis.core.persistentvolumeclaims import validate_claim_template
 
     template = source.get("volumeClaimTemplate")
@@ -287,13 +291,13 @@ def _ephemeral(source: Part, path: str, volume_context: VolumeContext) -> list[F
     return errors
 
 
-def _image(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
+def _validate_image(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
     errors = needs("reference")(source, path) if volume_context.options.of_pod else []
-    return errors + pull_policy(source.get("pullPolicy", ""), f"{path}.pullPolicy")
+    return errors + validate_pull_policy(source.get("pullPolicy", ""), f"{path}.pullPolicy")
 
 
 def _validate_projected_source(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
-    return projected_volume(source, path, allow_token_paths=volume_context.options.token_paths)
+    return validate_projected_volume(source, path, allow_token_paths=volume_context.options.token_paths)
 
 
 class _Source(NamedTuple):
@@ -307,35 +311,35 @@ class _Source(NamedTuple):
 
 
 SOURCES: Mapping[str, _Source] = {
-    "hostPath": _Source(host_path),
-    "gitRepo": _Source(_git_repo),
-    "gcePersistentDisk": _Source(gce_persistent_disk, shown="persistentDisk"),
-    "awsElasticBlockStore": _Source(aws_elastic_block_store),
+    "hostPath": _Source(validate_host_path),
+    "gitRepo": _Source(_validate_git_repo),
+    "gcePersistentDisk": _Source(validate_gce_persistent_disk, shown="persistentDisk"),
+    "awsElasticBlockStore": _Source(validate_aws_elastic_block_store),
     "secret": _Source(_object_volume("secretName")),
-    "nfs": _Source(nfs),
-    "iscsi": _Source(iscsi),
+    "nfs": _Source(validate_nfs),
+    "iscsi": _Source(validate_iscsi),
     "glusterfs": _Source(needs("endpoints", "path")),
-    "flocker": _Source(flocker),
+    "flocker": _Source(validate_flocker),
     "persistentVolumeClaim": _Source(needs("claimName")),
     "rbd": _Source(needs("monitors", "image")),
-    "cinder": _Source(_cinder),
+    "cinder": _Source(_validate_cinder),
     "cephfs": _Source(needs("monitors"), surplus="cephFS"),
-    "quobyte": _Source(quobyte),
-    "downwardAPI": _Source(_downward_api, surplus="downwarAPI"),
-    "fc": _Source(fibre_channel),
-    "flexVolume": _Source(flex_volume),
+    "quobyte": _Source(validate_quobyte),
+    "downwardAPI": _Source(_validate_downward_api, surplus="downwarAPI"),
+    "fc": _Source(validate_fibre_channel),
+    "flexVolume": _Source(validate_flex_volume),
     "configMap": _Source(_object_volume("name")),
     "azureFile": _Source(needs("secretName", "shareName")),
     "vsphereVolume": _Source(needs("volumePath")),
     "photonPersistentDisk": _Source(needs("pdID")),
     "portworxVolume": _Source(needs("volumeID")),
-    "azureDisk": _Source(azure_disk),
-    "storageos": _Source(storage_os),
+    "azureDisk": _Source(validate_azure_disk),
+    "storageos": _Source(validate_storage_os),
     "projected": _Source(_validate_projected_source, takes_context=True),
     "scaleIO": _Source(needs("gateway", "system", "volumeName")),
-    "csi": _Source(_csi),
-    "ephemeral": _Source(_ephemeral, takes_context=True),
-    "image": _Source(_image, takes_context=True),
+    "csi": _Source(_validate_csi),
+    "ephemeral": _Source(_validate_ephemeral, takes_context=True),
+    "image": _Source(_validate_image, takes_context=True),
 }
 
 
@@ -353,7 +357,7 @@ def volumes(
     created = _created_claims(items, pod_name)
     for index, item in enumerate(items):
         name = item.get("name", "")
-        found = _volume(item, VolumeContext(name, pod_name, options), f"{path}[{index}]")
+        found = _validate_volume(item, VolumeContext(name, pod_name, options), f"{path}[{index}]")
         if name in usable:
             found.append(duplicate(f"{path}[{index}].name", name))
         if not found:
@@ -373,14 +377,14 @@ def _created_claims(items: Sequence[Part], pod_name: str) -> set[str]:
     return {f"{pod_name}-{item.get('name', '')}" for item in items if "ephemeral" in item}
 
 
-def _volume(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
-    errors = _source(volume, volume_context, path)
+def _validate_volume(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
+    errors = _validate_volume_source(volume, volume_context, path)
     if not volume_context.name:
         return [*errors, required(f"{path}.name")]
     return errors + invalid_each(f"{path}.name", volume_context.name, names.dns_label(volume_context.name))
 
 
-def _source(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
+def _validate_volume_source(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
     """Validates that there is exactly one source (validateVolumeSource)."""
     errors: list[FieldError] = []
     found = "emptyDir" in volume
@@ -398,11 +402,11 @@ def _source(volume: Part, volume_context: VolumeContext, path: str) -> list[Fiel
             rest = (volume_context,) if row.takes_context else ()
             errors += row.check(volume[field], f"{path}.{row.shown or field}", *rest)
         if field == "iscsi":
-            errors += iscsi_initiator_length(volume_context.name, volume[field], path)
+            errors += validate_iscsi_initiator_length(volume_context.name, volume[field], path)
     return errors if found else [*errors, required(path, NO_TYPE)]
 
 
-def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
+def validate_file_mode(part: Part, field: str, path: str) -> list[FieldError]:
     """Validates permission bits."""
     mode = part.get(field)
     if mode is None or 0 <= mode <= 0o777:
@@ -411,13 +415,13 @@ def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
     return [invalid(f"{path}.{field}", mode, text)]
 
 
-def key_to_path(item: Part, path: str) -> list[FieldError]:
+def validate_key_to_path(item: Part, path: str) -> list[FieldError]:
     """Validates the mapping of a key of an object to a file."""
     errors = [required(f"{path}.{field}") for field in ("key", "path") if not item.get(field)]
-    return errors + non_reserved(item.get("path", ""), f"{path}.path") + file_mode(item, "mode", path)
+    return errors + non_reserved(item.get("path", ""), f"{path}.path") + validate_file_mode(item, "mode", path)
 
 
-def downward_file(item: Part, path: str) -> list[FieldError]:
+def validate_downward_file(item: Part, path: str) -> list[FieldError]:
     """Validates the mapping of a field of the pod, or a resource of a container, to a file
     (validateDownwardAPIVolumeFile).
     """
@@ -425,35 +429,35 @@ def downward_file(item: Part, path: str) -> list[FieldError]:
     errors = [] if target else [required(f"{path}.path")]
     errors += non_reserved(target, f"{path}.path")
     if "fieldRef" in item:
-        errors += object_field(item["fieldRef"], f"{path}.fieldRef", VOLUME_FIELDS)
+        errors += validate_object_field_selector(item["fieldRef"], f"{path}.fieldRef", VOLUME_FIELDS)
         if "resourceFieldRef" in item:
             text = "fieldRef and resourceFieldRef can not be specified simultaneously"
             errors.append(invalid(path, "resource", text))
     elif "resourceFieldRef" in item:
-        errors += resource_field(item["resourceFieldRef"], f"{path}.resourceFieldRef", of_volume=True)
+        errors += validate_container_resource_field_selector(item["resourceFieldRef"], f"{path}.resourceFieldRef", of_volume=True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + file_mode(item, "mode", path)
+    return errors + validate_file_mode(item, "mode", path)
 
 
-def projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False) -> list[FieldError]:
+def validate_projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False) -> list[FieldError]:
     """Validates a projected volume (validateProjectedVolumeSource)."""
-    errors = file_mode(volume, "defaultMode", path)
+    errors = validate_file_mode(volume, "defaultMode", path)
     taken: set[str] = set()
     for index, source in enumerate(volume.get("sources") or ()):
         where = f"{path}.sources[{index}]"
         for field in ("secret", "configMap"):
             if field in source:
-                errors += _object(source[field], taken, path, f"{where}.{field}")
+                errors += _validate_projected_object(source[field], taken, path, f"{where}.{field}")
         if "downwardAPI" in source:
-            errors += _downward(source["downwardAPI"], taken, path, f"{where}.downwardAPI")
+            errors += _validate_projected_downward_api(source["downwardAPI"], taken, path, f"{where}.downwardAPI")
         if "serviceAccountToken" in source:
             token = source["serviceAccountToken"]
-            errors += _token(token, path, f"{where}.serviceAccountToken", allow_token_paths)
+            errors += _validate_token(token, path, f"{where}.serviceAccountToken", allow_token_paths)
         if "clusterTrustBundle" in source:
-            errors += _trust_bundle(source["clusterTrustBundle"], taken, path, f"{where}.clusterTrustBundle")
+            errors += _validate_trust_bundle(source["clusterTrustBundle"], taken, path, f"{where}.clusterTrustBundle")
         if "podCertificate" in source:
-            errors += _pod_certificate(source["podCertificate"], taken, path, f"{where}.podCertificate")
+            errors += _validate_pod_certificate(source["podCertificate"], taken, path, f"{where}.podCertificate")
         if len(source) > 1:
             errors.append(forbidden(where, "may not specify more than 1 volume type per source"))
     return errors
@@ -469,25 +473,25 @@ def _check_unique(target: str, taken: set[str], shown: str, path: str) -> list[F
     return []
 
 
-def _object(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+def _validate_projected_object(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
     name = source.get("name", "")
     errors = [] if name else [required(f"{path}.name")]
     for index, item in enumerate(source.get("items") or ()):
-        errors += key_to_path(item, f"{path}.items[{index}]")
+        errors += validate_key_to_path(item, f"{path}.items[{index}]")
         errors += _check_unique(item.get("path", ""), taken, name, volume_path)
     return errors
 
 
-def _downward(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+def _validate_projected_downward_api(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for item in source.get("items") or ():
         target = item.get("path", "")
-        errors += downward_file(item, path) + _check_unique(target, taken, target, volume_path)
+        errors += validate_downward_file(item, path) + _check_unique(target, taken, target, volume_path)
     return errors
 
 
-def _trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
-    from fakekube.apis.certificates.certificatesigningrequests import signer_name
+def _validate_trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+    from fakekube.apis.certificates.certificatesigningrequests import validate_signer_name
     from fakekube.apis.certificates.podcertificaterequests import bundle_name_errors
 
     name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
@@ -507,7 +511,7 @@ def _trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) ->
     elif signer is not None:
         if not signer:
             errors.append(required(f"{path}.signerName", "must be a valid signer name"))
-        errors += signer_name(signer, f"{path}.signerName")
+        errors += validate_signer_name(signer, f"{path}.signerName")
         if source.get("labelSelector") is not None:
             errors += label_selector(source["labelSelector"], f"{path}.labelSelector")
     else:
@@ -527,12 +531,12 @@ def _signer_of(bundle: str) -> str:
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 
 
-def _pod_certificate(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+def _validate_pod_certificate(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
     from fakekube.apis.certificates import podcertificaterequests as requests
-    from fakekube.apis.certificates.certificatesigningrequests import signer_name
+    from fakekube.apis.certificates.certificatesigningrequests import validate_signer_name
 
     signer, seconds, kind = source.get("signerName", ""), source.get("maxExpirationSeconds"), source.get("keyType", "")
-    errors = signer_name(signer, f"{path}.signerName")
+    errors = validate_signer_name(signer, f"{path}.signerName")
     errors += requests.validate_user_annotations(source.get("userAnnotations") or {}, f"{path}.userAnnotations")
     if kind not in _KEY_TYPES:
         errors.append(not_supported(f"{path}.keyType", kind, _KEY_TYPES))
@@ -552,7 +556,7 @@ def _pod_certificate(source: Part, taken: set[str], volume_path: str, path: str)
     return errors
 
 
-def _token(token: Part, volume_path: str, path: str, tolerate_path: bool) -> list[FieldError]:
+def _validate_token(token: Part, volume_path: str, path: str, tolerate_path: bool) -> list[FieldError]:
     errors = token_seconds(token.get("expirationSeconds", 0), f"{path}.expirationSeconds")
     target = token.get("path", "")
     if not target:

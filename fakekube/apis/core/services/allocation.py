@@ -24,13 +24,13 @@ from fakekube.apis.core.services.validation import (
     EXTERNAL_NAME,
     NODE_PORT,
     NONE,
-    cluster_ip_fields,
     is_headless,
     needs_health_check,
     node_ports,
     uses_node_ports,
+    validate_cluster_ip_fields,
 )
-from fakekube.apis.networking import parent_reference, service_ip_address
+from fakekube.apis.networking import service_ip_address, validate_parent_reference
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.base.chance import chance
@@ -100,7 +100,7 @@ class Allocation:
         if spec.get("ipFamilyPolicy") is None:
             usual = REQUIRE_DUAL_STACK if selectorless else SINGLE_STACK
             spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or usual
-        errors = cluster_ip_fields(spec, old)
+        errors = validate_cluster_ip_fields(spec, old)
         if errors:
             raise self._invalid(errors)
         errors = self._narrow() if old else []
@@ -416,7 +416,7 @@ class IPAllocator:
         if services.get(NETWORKING, "ipaddresses", "", address) is not None:
             return False
         holder = service_ip_address(self._context, address, self._service)
-        errors = parent_reference(holder["spec"]["parentRef"], "spec.parentRef")
+        errors = validate_parent_reference(holder["spec"]["parentRef"], "spec.parentRef")
         if errors:
             raise NotAllocatedError(status.invalid(NETWORKING, "IPAddress", address, errors).message)
         try:

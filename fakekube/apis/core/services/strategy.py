@@ -21,12 +21,12 @@ from fakekube.apis.core.services.validation import (
     TOPOLOGY_MODE,
     drop_type_dependent_fields,
     externally_accessible,
-    load_balancer_status,
     needs_cluster_ip,
     needs_health_check,
     node_ports,
-    service,
-    service_update,
+    validate_load_balancer_status,
+    validate_service,
+    validate_service_update,
 )
 from fakekube.apis.rest.strategy import Finish, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip as addresses
@@ -69,10 +69,10 @@ class ServiceStrategy(Strategy):
         drop_type_dependent_fields(obj, old)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return service(obj, None)
+        return validate_service(obj, None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return service_update(obj, old) + service(obj, old)
+        return validate_service_update(obj, old) + validate_service(obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return _warnings(obj["spec"], obj["metadata"].get("annotations") or {})
@@ -198,7 +198,7 @@ def _warn_of_ignored_fields(spec: Object) -> list[str]:
 
 
 def _validate_status(obj: Object, old: Object) -> list[FieldError]:
-    return load_balancer_status(
+    return validate_load_balancer_status(
         obj.get("status", {}).get("loadBalancer", {}),
         old.get("status", {}).get("loadBalancer", {}),
         "status.loadBalancer",

@@ -17,7 +17,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required
-from fakekube.apis.core.endpoints import endpoint_ip
+from fakekube.apis.core.endpoints import validate_endpoint_ip
 from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
@@ -130,55 +130,55 @@ ONLY_LOAD_BALANCER = "may only be used when `type` is 'LoadBalancer'"
 NOT_EXTERNAL_NAME = "may not be set for ExternalName services"
 
 
-def service(obj: Object, old: Object | None) -> list[FieldError]:
+def validate_service(obj: Object, old: Object | None) -> list[FieldError]:
     """Validates a new or updated Service, without its metadata."""
     spec, annotations = obj["spec"], obj["metadata"].get("annotations") or {}
     old_spec: Object = old["spec"] if old else {}
     kind = spec.get("type", "")
-    errors = _topology_annotations(annotations)
+    errors = _validate_topology_annotations(annotations)
     if not spec.get("ports") and not is_headless(spec) and kind != EXTERNAL_NAME:
         errors.append(required("spec.ports"))
-    errors += _type_and_name(spec, kind)
-    errors += _ports(spec.get("ports", ()))
+    errors += _validate_type_and_name(spec, kind)
+    errors += _validate_ports(spec.get("ports", ()))
     errors += validate_labels(spec.get("selector") or {}, "spec.selector")
-    errors += _affinity(spec)
-    errors += cluster_ip_fields(spec, old_spec)
-    errors += _external_ips(spec, old_spec)
+    errors += _validate_affinity(spec)
+    errors += validate_cluster_ip_fields(spec, old_spec)
+    errors += _validate_external_ips(spec, old_spec)
     errors += required_one_of(kind, "spec.type", TYPES)
-    errors += _node_ports(spec)
-    errors += _duplicate_ports(spec)
-    errors += _source_ranges(spec, old_spec, annotations, (old or {}).get("metadata", {}).get("annotations") or {})
+    errors += _validate_node_ports(spec)
+    errors += _forbid_duplicate_ports(spec)
+    errors += _validate_source_ranges(spec, old_spec, annotations, (old or {}).get("metadata", {}).get("annotations") or {})
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != LOAD_BALANCER:
         errors.append(forbidden("spec.allocateLoadBalancerNodePorts", ONLY_LOAD_BALANCER))
     if spec.get("allocateLoadBalancerNodePorts") is None and kind == LOAD_BALANCER:
         errors.append(required("allocateLoadBalancerNodePorts"))
-    errors += _load_balancer_class(spec)
-    errors += _external_traffic(spec)
-    errors += _internal_traffic(spec)
+    errors += _validate_load_balancer_class(spec)
+    errors += _validate_external_traffic(spec)
+    errors += _validate_internal_traffic(spec)
     return errors
 
 
-def service_update(obj: Object, old: Object) -> list[FieldError]:
+def validate_service_update(obj: Object, old: Object) -> list[FieldError]:
     """Validates an update of a Service against the old one."""
     new_spec, old_spec = obj["spec"], old["spec"]
     errors: list[FieldError] = []
     if EXTERNAL_NAME not in (new_spec.get("type"), old_spec.get("type")):
         if not (is_headless(new_spec) and is_headless(old_spec)):
-            errors += changed_cluster_ips(new_spec, old_spec)
+            errors += validate_cluster_ips_update(new_spec, old_spec)
         if not is_headless(new_spec) and not is_headless(old_spec):
-            errors += changed_families(new_spec, old_spec)
+            errors += validate_families_update(new_spec, old_spec)
     if new_spec.get("type") == old_spec.get("type") == LOAD_BALANCER:
         new_class, old_class = new_spec.get("loadBalancerClass"), old_spec.get("loadBalancerClass")
         if new_class != old_class:
             errors.append(invalid("spec.loadBalancerClass", new_class, SET_ONCE))
-    errors += _load_balancer_class(new_spec)
+    errors += _validate_load_balancer_class(new_spec)
     new_port, old_port = new_spec.get("healthCheckNodePort", 0), old_spec.get("healthCheckNodePort", 0)
     if needs_health_check(old_spec) and needs_health_check(new_spec) and new_port != old_port:
         errors.append(forbidden("spec.healthCheckNodePort", IMMUTABLE))
     return errors
 
 
-def _topology_annotations(annotations: Object) -> list[FieldError]:
+def _validate_topology_annotations(annotations: Object) -> list[FieldError]:
     mode, hints = annotations.get(TOPOLOGY_MODE), annotations.get(TOPOLOGY_HINTS)
     if mode is None or hints is None or mode == hints:
         return []
@@ -186,7 +186,7 @@ def _topology_annotations(annotations: Object) -> list[FieldError]:
     return [invalid(f"metadata.annotations[{TOPOLOGY_MODE}]", mode, detail)]
 
 
-def _type_and_name(spec: Object, kind: str) -> list[FieldError]:
+def _validate_type_and_name(spec: Object, kind: str) -> list[FieldError]:
     if kind in (LOAD_BALANCER, NODE_PORT) and is_headless(spec):
         return [invalid("spec.clusterIPs[0]", NONE, f"may not be set to 'None' for {kind} services")]
     if kind != EXTERNAL_NAME:
@@ -199,7 +199,7 @@ def _type_and_name(spec: Object, kind: str) -> list[FieldError]:
     return errors + invalid_each("spec.externalName", name, names.dns_subdomain(name))
 
 
-def _ports(ports: Sequence[Object]) -> list[FieldError]:
+def _validate_ports(ports: Sequence[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(ports):
@@ -219,16 +219,16 @@ def _ports(ports: Sequence[Object]) -> list[FieldError]:
     return errors
 
 
-def _affinity(spec: Object) -> list[FieldError]:
+def _validate_affinity(spec: Object) -> list[FieldError]:
     affinity, config = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig")
     errors = required_one_of(affinity, "spec.sessionAffinity", AFFINITIES)
     path = "spec.sessionAffinityConfig"
     if affinity == "ClientIP":  # the defaults fill the configuration; for "None" they drop it
-        errors += _client_ip_affinity(config or {}, path)
+        errors += _validate_client_ip_affinity(config or {}, path)
     return errors
 
 
-def _client_ip_affinity(config: Object, path: str) -> list[FieldError]:
+def _validate_client_ip_affinity(config: Object, path: str) -> list[FieldError]:
     seconds = config["clientIP"]["timeoutSeconds"]
     path = f"{path}.clientIP.timeoutSeconds"
     if 0 < seconds <= MAX_AFFINITY_SECONDS:
@@ -236,16 +236,16 @@ def _client_ip_affinity(config: Object, path: str) -> list[FieldError]:
     return [invalid(path, seconds, f"must be greater than 0 and less than {MAX_AFFINITY_SECONDS}")]
 
 
-def _external_ips(spec: Object, old_spec: Object) -> list[FieldError]:
+def _validate_external_ips(spec: Object, old_spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, ip in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{index}]"
         wrong = addresses.legacy_ip(path, ip, strict=True, old=old_spec.get("externalIPs") or ())
-        errors += wrong or endpoint_ip(ip, path)
+        errors += wrong or validate_endpoint_ip(ip, path)
     return errors
 
 
-def _node_ports(spec: Object) -> list[FieldError]:
+def _validate_node_ports(spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     ports = [(index, item) for index, item in enumerate(spec.get("ports", ())) if item.get("nodePort")]
     if spec.get("type") == CLUSTER_IP:
@@ -260,7 +260,7 @@ def _node_ports(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _duplicate_ports(spec: Object) -> list[FieldError]:
+def _forbid_duplicate_ports(spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[tuple[str, int]] = set()
     for index, item in enumerate(spec.get("ports", ())):
@@ -272,7 +272,7 @@ def _duplicate_ports(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _source_ranges(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> list[FieldError]:
+def _validate_source_ranges(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> list[FieldError]:
     ranges, annotation = spec.get("loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES)
     wrong_type = spec.get("type") != LOAD_BALANCER
     if ranges:
@@ -292,7 +292,7 @@ def _source_ranges(spec: Object, old_spec: Object, annotations: Object, old_anno
     return errors
 
 
-def _load_balancer_class(spec: Object) -> list[FieldError]:
+def _validate_load_balancer_class(spec: Object) -> list[FieldError]:
     class_name = spec.get("loadBalancerClass")
     if class_name is None:
         return []
@@ -301,7 +301,7 @@ def _load_balancer_class(spec: Object) -> list[FieldError]:
     return label_name(class_name, "spec.loadBalancerClass")
 
 
-def _external_traffic(spec: Object) -> list[FieldError]:
+def _validate_external_traffic(spec: Object) -> list[FieldError]:
     policy, path = spec.get("externalTrafficPolicy", ""), "spec.externalTrafficPolicy"
     errors: list[FieldError] = []
     if externally_accessible(spec):
@@ -317,7 +317,7 @@ def _external_traffic(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _internal_traffic(spec: Object) -> list[FieldError]:
+def _validate_internal_traffic(spec: Object) -> list[FieldError]:
     policy, path = spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy"
     errors: list[FieldError] = []
     if policy is not None:
@@ -333,7 +333,7 @@ def _internal_traffic(spec: Object) -> list[FieldError]:
     return errors
 
 
-def load_balancer_status(status: Object, old_status: Object, path: str, kind: str) -> list[FieldError]:
+def validate_load_balancer_status(status: Object, old_status: Object, path: str, kind: str) -> list[FieldError]:
     """Validates the status of a load balancer."""
     ingress = status.get("ingress") or ()
     path = f"{path}.ingress"
@@ -342,11 +342,11 @@ def load_balancer_status(status: Object, old_status: Object, path: str, kind: st
     old_ips = [item["ip"] for item in old_status.get("ingress") or () if item.get("ip")]
     errors: list[FieldError] = []
     for index, item in enumerate(ingress):
-        errors += _ingress_point(item, old_ips, f"{path}[{index}]")
+        errors += _validate_ingress_point(item, old_ips, f"{path}[{index}]")
     return errors
 
 
-def _ingress_point(item: Object, old_ips: Sequence[str], path: str) -> list[FieldError]:
+def _validate_ingress_point(item: Object, old_ips: Sequence[str], path: str) -> list[FieldError]:
     ip, mode, hostname = item.get("ip", ""), item.get("ipMode"), item.get("hostname", "")
     errors = addresses.legacy_ip(f"{path}.ip", ip, strict=True, old=old_ips) if ip else []
     if mode is None:
@@ -369,14 +369,14 @@ FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 SET_ONCE = "may not change once set"
 
 
-def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
+def validate_cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
     """Validates clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, alone and together."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     ips: list[str] = spec.get("clusterIPs") or []
     families: list[str] = spec.get("ipFamilies") or []
     path = "spec.clusterIPs"
-    errors = _first_of_cluster_ips(spec.get("clusterIP", ""), ips, path)
+    errors = _validate_first_cluster_ip(spec.get("clusterIP", ""), ips, path)
     repeated = set(repeated_indices(families))
     for index, family in enumerate(families):
         errors += one_of(family, f"spec.ipFamilies[{index}]", FAMILIES)
@@ -385,7 +385,7 @@ def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy is not None:
         errors += one_of(policy, "spec.ipFamilyPolicy", FAMILY_POLICIES)
-    wrong_ips = _each_cluster_ip(ips, old_spec.get("clusterIPs") or (), path)
+    wrong_ips = _validate_each_cluster_ip(ips, old_spec.get("clusterIPs") or (), path)
     errors += wrong_ips
     if len(ips) > 2:
         errors.append(invalid(path, ips, addresses.AT_MOST_TWO))
@@ -393,10 +393,10 @@ def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
         return errors
     if len(ips) > 1 and not _is_dual_stack(ips):
         errors.append(invalid(path, ips, addresses.ONE_OF_EACH_FAMILY))
-    return errors if is_headless(spec) else errors + _matching_families(ips, families, path)
+    return errors if is_headless(spec) else errors + _validate_families_match(ips, families, path)
 
 
-def _first_of_cluster_ips(ip: str, ips: list[str], path: str) -> list[FieldError]:
+def _validate_first_cluster_ip(ip: str, ips: list[str], path: str) -> list[FieldError]:
     if not ip:
         return [invalid(path, ips, "must be empty when `clusterIP` is not specified")] if ips else []
     if not ips:
@@ -404,7 +404,7 @@ def _first_of_cluster_ips(ip: str, ips: list[str], path: str) -> list[FieldError
     return [] if ips[0] == ip else [invalid(path, ips, "first value must match `clusterIP`")]
 
 
-def _each_cluster_ip(ips: list[str], old_ips: Sequence[str], path: str) -> list[FieldError]:
+def _validate_each_cluster_ip(ips: list[str], old_ips: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, ip in enumerate(ips):
         if index == 0 and ip == NONE:
@@ -419,7 +419,7 @@ def _is_dual_stack(ips: Sequence[str]) -> bool:
     return len({addresses.is_ipv6(ip) for ip in ips}) == 2
 
 
-def _matching_families(ips: Sequence[str], families: Sequence[str], path: str) -> list[FieldError]:
+def _validate_families_match(ips: Sequence[str], families: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, (ip, family) in enumerate(zip(ips, families, strict=False)):
         if family in FAMILIES and (family == "IPv6") != addresses.is_ipv6(ip):
@@ -428,7 +428,7 @@ def _matching_families(ips: Sequence[str], families: Sequence[str], path: str) -
     return errors
 
 
-def changed_cluster_ips(spec: Object, old_spec: Object) -> list[FieldError]:
+def validate_cluster_ips_update(spec: Object, old_spec: Object) -> list[FieldError]:
     new, old = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
     if len(new) == len(old):
         changed = [index for index, ip in enumerate(old) if new[index] != ip]
@@ -441,7 +441,7 @@ def changed_cluster_ips(spec: Object, old_spec: Object) -> list[FieldError]:
     return errors
 
 
-def changed_families(spec: Object, old_spec: Object) -> list[FieldError]:
+def validate_families_update(spec: Object, old_spec: Object) -> list[FieldError]:
     new, old = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
     ips = spec.get("clusterIPs") or None
     if len(new) == len(old):

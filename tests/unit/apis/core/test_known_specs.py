@@ -35,7 +35,7 @@ def pod_spec(image: str, **container: Any) -> dict[str, Any]:
 def test_valid_spec_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = pod_spec("once")
     assert validate_pod_spec(spec, "spec", NEW_POD) == []
-    monkeypatch.delattr(containers, "containers")
+    monkeypatch.delattr(containers, "validate_containers")
     assert validate_pod_spec(deepcopy(spec), "spec", NEW_POD) == []
     assert validate_pod_spec(deepcopy(spec), "spec", ValidationOptions({}, {}, of_pod=True)) == []
     with pytest.raises(AttributeError):  # a template has other rules
