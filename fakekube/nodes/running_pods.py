@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apis.core.pods.resize import RESIZABLE
 from fakekube.apis.core.pods.resources import pod_requests
-from fakekube.apis.core.pods.update_validation import RESIZABLE
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject

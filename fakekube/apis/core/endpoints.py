@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.rest.strategy import Strategy, WriteContext
-from fakekube.apis.validation import ip, names
 from fakekube.apis.validation import ip as addresses
+from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import PROTOCOLS, invalid_each, label_name, port, required_one_of
 from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.base.objects import Object
@@ -93,7 +93,7 @@ _MULTICAST_V4 = ipaddress.ip_network("224.0.0.0/24")
 
 def validate_endpoint_ip(text: str, path: str) -> list[FieldError]:
     """Validates that an address is not unspecified, loopback or link-local (ValidateEndpointIP)."""
-    address = ip.parse_ip(text)
+    address = addresses.parse_ip(text)
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]
     errors = []
@@ -108,7 +108,7 @@ def validate_endpoint_ip(text: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _is_link_local_multicast(address: ip.Address) -> bool:
+def _is_link_local_multicast(address: addresses.Address) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return address in _MULTICAST_V4
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02

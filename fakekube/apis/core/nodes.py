@@ -268,8 +268,8 @@ NODE_SPEC_CHANGES = changes(
 )
 
 
-#: The label → the version since which it is deprecated, and the label to use instead.
-_RENAMED = {
+#: The deprecated label → the version since which it is deprecated, and the label to use instead.
+RENAMED_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
     "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
     "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
@@ -279,9 +279,9 @@ _RENAMED = {
 
 #: The label → the text of the warning.
 DEPRECATED: Mapping[str, str] = {
-    **{label: f'deprecated since {version}; use "{successor}" instead' for label, (version, successor) in _RENAMED.items()},
+    **{label: f'deprecated since {version}; use "{successor}" instead' for label, (version, successor) in RENAMED_LABELS.items()},
     "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": ("deprecated since v1.22; use Taints and Tolerations instead"),
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
-from fakekube.apis.core.nodes import node_selector_term_warnings
+from fakekube.apis.core.nodes import RENAMED_LABELS, node_selector_term_warnings
 from fakekube.apis.core.persistentvolumeclaims import (
     USE_STORAGE_CLASS_NAME,
     VOLUME_MODES,
@@ -223,16 +223,6 @@ def _validate_volume_change(spec: Object, old_spec: Object) -> list[FieldError]:
     return errors
 
 
-#: Deprecated topology labels → the labels that replace them.
-_TOPOLOGY_LABELS = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-}
-
-
 def _validate_node_affinity_update(new: Object | None, old: Object) -> list[FieldError]:
     """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
     if new is not None and semantic_deep_equal_as(
@@ -258,7 +248,7 @@ def _renamed_term(term: Object, old: Object) -> Object:
     if len(items) != len(old_items):
         return term
     changed = [
-        {**item, "key": before["key"]} if _TOPOLOGY_LABELS.get(before["key"], "") == item["key"] else item
+        {**item, "key": before["key"]} if RENAMED_LABELS.get(before["key"], ("", ""))[1] == item["key"] else item
         for item, before in zip(items, old_items, strict=True)
     ]
     return {**term, "matchExpressions": changed}

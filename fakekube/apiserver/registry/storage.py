@@ -217,14 +217,15 @@ def _persistentvolumes() -> Storage:
 
 def _pods() -> Storage:
     from fakekube.apis.core.pods import strategy
+    from fakekube.apis.core.pods.binding import bind, bind_named
 
     return {
         "pods": strategy.PodStrategy,
-        "pods/binding": strategy.bind,
+        "pods/binding": bind,
         "pods/status": strategy.PodStatusStrategy,
         "pods/ephemeralcontainers": strategy.EphemeralContainersStrategy,
         "pods/resize": strategy.ResizeStrategy,
-        "bindings": strategy.bind_named,
+        "bindings": bind_named,
     }
 
 

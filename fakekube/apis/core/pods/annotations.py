@@ -33,7 +33,7 @@ LOCALHOST = "localhost/"
 
 Annotations = Mapping[str, str]
 
-#: How the annotations begin that are validated.
+#: The prefixes of the annotations that are validated.
 _READ: Final = (
     MIRROR_POD_ANNOTATION_KEY,
     TOLERATIONS,

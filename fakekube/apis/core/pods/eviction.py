@@ -15,7 +15,7 @@ from typing import Any
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors.field import invalid
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
-from fakekube.apis.core.pods.strategy import SUCCESS
+from fakekube.apis.core.pods.binding import SUCCESS
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation.objectmeta import find_condition, is_ready, set_condition, set_status_condition

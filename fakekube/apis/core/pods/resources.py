@@ -18,22 +18,24 @@ from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_pod_level, pod_resource_name, quantity, requirements
 from fakekube.base.objects import Object
 
-Sums = dict[str, Quantity]
+Amounts = dict[str, Quantity]
+"""Quantities by the name of their resource."""
+_NONE = quantity("0")
 
 
-def container_sums(spec: Mapping[str, Any], side: str) -> Sums:
+def container_sums(spec: Mapping[str, Any], side: str) -> Amounts:
     """Returns the total of the containers (`side`: "requests" or "limits"): the sum of all regular containers, or the
     maximum of the init containers (each with the sidecars started before it), whichever is larger.
 
     Specified by: k8s.io/component-helpers/resource (AggregateContainerRequests, AggregateContainerLimits).
     """
-    sums: Sums = {}
+    sums: Amounts = {}
     for container in spec.get("containers") or ():
-        _add(sums, _amounts(container, side))
-    sidecars: Sums = {}
-    largest: Sums = {}
+        _add(sums, _amounts_of(container, side))
+    sidecars: Amounts = {}
+    largest: Amounts = {}
     for container in spec.get("initContainers") or ():
-        amounts = _amounts(container, side)
+        amounts = _amounts_of(container, side)
         if is_sidecar(container):
             _add(sums, amounts)
             _add(sidecars, amounts)
@@ -47,17 +49,24 @@ def container_sums(spec: Mapping[str, Any], side: str) -> Sums:
     return sums
 
 
-def _amounts(container: Mapping[str, Any], side: str) -> Sums:
-    amounts = (container.get("resources") or {}).get(side) or {}
-    return {name: quantity(amount) for name, amount in amounts.items()}
+def amounts(resources: Mapping[str, str] | None) -> Amounts:
+    """Parses the quantities of a resource list."""
+    return {name: quantity(amount) for name, amount in (resources or {}).items()}
 
 
-def _add(sums: Sums, amounts: Sums) -> None:
+def _amounts_of(container: Mapping[str, Any], side: str) -> Amounts:
+    """Returns the requests or limits (`side`) of a container, or those at the level of the pod if given a spec."""
+    return amounts((container.get("resources") or {}).get(side))
+
+
+def _add(sums: Amounts, amounts: Amounts) -> None:
+    """Adds the amounts to the sums."""
     for name, amount in amounts.items():
         sums[name] = sums[name] + amount if name in sums else amount
 
 
-def _raise(sums: Sums, amounts: Sums) -> None:
+def _raise(sums: Amounts, amounts: Amounts) -> None:
+    """Replaces sums by the amounts that are larger."""
     for name, amount in amounts.items():
         if name not in sums or amount > sums[name]:
             sums[name] = amount
@@ -97,21 +106,12 @@ def _validate_container_totals(spec: Mapping[str, Any], resources: Mapping[str, 
     return errors
 
 
-Amounts = dict[str, Quantity]
-
-POD_LEVEL = ("cpu", "memory")
-_NONE = quantity("0")
-
-
-def amounts(resources: Mapping[str, str] | None) -> Amounts:
-    """Parses the quantities of a resource list."""
-    return {name: quantity(amount) for name, amount in (resources or {}).items()}
-
-
 def pod_requests(pod: Object, *, overhead: bool = False) -> Amounts:
     """Returns the requests of the whole pod; with `overhead`, that of the runtime class is added."""
     sums = _total(pod, "requests", overhead=overhead)
-    return _add_requests(sums, amounts(pod["spec"].get("overhead"))) if overhead else sums
+    if overhead:
+        _add(sums, amounts(pod["spec"].get("overhead")))
+    return sums
 
 
 def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
@@ -119,7 +119,7 @@ def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
     sums = _total(pod, "limits", overhead=overhead)
     if overhead:
         extra = amounts(pod["spec"].get("overhead"))
-        sums = _add_requests(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
+        _add(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
     return sums
 
 
@@ -153,11 +153,10 @@ def with_allocated_resources(pod: Object) -> Object:
 
 def _with_allocated(container: Object, status: Object, refused: bool) -> Object:
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
-    resources = {
-        side: _larger_amounts({} if refused else _amounts_of(container, side), _amounts_of(status, side))
-        for side in ("requests", "limits")
-    }
-    resources["requests"] = _larger_amounts(resources["requests"], amounts(status.get("allocatedResources")))
+    resources = {side: {} if refused else _amounts_of(container, side) for side in ("requests", "limits")}
+    for side, sums in resources.items():
+        _raise(sums, _amounts_of(status, side))
+    _raise(resources["requests"], amounts(status.get("allocatedResources")))
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 
 
@@ -170,19 +169,7 @@ def _total(pod: Object, side: str, *, overhead: bool) -> Amounts:
 
 
 def _is_pod_level(name: str, huge_pages: bool) -> bool:
-    return name in POD_LEVEL or (huge_pages and name.startswith("hugepages-"))
-
-
-def _amounts_of(container: Object, side: str) -> Amounts:
-    return amounts((container.get("resources") or {}).get(side))
-
-
-def _add_requests(left: Amounts, right: Amounts) -> Amounts:
-    return {**left, **{name: left[name] + amount if name in left else amount for name, amount in right.items()}}
-
-
-def _larger_amounts(left: Amounts, right: Amounts) -> Amounts:
-    return {**left, **{n: amount for n, amount in right.items() if n not in left or amount > left[n]}}
+    return name in COMPUTE or (huge_pages and is_huge_page(name))
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:
@@ -209,18 +196,17 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     return "Guaranteed" if limited and requests == limits else "Burstable"
 
 
-def _positive(part: Mapping[str, Any], side: str) -> dict[str, Quantity]:
+def _positive_amounts(part: Mapping[str, Any], side: str) -> Amounts:
     amounts = part.get(side) or {}
     return {name: found for name in amounts if name in COMPUTE and (found := quantity(amounts[name])).sign > 0}
 
 
 def _is_limited(part: Mapping[str, Any]) -> bool:
-    return len(_positive(part, "limits")) == len(COMPUTE)
+    return len(_positive_amounts(part, "limits")) == len(COMPUTE)
 
 
-def _sums(parts: Sequence[Mapping[str, Any]], side: str) -> dict[str, Quantity]:
-    sums: dict[str, Quantity] = {}
+def _sums(parts: Sequence[Mapping[str, Any]], side: str) -> Amounts:
+    sums: Amounts = {}
     for part in parts:
-        for name, amount in _positive(part, side).items():
-            sums[name] = sums[name] + amount if name in sums else amount
+        _add(sums, _positive_amounts(part, side))
     return sums

@@ -239,8 +239,9 @@ def _host_process_of(context: Part | None) -> bool | None:
     return value
 
 
-#: Fields that a Windows pod cannot set: those of the security context and (marked) of the spec, in order.
 NOT_FOR_WINDOWS = "cannot be set for a windows pod"
+
+#: Fields that a Windows pod cannot set, in the order of the errors.
 _NOT_ON_WINDOWS = (
     "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID", "hostIPC",
     "securityContext.seccompProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy",

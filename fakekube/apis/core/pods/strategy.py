@@ -1,6 +1,6 @@
-"""Strategies of pods and of their subresources status, ephemeralcontainers and resize, and the binding to a node.
+"""Strategies of pods and of their subresources status, ephemeralcontainers and resize.
 
-Specified by: pkg/registry/core/pod/strategy.go; pkg/registry/core/pod/storage/storage.go (BindingREST).
+Specified by: pkg/registry/core/pod/strategy.go.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fakekube.apimachinery.errors import FieldError, StatusError, status
-from fakekube.apimachinery.errors.field import aggregate, forbidden, not_supported, required
+from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.errors.field import forbidden
 from fakekube.apimachinery.schema.known_specs import text_of_spec
 from fakekube.apis.core.pods import status_validation, update_validation
 from fakekube.apis.core.pods.annotations import (
@@ -31,10 +31,10 @@ from fakekube.apis.core.pods.defaults import (
     raise_grace_period,
     sync_pod_ips,
 )
+from fakekube.apis.core.pods.resize import drop_non_resize_updates, unresizable_error, validate_resize
 from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.core.pods.security_context import validate_apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
-from fakekube.apis.core.pods.update_validation import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.validation_options import (
     NEW_POD,
     KnownSpecs,
@@ -45,19 +45,9 @@ from fakekube.apis.core.pods.validation_options import (
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import USE_APPARMOR, hostname_warnings, pod_warnings
 from fakekube.apis.disabled_fields import drop_disabled_pod_fields, drop_disabled_pod_status
-from fakekube.apis.rest.strategy import (
-    Strategy,
-    WriteContext,
-    check_key_name,
-    keep_all_but,
-    keep_metadata,
-    restore,
-    spec_as_stored,
-)
+from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata, restore, spec_as_stored
 from fakekube.apis.validation import ip
 from fakekube.apis.validation.differences import diff
-from fakekube.apis.validation.objectmeta import set_condition
-from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
 from fakekube.apis.well_known import DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX, MIRROR_POD_ANNOTATION_KEY
 from fakekube.base.objects import Object
 
@@ -170,7 +160,7 @@ class PodStrategy(Strategy):
 
 
 _PREPARED: Final = KnownSpecs()
-"""The specs that nothing has to be changed in before they are created, with the QoS class."""
+"""The specs that `prepare_for_create` does not change, each with its QoS class."""
 
 
 def _depends_on_metadata(spec: dict[str, Any]) -> bool:
@@ -397,7 +387,7 @@ class ResizeStrategy(Strategy):
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         sent = obj["spec"]
-        keep_all_but_resources(obj, old)
+        drop_non_resize_updates(obj, old)
         if obj["spec"] is not sent:
             keep_all_but(obj, old, "spec")
             keep_metadata(obj, old)
@@ -406,100 +396,8 @@ class ResizeStrategy(Strategy):
         drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        refused = refusal(old)
+        refused = unresizable_error(old)
         if refused:
             return [refused]
         stored = {**obj, "spec": spec_as_stored(context, obj, old)}
         return validate_whole(obj, _validation_options(old)) + validate_resize(stored, old)
-
-
-SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def bind_named(context: WriteContext, _name: str, body: Object) -> Object:
-    """Handles a POST to the bindings of a namespace; the body has the name of the pod, and its uid is not checked."""
-    meta = {field: value for field, value in (body.get("metadata") or {}).items() if field != "uid"}
-    return bind(context, meta.get("name", ""), {**body, "metadata": meta})
-
-
-def bind(context: WriteContext, name: str, body: Object) -> Object:
-    """Handles a POST to pods/binding. Raises StatusError."""
-    meta = body.get("metadata") or {}
-    if meta.get("name", "") != name:
-        raise status.bad_request("name in URL does not match name in Binding object")
-    errors = _validate_target(body.get("target") or {})
-    if errors:
-        raise status.generic(500, "", aggregate(errors))
-    context.check(body)
-    check_key_name(name)
-
-    def assign(pod: Object) -> Object:
-        _check_preconditions(context, pod, meta)
-        _check_unbound(pod)
-        return _assign_pod(context, pod, body)
-
-    if context.dry_run:
-        assign(_pod(context, name))
-    else:
-        context.services.update("", "pods", context.namespace, name, assign)
-    return SUCCESS
-
-
-def _pod(context: WriteContext, name: str) -> Object:
-    pod = context.services.get("", "pods", context.namespace, name)
-    if pod is None:
-        raise status.not_found("", "pods", name)
-    return pod
-
-
-def _validate_target(target: Object) -> list[FieldError]:
-    """Validates the binding (ValidatePodBinding)."""
-    kind = target.get("kind", "")
-    errors = [] if kind in ("", "Node") else [not_supported("target.kind", kind, ("Node", "<empty>"))]
-    name = target.get("name")
-    if not name:
-        return [*errors, required("target.name")]
-    return errors + (SUBDOMAIN.run(name, "target.name") if from_minor(37) else [])
-
-
-def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -> None:
-    meta = pod["metadata"]
-    for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        value = expected.get(field)
-        found = meta.get(field)
-        if value and value != found:
-            problem = status.precondition_failed(shown, value, found)
-            prefix = "" if context.dry_run else "/registry"  # only the storage layer adds it
-            key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
-            raise status.conflict("", "pods", meta["name"], status.invalid_object(key, problem))
-
-
-def _check_unbound(pod: Object) -> None:
-    name, spec = pod["metadata"]["name"], pod["spec"]
-    if "deletionTimestamp" in pod["metadata"]:
-        raise _binding_conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
-    if spec.get("nodeName"):
-        raise _binding_conflict(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
-    if spec.get("schedulingGates"):
-        raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
-
-
-def _binding_conflict(name: str, problem: str) -> StatusError:
-    return status.conflict("", "pods/binding", name, problem)
-
-
-def _assign_pod(context: WriteContext, pod: Object, body: Object) -> Object:
-    """Returns the pod with the node, and with the labels and annotations of the binding."""
-    sent = body.get("metadata") or {}
-    meta = dict(pod["metadata"])
-    for field in ("labels", "annotations"):
-        if sent.get(field):
-            meta[field] = {**(meta.get(field) or {}), **sent[field]}
-    state = dict(pod.get("status") or {})
-    if context.emulation.enabled("ClearingNominatedNodeNameAfterBinding"):
-        state.pop("nominatedNodeName", None)
-    state["conditions"] = set_condition(
-        state.get("conditions") or (), {"type": "PodScheduled", "status": "True"}, context.clock.now()
-    )
-    spec = {**pod["spec"], "nodeName": body["target"]["name"]}
-    return {**pod, "metadata": meta, "spec": spec, "status": state}
