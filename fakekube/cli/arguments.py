@@ -78,6 +78,7 @@ class Options:
     expect: list[str] = field(default_factory=list)
     seed: int = 0
     scenarios: list[str] = field(default_factory=list)
+    hints: bool = False
     """The arguments of `scenario`."""
     paths: list[Path] = field(default_factory=list)
     """What `validate` reads."""
@@ -359,6 +360,9 @@ def _add_scenario(scenario: argparse.ArgumentParser) -> None:
     scenario.add_argument("scenarios", nargs="+", metavar="FILE|NAME", help="a file, or a name that `scenario list` prints")
     scenario.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
     scenario.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
+    scenario.add_argument(
+        "--hints", action="store_true", default=None, help="show all hints at once (in a terminal, Enter shows one)"
+    )
 
 
 def _add_version(command: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """`fakekube scenario FILE|NAME`: a cluster to practise on; `scenario list`; `scenario test [NAME…]` plays the solutions.
 
 A scenario is served until all its tasks have passed, or a signal ends it; then the result is printed as JSON. The clock runs
-while somebody plays, and is held in a test.
+while somebody plays, and is held in a test. Hints are shown when the player asks for them.
 
 Exit codes: 0 if all tasks have passed, 1 if not, 2 for a scenario that cannot be read or set up.
 """
@@ -9,9 +9,11 @@ Exit codes: 0 if all tasks have passed, 1 if not, 2 for a scenario that cannot b
 from __future__ import annotations
 
 import json
+import select
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.cli.arguments import Options, UsageError
@@ -68,18 +70,21 @@ def _play(name: str, options: Options) -> int:
     with play(scenario, port=options.port) as game:
         if options.kubeconfig is not None:
             game.cluster.write_kubeconfig(options.kubeconfig)
-        _introduce(game, str(options.kubeconfig or game.cluster.kubeconfig))
+        _introduce(game, str(options.kubeconfig or game.cluster.kubeconfig), with_hints=options.hints)
         game.cluster.clock.release()
         shown: set[int] = set()
+        hints: Iterator[str] = iter(()) if options.hints else _hints(game)
         while not game.judge() and not ended.wait(_ROUND):
             _report_progress(game, shown)
+            if _is_enter_pressed():
+                print(next(hints, "there are no more hints"), file=sys.stderr, flush=True)
         _report_progress(game, shown)
         ended.wait(_ROUND)  # the page shows the last result
         print(json.dumps(game.data(), indent=2), flush=True)
         return 0 if game.data()["passed"] else 1
 
 
-def _introduce(game: Game, kubeconfig: str) -> None:
+def _introduce(game: Game, kubeconfig: str, *, with_hints: bool) -> None:
     """Prints the text and the tasks of a scenario to standard error, so that standard output has the result alone."""
     scenario = game.scenario
     print(f"\n{scenario.title}\n\n{scenario.text.rstrip()}\n\n    export KUBECONFIG={kubeconfig}\n", file=sys.stderr)
@@ -88,9 +93,25 @@ def _introduce(game: Game, kubeconfig: str) -> None:
         print(f"{number}. {task.title}{budget}", file=sys.stderr)
         if task.text:
             print(f"   {task.text.rstrip()}", file=sys.stderr)
-        for hint in task.hints:
+        for hint in task.hints if with_hints else ():
             print(f"   hint: {hint}", file=sys.stderr)
-    print(f"\nThe page of the cluster is {game.cluster.page_url}. Ctrl-C gives up.\n", file=sys.stderr, flush=True)
+    asks = "Enter shows a hint, " if sys.stdin.isatty() and not with_hints else ""
+    print(f"\nThe page of the cluster is {game.cluster.page_url}. {asks}Ctrl-C gives up.\n", file=sys.stderr, flush=True)
+
+
+def _hints(game: Game) -> Iterator[str]:
+    """Returns the hints one after the other; those of tasks that have passed meanwhile are left out."""
+    for result in game.results:
+        for hint in result.task.hints:
+            if not result.passed:
+                yield f"hint for {result.task.title!r}: {hint}"
+
+
+def _is_enter_pressed() -> bool:
+    """Reports whether the player has pressed Enter in a terminal, without waiting for it."""
+    if not sys.stdin.isatty() or not select.select([sys.stdin], [], [], 0)[0]:
+        return False
+    return bool(sys.stdin.readline())
 
 
 def _report_progress(game: Game, shown: set[int]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from fakekube.cli import main
+from fakekube.cli import scenario as command_line
 from fakekube.cluster.scenarios.runner import play, play_solution
 from fakekube.cluster.scenarios.scenario import ScenarioError, find_scenario, library, read_scenario
 
@@ -267,3 +269,27 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["score"] == 0
     assert main(["scenario", "nothing"]) == 2
     assert "the library has crash-loop" in capsys.readouterr().err
+
+
+def test_hints_are_shown_one_at_a_time_when_the_player_asks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TWO_TASKS.replace("  - title: gone\n", "    hints: [one, two]\n  - title: gone\n    hints: [three]\n")
+    with play(read_scenario(scenario(text), "a file")) as game:
+        command_line._introduce(game, "kubeconfig", with_hints=False)
+        assert "hint" not in capsys.readouterr().err
+        command_line._introduce(game, "kubeconfig", with_hints=True)
+        assert "   hint: two\n" in capsys.readouterr().err
+        hints = command_line._hints(game)
+        assert next(hints) == "hint for 'changed': one"
+        game.results[0].passed = True
+        assert list(hints) == ["hint for 'gone': three"]
+    parent, child = os.openpty()
+    try:
+        monkeypatch.setattr("sys.stdin", os.fdopen(child, "r", closefd=False))
+        assert not command_line._is_enter_pressed()
+        os.write(parent, b"\n")
+        assert command_line._is_enter_pressed()
+    finally:
+        os.close(parent)
+        os.close(child)
