@@ -336,9 +336,9 @@ def _drop_restart_policies(spec: Object, old: Object | None) -> None:
     """Drops the restart policies of containers, but for those of sidecars (dropContainerRestartRules)."""
     if uses_restart_rules(old or {}):
         return
-    sidecars = [item for item in spec.get("initContainers") or () if item.get("restartPolicy") == "Always"]
+    sidecars = {id(item) for item in spec.get("initContainers") or () if item.get("restartPolicy") == "Always"}
     for container in containers(spec):
-        if container not in sidecars:
+        if id(container) not in sidecars:
             container.pop("restartPolicy", None)
 
 

@@ -7,7 +7,7 @@ Specified by: pkg/apis/networking (validation, v1/defaults.go), pkg/registry/net
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,7 +189,7 @@ def _validate_typed_reference(reference: Object, path: str) -> list[FieldError]:
 
 def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     points = _ingress_points(obj)
-    old_ips = [point["ip"] for point in _ingress_points(old) if point.get("ip")]
+    old_ips = {point["ip"] for point in _ingress_points(old) if point.get("ip")}
     errors: list[FieldError] = []
     for index, point in enumerate(points):
         path = f"status.loadBalancer.ingress[{index}]"
@@ -299,7 +299,7 @@ class NetworkPolicyStrategy(Strategy):
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         old_spec = old.get("spec") or {}
         allow_invalid_values = bool(label_selector(old_spec.get("podSelector"), ""))
-        old_cidrs = [cidr for _, block in _blocks(old_spec) for cidr in (block.get("cidr", ""), *(block.get("except") or ()))]
+        old_cidrs = {cidr for _, block in _blocks(old_spec) for cidr in (block.get("cidr", ""), *(block.get("except") or ()))}
         return _validate_network_policy_spec(
             obj.get("spec") or {}, allow_invalid_values=allow_invalid_values, old_cidrs=old_cidrs
         )
@@ -327,7 +327,7 @@ def _blocks(spec: Object) -> Iterator[tuple[str, Object]]:
             yield f"{path}.ipBlock", peer["ipBlock"]
 
 
-def _validate_network_policy_spec(spec: Object, *, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
+def _validate_network_policy_spec(spec: Object, *, allow_invalid_values: bool, old_cidrs: Collection[str]) -> list[FieldError]:
     errors = label_selector(spec.get("podSelector"), "spec.podSelector", allow_invalid_values=allow_invalid_values)
     for rules, peers in DIRECTIONS:
         for index, rule in enumerate(spec.get(rules) or ()):
@@ -365,7 +365,7 @@ def _validate_port(item: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _validate_peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
+def _validate_peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Collection[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     selectors = [name for name in ("podSelector", "namespaceSelector") if peer.get(name) is not None]
     for name in selectors:
@@ -380,7 +380,7 @@ def _validate_peer(peer: Object, path: str, allow_invalid_values: bool, old_cidr
     return errors
 
 
-def _validate_ip_block(block: Object, path: str, old_cidrs: Sequence[str]) -> list[FieldError]:
+def _validate_ip_block(block: Object, path: str, old_cidrs: Collection[str]) -> list[FieldError]:
     text = block.get("cidr", "")
     if not text:
         return [required(f"{path}.cidr")]

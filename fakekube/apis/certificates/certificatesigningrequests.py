@@ -196,7 +196,7 @@ def _validate_usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[F
 
 def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     errors: list[FieldError] = []
-    old_types = [item.get("type", "") for item in old_items]
+    old_types = {item.get("type", "") for item in old_items}
     seen: set[str] = set()
     for index, item in enumerate(items):
         path, kind, state = f"status.conditions[{index}]", item.get("type", ""), item.get("status", "")
@@ -205,14 +205,14 @@ def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence
         allowed = ("True",) if kind in FINAL else ("False", "True", "Unknown")
         errors += one_of(state, f"{path}.status", allowed) if state else [required(f"{path}.status")]
         other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
-        if other in seen and not set(DECISIONS) <= set(old_types):
+        if other in seen and not old_types.issuperset(DECISIONS):
             text = "Approved and Denied conditions are mutually exclusive"
             shown = kind
             if holds_declared_rules():
                 both = [f'conditions[{{"type": "{decision}"}}]' for decision in DECISIONS]
                 text, shown = f"must specify at most one of: `{both[0]}`, `{both[1]}`", f"{{{', '.join(both)}}}"
             errors.append(invalid("status.conditions" if from_minor(34) else f"{path}.type", shown, text))
-        if kind in seen and len(set(old_types)) == len(old_types):
+        if kind in seen and len(old_types) == len(old_items):
             errors.append(duplicate(f"{path}.type", kind))
         seen.add(kind)
     return errors

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from fakekube.apimachinery import features
@@ -151,7 +151,7 @@ def _is_strict() -> bool:
     return features.current().enabled("StrictIPCIDRValidation")
 
 
-def legacy_ip(path: str, text: str, strict: bool = False, old: Sequence[str] = ()) -> list[FieldError]:
+def legacy_ip(path: str, text: str, strict: bool = False, old: Collection[str] = ()) -> list[FieldError]:
     """Validates an address of a field that has always been lenient; `old` values stay valid."""
     return [] if text in old else _parsed_ip(path, text, strict and _is_strict())[1]
 
@@ -206,7 +206,7 @@ def _parsed_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, li
     return network, []
 
 
-def legacy_cidr(path: str, text: str, strict: bool = False, old: Sequence[str] = ()) -> list[FieldError]:
+def legacy_cidr(path: str, text: str, strict: bool = False, old: Collection[str] = ()) -> list[FieldError]:
     """Validates a CIDR of a field that has always been lenient; `old` values stay valid."""
     return [] if text in old else _parsed_cidr(path, text, strict and _is_strict())[1]
 

@@ -112,11 +112,16 @@ class ExtendedResourceToleration(PodPlugin):
         spec = attributes.object["spec"]
         found = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
         requests = ((container.get("resources") or {}).get("requests") or {} for container in found)
-        for name in sorted({name for amounts in requests for name in amounts if is_extended(name)}):
-            toleration = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
-            held = spec.get("tolerations") or []
-            if toleration not in held:
-                spec["tolerations"] = [*held, toleration]
+        names = sorted({name for amounts in requests for name in amounts if is_extended(name)})
+        held = spec.get("tolerations") or []
+        tolerated = {item.get("key") for item in held if item == _tolerate_resource(item.get("key"))}
+        added = [_tolerate_resource(name) for name in names if name not in tolerated]
+        if added:
+            spec["tolerations"] = [*held, *added]
+
+
+def _tolerate_resource(name: str | None) -> Object:
+    return {"key": name, "operator": "Exists", "effect": "NoSchedule"}
 
 
 _CACHE_SIZE = 4096

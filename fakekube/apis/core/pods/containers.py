@@ -515,6 +515,7 @@ def _validate_recursive_read_only(mount: Part, path: str) -> list[FieldError]:
 def validate_volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
     """Validates volume devices (ValidateVolumeDevices)."""
     mounts = {item.get("name", ""): item.get("mountPath", "") for item in container.get("volumeMounts") or ()}
+    mount_paths = set(mounts.values())
     errors: list[FieldError] = []
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
@@ -524,7 +525,7 @@ def validate_volume_devices(container: Part, volumes: Mapping[str, Part], path: 
         errors += _validate_device_path(target, seen_paths, f"{path}[{index}].devicePath")
         if name in mounts:
             errors.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeMounts"))
-        if target in mounts.values():
+        if target in mount_paths:
             text = "must not already exist as a path in volumeMounts"
             errors.append(invalid(f"{path}[{index}].devicePath", target, text))
         if name:

@@ -309,7 +309,7 @@ def _validate_addresses(status: Part, before: Part, field: str, struct: str) -> 
     """Validates that there is at most one address of each family (validatePodIPs)."""
     path = f"status.{field}"
     items = [item.get("ip", "") for item in status.get(field) or ()]
-    known = [item.get("ip", "") for item in before.get(field) or ()]
+    known = {item.get("ip", "") for item in before.get(field) or ()}
     errors: list[FieldError] = []
     for index, address in enumerate(items):
         errors += ip.legacy_ip(f"{path}[{index}]", address, strict=True, old=known)

@@ -14,7 +14,7 @@ pkg/registry/core/service/ipallocator (cidrallocator.go, ipallocator.go).
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery.data import NETWORKING
@@ -58,7 +58,9 @@ class Allocation:
         self._old: Object = old["spec"] if old else {}
         self._ips = IPAllocator(context, obj["metadata"].get("name", ""))
         self._allocated_ips: list[str] = []
-        self._allocated_ports: list[int] = []
+        self._allocated_ports: dict[int, None] = {}
+        self._highest_port = 0
+        self._free_ports = candidates(self._ranges.node_ports, self._ranges.static_ports)
         self._released_ips: list[str] = []
         self._released_ports: list[int] = []
 
@@ -83,7 +85,7 @@ class Allocation:
         _release(
             self._context,
             self._released_ips if stored else self._allocated_ips,
-            self._released_ports if stored else self._allocated_ports,
+            self._released_ports if stored else list(self._allocated_ports),
         )
 
     def _invalid(self, errors: list[FieldError]) -> StatusError:
@@ -238,21 +240,21 @@ class Allocation:
         spec = self._spec
         if uses_node_ports(spec):
             by_port: dict[int, int] = {}
+            requested = _requested_node_ports(spec)
             for index, item in enumerate(spec.get("ports", ())):
                 if item.get("nodePort") or _allocates_node_ports(spec):
-                    self._allocate_node_port(index, item, by_port)
+                    self._allocate_node_port(index, item, by_port, requested)
         if needs_health_check(spec):
             self._allocate_health_check_port()
 
-    def _allocate_node_port(self, index: int, item: Object, by_port: dict[int, int]) -> None:
+    def _allocate_node_port(self, index: int, item: Object, by_port: dict[int, int], requested: Mapping[int, int]) -> None:
         """Allocates a node port; the same port of two protocols gets the same node port, unless the client requests
         two.
         """
         number, path = item.get("port", 0), f"spec.ports[{index}].nodePort"
         held = by_port.get(number)
         if held is None:
-            requested = _requested_node_port(self._spec, number)
-            held = self._allocate_port(requested, path) if requested else self._allocate_next_port()
+            held = self._allocate_port(requested[number], path) if number in requested else self._allocate_next_port()
             by_port[number] = item["nodePort"] = held
         elif not item.get("nodePort"):
             item["nodePort"] = held
@@ -272,7 +274,7 @@ class Allocation:
 
     def _change_node_ports(self) -> None:
         spec = self._spec
-        held = node_ports(self._old)
+        held = dict.fromkeys(node_ports(self._old))
         fresh: set[int] = set()
         seen: set[tuple[str, int]] = set()
         for index, item in enumerate(spec.get("ports", ())):
@@ -318,16 +320,20 @@ class Allocation:
             raise NotAllocatedError(OTHER_PORTS.format(self._ranges.node_ports[0], self._ranges.node_ports[-1]))
         elif not services.reserve(PORT_POOL, value):
             raise NotAllocatedError(TAKEN_PORT)
-        self._allocated_ports.append(number)
+        self._note_port(number)
+
+    def _note_port(self, number: int) -> None:
+        self._allocated_ports[number] = None
+        self._highest_port = max(self._highest_port, number)
 
     def _allocate_next_port(self, failure: str = "failed to allocate a nodePort: ") -> int:
         if self._context.dry_run:
-            number = max(self._allocated_ports) + 1 if self._allocated_ports else DRY_RUN_PORT
-            self._allocated_ports.append(number)
+            number = self._highest_port + 1 if self._allocated_ports else DRY_RUN_PORT
+            self._note_port(number)
             return number
-        for number in candidates(self._ranges.node_ports, self._ranges.static_ports):
+        for number in self._free_ports:
             if self._context.services.reserve(PORT_POOL, str(number)):
-                self._allocated_ports.append(number)
+                self._note_port(number)
                 return number
         raise status.internal(f"{failure}{FULL}")
 
@@ -355,13 +361,9 @@ def _allocates_node_ports(spec: Object) -> bool:
     return spec.get("type") == NODE_PORT or spec.get("allocateLoadBalancerNodePorts") is True
 
 
-def _requested_node_port(spec: Object, number: int) -> int:
-    """Returns the node port that the client requests for a port, of any protocol."""
-    for item in spec.get("ports", ()):
-        if item.get("port", 0) == number and item.get("nodePort"):
-            requested: int = item["nodePort"]
-            return requested
-    return 0
+def _requested_node_ports(spec: Object) -> dict[int, int]:
+    """Returns the node port that the client requests for each port, of any protocol; the first one counts."""
+    return {item.get("port", 0): item["nodePort"] for item in reversed(spec.get("ports", ())) if item.get("nodePort")}
 
 
 FULL = "range is full"

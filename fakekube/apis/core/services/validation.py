@@ -11,7 +11,7 @@ ValidateServiceClusterIPsRelatedFields and validateUpgradeDowngrade… of pkg/ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from fakekube.apimachinery import features
@@ -238,9 +238,10 @@ def _validate_client_ip_affinity(config: Object, path: str) -> list[FieldError]:
 
 def _validate_external_ips(spec: Object, old_spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
+    old_ips = set(old_spec.get("externalIPs") or ())
     for index, ip in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{index}]"
-        wrong = addresses.legacy_ip(path, ip, strict=True, old=old_spec.get("externalIPs") or ())
+        wrong = addresses.legacy_ip(path, ip, strict=True, old=old_ips)
         errors += wrong or validate_endpoint_ip(ip, path)
     return errors
 
@@ -278,7 +279,7 @@ def _validate_source_ranges(spec: Object, old_spec: Object, annotations: Object,
     if ranges:
         path = "spec.LoadBalancerSourceRanges"
         errors = [forbidden(path, ONLY_LOAD_BALANCER)] if wrong_type else []
-        old_ranges = [value.strip() for value in old_spec.get("loadBalancerSourceRanges") or ()]
+        old_ranges = {value.strip() for value in old_spec.get("loadBalancerSourceRanges") or ()}
         for index, value in enumerate(ranges):
             errors += addresses.legacy_cidr(f"{path}[{index}]", value.strip(), strict=True, old=old_ranges)
         return errors
@@ -339,14 +340,14 @@ def validate_load_balancer_status(status: Object, old_status: Object, path: str,
     path = f"{path}.ingress"
     if kind != LOAD_BALANCER and ingress:
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    old_ips = [item["ip"] for item in old_status.get("ingress") or () if item.get("ip")]
+    old_ips = {item["ip"] for item in old_status.get("ingress") or () if item.get("ip")}
     errors: list[FieldError] = []
     for index, item in enumerate(ingress):
         errors += _validate_ingress_point(item, old_ips, f"{path}[{index}]")
     return errors
 
 
-def _validate_ingress_point(item: Object, old_ips: Sequence[str], path: str) -> list[FieldError]:
+def _validate_ingress_point(item: Object, old_ips: Collection[str], path: str) -> list[FieldError]:
     ip, mode, hostname = item.get("ip", ""), item.get("ipMode"), item.get("hostname", "")
     errors = addresses.legacy_ip(f"{path}.ip", ip, strict=True, old=old_ips) if ip else []
     if mode is None:

@@ -1,0 +1,121 @@
+"""The validation of objects with very many items takes time in proportion to them.
+
+What is counted are comparisons of texts, which does not depend on the machine: `Text` counts them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.apis.certificates import certificatesigningrequests
+from fakekube.apis.core.pods import containers, status_validation
+from fakekube.apis.core.services import validation as services
+from fakekube.apiserver.admission.chain import Attributes
+from fakekube.apiserver.admission.optional_plugins import ExtendedResourceToleration
+from fakekube.apiserver.registry.store_access import StoreAccess
+
+MANY = 400
+
+
+class Text(str):
+    """A text that counts how often one is compared with another."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Text.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def addresses(second: int) -> list[Text]:
+    return [Text(f"10.{second}.{number // 250}.{number % 250}") for number in range(MANY)]
+
+
+def external_ips() -> None:
+    new, old = ({"spec": {"type": "ClusterIP", "externalIPs": addresses(n)}, "metadata": {}} for n in (1, 2))
+    services.validate_service(new, old)
+
+
+def source_ranges() -> None:
+    new, old = ({"type": "LoadBalancer", "loadBalancerSourceRanges": [Text(f"{ip}/32") for ip in addresses(n)]} for n in (1, 2))
+    services.validate_service({"spec": new, "metadata": {}}, {"spec": old, "metadata": {}})
+
+
+def ingress_points() -> None:
+    new, old = ({"ingress": [{"ip": ip, "ipMode": "VIP"} for ip in addresses(n)]} for n in (1, 2))
+    services.validate_load_balancer_status(new, old, "status.loadBalancer", services.LOAD_BALANCER)
+
+
+def pod_ips() -> None:
+    new, old = ({"podIPs": [{"ip": ip} for ip in addresses(n)]} for n in (1, 2))
+    status_validation._validate_addresses(new, old, "podIPs", "PodIP")
+
+
+def volume_devices() -> None:
+    mounts = [{"name": f"m{number}", "mountPath": Text(f"/m{number}")} for number in range(MANY)]
+    devices = [{"name": f"d{number}", "devicePath": Text(f"/d{number}")} for number in range(MANY)]
+    containers.validate_volume_devices({"volumeMounts": mounts, "volumeDevices": devices}, {}, "spec")
+
+
+def conditions_of_signing_requests() -> None:
+    old = [{"type": Text(f"t{number}"), "status": "True"} for number in range(MANY)]
+    certificatesigningrequests._validate_conditions([*old, *old, *({"status": "True"} for _ in range(MANY))], old)
+
+
+@pytest.mark.parametrize(
+    "validate",
+    [external_ips, source_ranges, ingress_points, pod_ips, volume_devices, conditions_of_signing_requests],
+    ids=lambda function: function.__name__,
+)
+def test_items_are_not_compared_with_every_old_one(validate: Callable[[], None]) -> None:
+    Text.comparisons = 0
+    validate()
+    assert Text.comparisons < 20 * MANY
+
+
+def test_extended_resources_are_tolerated_once() -> None:
+    requests = {f"example.com/r{number:03}": "1" for number in range(MANY)}
+    held = [{"key": "example.com/r001", "operator": "Exists", "effect": "NoSchedule"}]
+    pod: dict[str, Any] = {"spec": {"containers": [{"resources": {"requests": requests}}], "tolerations": held}}
+    attributes = Attributes.__new__(Attributes)
+    attributes.object = pod
+    ExtendedResourceToleration().admit(attributes)
+    assert len(pod["spec"]["tolerations"]) == MANY
+    assert pod["spec"]["tolerations"][:3] == [*held, *({**held[0], "key": f"example.com/r00{n}"} for n in (0, 2))]
+
+
+def test_a_service_tries_each_node_port_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = 0
+    reserve = StoreAccess.reserve
+
+    def count(self: StoreAccess, pool: str, value: str) -> bool:
+        nonlocal attempts
+        attempts += 1
+        return reserve(self, pool, value)
+
+    monkeypatch.setattr(StoreAccess, "reserve", count)
+    cluster = Cluster(profile="apiserver")
+    ports = [{"name": f"p{number}", "port": number + 1} for number in range(2000)]
+    body = {"metadata": {"name": "wide"}, "spec": {"type": "NodePort", "ports": ports}}
+    made = cluster.request("POST", "/api/v1/namespaces/default/services", body)
+    cluster.stop()
+    assert made.status == 201
+    assert attempts == len(ports)
+
+
+def test_a_dry_run_numbers_node_ports_upwards() -> None:
+    cluster = Cluster(profile="apiserver")
+    ports = [{"name": f"p{number}", "port": number + 1} for number in range(3)]
+    ports[1]["nodePort"] = 32770
+    body = {"metadata": {"name": "dry"}, "spec": {"type": "NodePort", "ports": ports}}
+    made = cluster.request("POST", "/api/v1/namespaces/default/services", body, query={"dryRun": "All"})
+    cluster.stop()
+    assert [port["nodePort"] for port in json.loads(made.body)["spec"]["ports"]] == [32769, 32770, 32771]
