@@ -103,9 +103,18 @@ def _resource(
         from_storage=partial(_from_storage, version, made, convert),
         keep=partial(_to_storage, made[storage], convert),
         convert=convert,
+        known_versions=_known_versions(definition),
         unservable="" if has_usable_ca_bundle(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
     )
+
+
+def _known_versions(definition: Object) -> frozenset[str]:
+    """Returns the apiVersions that stored objects can have; none while the first spec is in effect, which fits all objects."""
+    spec = definition["spec"]
+    if definition["metadata"].get("generation", 1) == 1:
+        return frozenset()
+    return frozenset(f"{spec['group']}/{entry['name']}" for entry in spec["versions"])
 
 
 def _subresources(version: Version, strategy: CustomResourceStrategy, emulation: Emulation) -> list[Subresource]:

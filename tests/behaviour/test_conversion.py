@@ -73,6 +73,12 @@ def broken(_review: dict[str, Any]) -> Reply:
 
 # ---------------------------------------------------------------- definitions
 
+#: What errors about a stored object begin with since 1.37: those of reads with all of it, those of writes with the last part.
+_CORRUPT = re.compile(
+    r"(Internal error occurred: StorageError: corrupt object, Code: 7, Key: /GROUP/gates/\S+, ResourceVersion: 0, "
+    r"AdditionalErrorMsg: )?object not decodable revision=\d+: "
+)
+
 
 @dataclass
 class Gates:
@@ -99,7 +105,7 @@ class Gates:
         assert reply.status == 500, reply.body
         text = reply.at("message").replace(self.group, "GROUP").replace(f"{self.webhook.port}", "PORT")
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID", text)
-        return text.removeprefix("conversion webhook for GROUP/v1, Kind=Gate ")
+        return _CORRUPT.sub("", text, count=1).removeprefix("conversion webhook for GROUP/v1, Kind=Gate ")
 
     def settle(self) -> None:
         """Wait until written objects have been converted for watches."""

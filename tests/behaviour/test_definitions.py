@@ -402,3 +402,79 @@ def test_openapi_lists_have_the_list_kind_of_the_definition(api: Any, document: 
         assert name in (found.get("definitions") or found["components"]["schemas"])
     finally:
         api.delete(f"{CRDS}/{body['metadata']['name']}")
+
+
+# ---------------------------------------------------------------- objects of a version that is gone
+
+
+def widget(path: str, name: str) -> dict[str, Any]:
+    """A body for a collection."""
+    return {"apiVersion": "/".join(path.split("/")[2:4]), "kind": "Widget", "metadata": {"name": name}}
+
+
+@pytest.fixture
+def gone(api: Any) -> Iterator[str]:
+    """The path of a definition of v2, of which the object `old` is stored in v1, and `new` in v2."""
+    body = definition(api, versions=[version("v1"), version("v2")])
+    name = f"{CRDS}/{body['metadata']['name']}"
+    assert api.post(CRDS, body).status == 201
+    first = f"/apis/{body['spec']['group']}/v1/namespaces/{api.namespace}/widgets"
+    second = first.replace("/v1/", "/v2/")
+    until(lambda: api.get(first).status == 200)
+    until(lambda: api.post(first, widget(first, "old")).status in (201, 409))
+    moved = {"spec": {"versions": [version("v1", storage=False), version("v2", storage=True)]}}
+    assert api.patch(name, moved, MERGE).status == 200
+    until(lambda: api.get(name).at("status", "storedVersions") == ["v1", "v2"])
+    until(lambda: api.post(second, widget(second, "new")).status in (201, 409))
+    assert api.patch(f"{name}/status", {"status": {"storedVersions": ["v2"]}}, MERGE).status == 200
+    assert api.patch(name, {"spec": {"versions": [version("v2", storage=True)]}}, MERGE).status == 200
+    until(lambda: api.get(first).status == 404 and api.get(f"{second}/old").status == 500)
+    yield second
+    for one in ("old", "new"):
+        api.delete(f"{second}/{one}", {"ignoreStoreReadErrorWithClusterBreakingPotential": one == "old"})
+    api.delete(name)
+
+
+def test_objects_of_a_removed_version_are_corrupt(api: Any, gone: str) -> None:
+    """Since 1.37, with the gate AllowUnsafeMalformedObjectDeletion."""
+    group = gone.split("/")[2]
+    problem = f"request to convert CR from an invalid group/version: {group}/v1"
+    read = api.get(f"{gone}/old")
+    revision = read.at("message").partition("revision=")[2].partition(":")[0]
+    undecodable = f"object not decodable revision={revision}: {problem}"
+
+    def corrupt(prefix: str) -> str:
+        key = f"{prefix}/{group}/widgets/{api.namespace}/old"
+        return f"StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {undecodable}"
+
+    told = {"reason": "InternalError", "message": f"Internal error occurred: {corrupt('')}"}
+    assert (read.status, read.at("details")) == (500, {"causes": [{"message": corrupt("")}]})
+    for reply in (read, api.delete(f"{gone}/old"), api.delete(f"{gone}/old", {"dryRun": ["All"]})):
+        assert {name: reply.at(name) for name in told} == told
+    for reply in (api.patch(f"{gone}/old", {"x": 1}, MERGE), api.put(f"{gone}/old", widget(gone, "old"))):
+        assert (reply.status, reply.at("message")) == (500, undecodable)
+    assert api.post(gone, widget(gone, "old")).status == 409
+    assert api.get(f"{gone}/new").status == 200
+
+
+def test_lists_and_watches_wait_until_all_objects_can_be_decoded(api: Any, gone: str) -> None:
+    group = gone.split("/")[2]
+    unready = "storage is (re)initializing: failed to list <unspecified>: "
+    elsewhere = gone.replace(f"/{api.namespace}/", "/kube-system/")
+    for path, query in ((gone, {}), (gone, {"watch": "true"}), (gone, {"labelSelector": "a=b"}), (elsewhere, {})):
+        reply = api.get(path, query)
+        assert (reply.status, reply.at("reason")) == (429, "TooManyRequests")
+        assert reply.at("message").startswith(f"{unready}failed to read one or more widgets.{group} from the storage: StorageErr")
+    assert [item["metadata"]["name"] for item in api.get(gone, {"limit": "1"}).at("items")] == ["new"]
+    for reply in (api.get(gone, {"limit": "5"}), api.delete(gone)):
+        assert (reply.status, reply.at("reason")) == (500, "StorageReadError")
+        cause = reply.at("details", "causes", 0)
+        assert cause["field"] == f"/registry/{group}/widgets/{api.namespace}/old"
+        assert reply.at("message") == f"failed to read one or more widgets.{group} from the storage: {cause['message']}"
+    assert api.get(elsewhere, {"limit": "1"}).at("items") == []
+    unsafe = {"ignoreStoreReadErrorWithClusterBreakingPotential": True}
+    assert api.delete(f"{gone}/new", unsafe).status == 409
+    assert api.delete(f"{gone}/old", {**unsafe, "dryRun": ["All"]}).at("details") == {"name": "old", "kind": "Widget"}
+    assert api.delete(f"{gone}/old", unsafe).at("details") == {"name": "old", "kind": "Widget"}
+    until(lambda: api.get(gone).status == 200)
+    assert [item["metadata"]["name"] for item in api.get(gone).at("items")] == ["new"]

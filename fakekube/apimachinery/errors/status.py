@@ -128,7 +128,16 @@ def precondition_failed(field: str, wanted: str, found: str | None) -> str:
 
 def invalid_object(key: str, problem: str) -> str:
     """Returns the text of the storage about an object that is not the expected one (NewInvalidObjError)."""
-    return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"
+    return _storage_error("invalid object", 4, key, problem)
+
+
+def corrupt_object(key: str, problem: str) -> str:
+    """Returns the text of the storage about an object that cannot be decoded (NewCorruptObjError)."""
+    return _storage_error("corrupt object", 7, key, problem)
+
+
+def _storage_error(what: str, code: int, key: str, problem: str) -> str:
+    return f"StorageError: {what}, Code: {code}, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"
 
 
 def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError:

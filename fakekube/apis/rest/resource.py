@@ -97,6 +97,8 @@ class Resource:
     """For a custom resource: converts an accepted object of this version to the stored form."""
     convert: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
     """For a custom resource: converts an object to another version, outside of reads and writes of the storage."""
+    known_versions: frozenset[str] = frozenset()
+    """For a custom resource whose definition has changed: the apiVersions of which a stored object can be decoded."""
     converts_by_call: bool = False
     """Whether a webhook converts between versions: conversions take time, may fail, and their results may change."""
     implies_kind: bool = False

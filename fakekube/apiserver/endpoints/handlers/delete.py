@@ -16,10 +16,9 @@ from fakekube.apimachinery.errors import field as fields
 from fakekube.apiserver.endpoints import admission, bodies, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import request_options
-from fakekube.apiserver.registry.generic import reads
+from fakekube.apiserver.registry.generic import corrupt_objects, reads
 from fakekube.apiserver.registry.generic.deletion import Removed, remove
 from fakekube.apiserver.registry.generic.reads import Listing
-from fakekube.apiserver.registry.generic.writes import unsafe_deletion_error
 from fakekube.apiserver.registry.request_options import DeleteOptions, ListOptions
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import go_quote
@@ -36,7 +35,7 @@ def delete(scope: Scope) -> Response:
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     if chosen.raw.get(request_options.UNSAFE_DELETION):
         _authorize_unsafe_delete(scope)
-        raise unsafe_deletion_error(scope)
+        return response_writers.plain_response(scope, representation, 200, _delete_unsafely(scope))
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     refusal = scope.strategy.refused_deletion(scope.context, scope.name)
     if refusal is not None:
@@ -70,6 +69,7 @@ def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> 
         selection.limit = PAGE
     found: list[Record[Document]] = []
     first: Listing | None = None
+    corrupt_objects.refuse_list(scope)
     while True:
         page = reads.list_objects(scope, selection)
         first = first or page
@@ -117,6 +117,13 @@ def _authorize_unsafe_delete(scope: Scope) -> None:
     if not allowed:
         text = f"not permitted to do {go_quote(verb)}, reason: {reason}"
         raise status.forbidden(resource.group, resource.plural, scope.name, text)
+
+
+def _delete_unsafely(scope: Scope) -> dict[str, Any]:
+    """Deletes an object that cannot be decoded, without regard to preconditions, finalizers and admission. Raises StatusError."""
+    corrupt_objects.delete_unsafely(scope)
+    details = {"name": scope.name, "kind": scope.resource.kind}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details, "code": 200}
 
 
 def _success(scope: Scope, removed: Removed) -> dict[str, Any]:

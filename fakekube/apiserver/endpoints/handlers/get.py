@@ -11,7 +11,8 @@ from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket,
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import request_options
-from fakekube.apiserver.registry.generic import conversion, reads
+from fakekube.apiserver.registry.generic import conversion, corrupt_objects, reads
+from fakekube.apiserver.registry.generic.conversion import UndecodableError
 from fakekube.apiserver.registry.scope import Scope
 
 
@@ -25,6 +26,8 @@ def get(scope: Scope) -> Response:
     document = reads.get(scope, resource_version).value
     if not resource_version:  # otherwise the watch cache answers, which holds converted objects
         document = conversion.uncache(scope.resource, document)
+    if scope.resource.custom:
+        corrupt_objects.decode(scope, document)
     if subresource is not None and subresource.projection is not None:
         return projection.show(scope, representation, 200, document)
     return response_writers.object_response(scope, representation, 200, document)
@@ -35,8 +38,12 @@ def list_or_watch(scope: Scope) -> Response:
     representation = _negotiate_list(scope)
     forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is a watch, even with watch=false in the query
     chosen = request_options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
+    corrupt_objects.refuse_unready_cache(scope, chosen)
     if not chosen.watch:
-        return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
+        try:
+            return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
+        except UndecodableError as error:
+            raise corrupt_objects.list_error(scope, error) from None
     if "watch" not in scope.resource.verbs:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
     # The transformation is negotiated before the format of the stream.

@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from fakekube.apimachinery.codecs.document import Document
@@ -38,12 +39,29 @@ def from_storage(resource: Resource, obj: Object) -> Object:
     return resource.from_storage(obj) if resource.from_storage else obj
 
 
+#: The gate with which an object that cannot be decoded is a corrupt one.
+CORRUPT_OBJECTS: Final = "AllowUnsafeMalformedObjectDeletion"
+
+
+class UndecodableError(StatusError):
+    """A stored object cannot be converted; the message is that of a write (`corrupt_objects` has those of reads)."""
+
+    def __init__(self, resource: Resource, document: Document, problem: str) -> None:
+        self.problem = problem
+        if resource.emulation.enabled(CORRUPT_OBJECTS):
+            problem = f"object not decodable revision={document.tree['metadata'].get('resourceVersion', '0')}: {problem}"
+        super().__init__(500, "", problem)
+
+
 def to_version(resource: Resource, document: Document) -> Document:
-    """Returns a stored document in this version; cached. Raises StatusError 500 if a webhook fails to convert it."""
+    """Returns a stored document in this version; cached. Raises UndecodableError."""
     if resource.from_storage is None:
         return document
     convert = resource.from_storage
-    found: Document = document.encoding(("shown", resource), lambda obj: Document(convert(dict(obj))))
+    try:
+        found: Document = document.encoding(("shown", resource), lambda obj: Document(convert(dict(obj))))
+    except StatusError as error:
+        raise UndecodableError(resource, document, error.message) from None
     return found
 
 

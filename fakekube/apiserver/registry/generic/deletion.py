@@ -25,7 +25,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema.printing import zero
 from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
-from fakekube.apiserver.registry.generic import conversion
+from fakekube.apiserver.registry.generic import conversion, corrupt_objects
 from fakekube.apiserver.registry.generic.writes import document_at, stamp_revision
 from fakekube.apiserver.registry.request_options import DeleteOptions
 from fakekube.apiserver.registry.scope import Scope
@@ -83,7 +83,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         record = scope.bucket.get(key)
         if record is None:
             raise scope.not_found(name)
-        conversion.to_version(scope.resource, conversion.uncache(scope.resource, record.value))  # it must be decodable
+        corrupt_objects.decode(scope, conversion.uncache(scope.resource, record.value))
         old = dict(record.value.tree)  # of a collection that is deleted, each object is read once
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)

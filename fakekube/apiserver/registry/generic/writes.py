@@ -33,7 +33,7 @@ from fakekube.apis.disabled_fields import drop_disabled_fields
 from fakekube.apis.rest.strategy import Strategy
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import conversion
-from fakekube.apiserver.registry.request_options import UNSAFE_DELETION, UNSAFE_DRY_RUN, parse_revision
+from fakekube.apiserver.registry.request_options import parse_revision
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.chance import random_string, random_uuid
 from fakekube.base.golang.timestamps import print_time
@@ -496,21 +496,6 @@ def _with_placeholder(obj: Object) -> Object:
 def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
     prefix = "" if scope.dry_run else "/registry"  # a dry run does not come as far as the storage that adds it
     return status.invalid_object(f"{prefix}/{storage_path(scope)}", status.precondition_failed("UID", wanted, stored))
-
-
-def unsafe_deletion_error(scope: Scope) -> StatusError:
-    """Returns the error of a deletion of an object that is expected not to be readable: all that are stored here are."""
-    key, resource = scope.key, scope.resource
-    if resource.emulation.minor < UNSAFE_DRY_RUN:
-        text = "is exclusively used to delete corrupt object(s), try again by removing this option"
-        return status.invalid(resource.group, resource.plural, scope.name, [fields.invalid(UNSAFE_DELETION, True, text)])
-    if scope.bucket.get(key) is None:
-        return status.not_found(resource.group, resource.plural, scope.name)
-    problem = (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{storage_path(scope)}, ResourceVersion: 0, "
-        "AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage"
-    )
-    return status.conflict(resource.group, resource.plural, scope.name, problem)
 
 
 def storage_path(scope: Scope) -> str:
