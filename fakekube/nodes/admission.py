@@ -10,7 +10,7 @@ Invariant: pods that the kubelet has not admitted yet do not count.
 
 Specified by: pkg/kubelet/lifecycle/predicate.go (Admit, generalFilter), pkg/scheduler/eventhandlers.go (AdmissionCheck),
 pkg/kubelet/kubelet.go (rejectPod), pkg/kubelet/kubelet_pods.go (makeMounts, makeEnvironmentVariables),
-pkg/kubelet/eviction/eviction_manager.go (emptyDirLimitEviction, podEphemeralStorageLimitEviction),
+pkg/kubelet/eviction/eviction_manager.go (localStorageEviction),
 pkg/kubelet/sysctl, pkg/kubelet/kuberuntime/security_context.go (verifyRunAsNonRoot), pkg/volume/configmap, pkg/volume/secret.
 """
 
@@ -23,7 +23,7 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.core.pods.resources import container_sums
 from fakekube.apis.core.pods.sysctls import normalize_name
-from fakekube.apis.well_known import TERMINAL_POD_PHASES
+from fakekube.apis.well_known import LABEL_OS_STABLE, TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
@@ -115,6 +115,17 @@ def forbid_sysctls(pod: Object) -> Rejection | None:
     return None
 
 
+def forbid_operating_system(pod: Object) -> Rejection | None:
+    """Returns why a kubelet rejects a pod for its operating system; None if it is Linux, or not set."""
+    label = (pod["metadata"].get("labels") or {}).get(LABEL_OS_STABLE)
+    if label is not None and label != "linux":
+        text = f"Failed to admit pod as the `{LABEL_OS_STABLE}` label doesn't match node label"
+        return Rejection("PodOSSelectorNodeLabelDoesNotMatch", text)
+    if (pod["spec"].get("os") or {}).get("name", "linux") != "linux":
+        return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return None
+
+
 def rejected_status(pod: Object, found: Rejection, now: str) -> dict[str, Any]:
     """Returns the fields to set in the status of a rejected pod."""
     return {
@@ -135,6 +146,10 @@ def find_excess(pod: StoredObject, sandbox: Sandbox) -> str:
     total = container_sums(pod["spec"], "limits").get("ephemeral-storage")
     if total is not None and total.value() < sandbox.written_bytes():
         return f"Pod ephemeral local storage usage exceeds the total limit of containers {total}. "
+    for container in pod["spec"]["containers"]:
+        limit = ((container.get("resources") or {}).get("limits") or {}).get("ephemeral-storage")
+        if limit and 0 < parse(str(limit)).value() < sandbox.written_bytes_of(container["name"]):
+            return f"Container {container['name']} exceeded its local ephemeral storage limit {go_quote(str(limit))}. "
     return ""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
-from fakekube.apis.well_known import NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
+from fakekube.apis.well_known import LABEL_OS_STABLE, NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
 from fakekube.apiserver.http.nonresource_paths import git_version
 from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.objects import Object, StoredObject
@@ -34,7 +34,7 @@ from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
-from fakekube.nodes.running_pods import RunningPods
+from fakekube.nodes.running_pods import RunningPods, has_other_images
 
 if TYPE_CHECKING:
     from fakekube.nodes.pod_certificates import PodCertificates
@@ -299,7 +299,7 @@ class Kubelet(StatusManager):
             return
         status = pod.get("status") or {}
         fits = not _is_new(pod) or pod["metadata"]["uid"] in self.context.scheduled
-        if (not fits or _sets_sysctls(pod)) and self._reject(key, pod, node, fits=fits):
+        if (not fits or _may_be_forbidden(pod)) and self._reject(key, pod, node, fits=fits):
             return
         if status.get("startTime"):
             self.context.scheduled.discard(pod["metadata"]["uid"])
@@ -312,6 +312,8 @@ class Kubelet(StatusManager):
                 self._workers.delay_stop(pod, took)
         else:
             if status.get("phase") == "Running":
+                if has_other_images(pod) and pod["metadata"]["uid"] not in self._workers:
+                    self._workers.adopt(pod, plan)
                 pod, exits = self._running.sync(key, pod, node, exits)
             if (observed := observed_status(pod)) is not None:
                 pod = self.patch_status("pods", pod, observed, manager="kubelet")
@@ -356,9 +358,9 @@ class Kubelet(StatusManager):
 
     def _reject(self, key: Key, pod: Object, node: Object, *, fits: bool) -> bool:
         """Fails a pod that does not fit its node, unless the scheduler has found that it `fits`. Returns whether it did."""
-        from fakekube.nodes.admission import forbid_sysctls, rejected_status, rejection
+        from fakekube.nodes.admission import forbid_operating_system, forbid_sysctls, rejected_status, rejection
 
-        found = forbid_sysctls(pod)
+        found = forbid_sysctls(pod) or forbid_operating_system(pod)
         if found is None and not fits:
             keys = [one for one in self._on_node.get(node["metadata"]["name"], ()) if one != key]
             found = rejection(pod, node, [other for one in keys if (other := self.cache.get("pods", *one)) is not None])
@@ -525,10 +527,12 @@ def _limits_local_storage(pod: Object) -> bool:
     return limited or any("ephemeral-storage" in limits for limits in containers)
 
 
-def _sets_sysctls(pod: Object) -> bool:
-    """Reports whether a pod that has not started sets kernel parameters."""
-    context = pod["spec"].get("securityContext") or {}
-    return bool(context.get("sysctls")) and not (pod.get("status") or {}).get("startTime")
+def _may_be_forbidden(pod: Object) -> bool:
+    """Reports whether a pod that has not started sets kernel parameters, or names an operating system."""
+    spec = pod["spec"]
+    sets_sysctls = bool((spec.get("securityContext") or {}).get("sysctls"))
+    names_system = "os" in spec or LABEL_OS_STABLE in (pod["metadata"].get("labels") or ())
+    return (sets_sysctls or names_system) and not (pod.get("status") or {}).get("startTime")
 
 
 def _is_new(pod: Object) -> bool:

@@ -10,7 +10,7 @@ of one clock.
 
 Invariant: the states at a time do not depend on the steps in which time passes.
 
-Specified by: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
+Specified by: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, containerChanged, doBackOff),
 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/images/image_manager.go, pkg/kubelet/container/helpers.go
 (ShouldContainerBeRestarted).
 """
@@ -148,6 +148,11 @@ INITIALIZING: Final = "PodInitializing"
 PULL_FAILED: Final = "ErrImagePull"
 PULL_BACK_OFF: Final = "ImagePullBackOff"
 
+
+#: The message about a container that is stopped, and started with another image.
+DEFINITION_CHANGED: Final = "Container {} definition changed, will be restarted"
+#: The fields of a spec with the containers of a `PodState`.
+_FIELDS: Final = ("initContainers", "containers")
 
 #: Transitions before which the status with the previous state is written.
 _WRITTEN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
@@ -442,6 +447,45 @@ class PodState:
         for one in self.containers:
             if one.reason == CONFIG_ERROR and Step.START in one.steps:
                 one.steps[Step.START] = now
+
+    def has_other_images(self, spec: Mapping[str, Any]) -> bool:
+        """Reports whether a changed spec of the pod has other images."""
+        images = {one["name"]: one.get("image") for field in _FIELDS for one in spec.get(field) or ()}
+        return any(one.spec.get("image") != images[one.name] for one in self.containers)
+
+    def change_images(self, spec: Mapping[str, Any], plan: PodPlan, followed: frozenset[str], now: float) -> None:
+        """Applies the images of a changed pod: their containers start again, whatever the restart policy, without back-off.
+
+        Args:
+            spec: the spec of the pod.
+            plan, followed: its plan and programs, as the attributes.
+            now: the time.
+        """
+        self.spec, self.plan, self.followed = spec, plan, followed
+        specs = {one["name"]: one for field in _FIELDS for one in spec.get(field) or ()}
+        for one in self.containers:
+            runs_on = one.state is State.RUNNING and one.kind is Kind.INIT
+            if one.spec.get("image") == specs[one.name].get("image") or one.is_over or runs_on:
+                continue
+            one.spec, one.plan, one.pull_failures = specs[one.name], self._plan_of(one.name, one.kind), 0
+            if one.begun:
+                self._start_anew(one, now)
+
+    def _start_anew(self, one: Container, now: float) -> None:
+        """Starts a container whose definition has changed; one that runs is stopped before."""
+        has_crashed = one.state is State.TERMINATED or one.reason == CRASH_LOOP
+        if one.state is State.RUNNING:
+            message = "Init container {} definition changed" if one.kind is Kind.SIDECAR else DEFINITION_CHANGED
+            self._record(one, "Normal", "Killing", message.format(one.name))
+            self._terminate_container(one, now, Run(0.0, KILLED if self._ignores_term(one) else 0))
+        if one.state is State.TERMINATED:
+            one.last, one.ended = one.ended, None
+        if one.state is State.TERMINATED or has_crashed:
+            one.attempt += 1
+        one.state, one.reason, one.message = State.WAITING, CREATING, ""
+        one.back_off = BACK_OFF if has_crashed else 0.0
+        one.steps.clear()
+        self._pull(one, now)
 
     def adopt(self, name: str, status: Mapping[str, Any], now: float) -> None:
         """Takes over the state of a container from its status; its plan applies from now."""

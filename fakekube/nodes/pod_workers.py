@@ -109,6 +109,9 @@ class PodWorkers:
         state = worker.state
         if worker.seen != pod["metadata"].get("resourceVersion"):
             worker.seen = pod["metadata"].get("resourceVersion")
+            if state.has_other_images(pod["spec"]) and not state.terminating:
+                worker.plan = plan or PodPlan()
+                state.change_images(pod["spec"], worker.plan, self._followed(pod), now)
             state.retry(now)
             if pod["spec"].get("readinessGates") and not state.terminating:
                 pod = self._write_state(pod, worker, addresses, now)  # another component sets the conditions of the gates
@@ -127,6 +130,14 @@ class PodWorkers:
                 pod = self._write_state(pod, worker, addresses, now)
         due = state.next_due if worker.looks_at is None else worker.looks_at
         return None if due is None else max(due - now, 0.0)
+
+    def adopt(self, pod: Object, plan: PodPlan | None) -> None:
+        """Makes a state machine for a pod whose containers run with the images in its status; the next sync applies others."""
+        worker = self._workers[pod["metadata"]["uid"]] = self._begin(pod, plan or PodPlan(), self._clock.monotonic())
+        images = {one["name"]: one["image"] for one in pod["status"]["containerStatuses"]}
+        for one in worker.state.containers:
+            if one.name in images:
+                one.spec = {**one.spec, "image": images[one.name]}
 
     def retry(self, uid: str) -> None:
         """Lets the next sync of a pod try again what could not be started, although the pod has not changed."""

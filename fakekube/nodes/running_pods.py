@@ -26,7 +26,7 @@ from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_events import record_container_events, starting_events
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import Run
-from fakekube.nodes.pod_status import container_id, image_id, resized_status, resources_of
+from fakekube.nodes.pod_status import STATUSES, container_id, image_id, resized_status, resources_of, with_allocated
 from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
@@ -90,14 +90,22 @@ def _terminated_status(status: StoredObject, code: int, now: str) -> dict[str, A
     return {**status, "state": {"terminated": ended}}
 
 
+def has_other_images(pod: StoredObject) -> bool:
+    """Reports whether the spec of a running pod has changed since its kubelet has seen it, and names other images than run."""
+    status = pod["status"]
+    if status.get("observedGeneration", 0) == pod["metadata"].get("generation", 0):
+        return False
+    images = {one["name"]: one.get("image") for one in pod["spec"]["containers"]}
+    return any(one["image"] != images.get(one["name"]) for one in status.get("containerStatuses") or ())
+
+
 PENDING: Final = "PodResizePending"
-_STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
 
 
 def is_resized(pod: StoredObject) -> bool:
     """Reports whether the spec of a running pod requests other resources than are allocated."""
     status = pod.get("status") or {}
-    for kind, statuses in _STATUSES.items():
+    for kind, statuses in STATUSES.items():
         requested = {one["name"]: _set_resources(resources_of(one)) for one in pod["spec"].get(kind) or ()}
         for one in status.get(statuses) or ():
             running = "running" in (one.get("state") or {})
@@ -109,23 +117,6 @@ def is_resized(pod: StoredObject) -> bool:
 def _set_resources(status: StoredObject) -> dict[str, Any]:
     """Returns the fields of a container status about resources that are not empty."""
     return {name: status[name] for name in ("allocatedResources", "resources") if status.get(name)}
-
-
-def with_allocated(pod: StoredObject) -> StoredObject:
-    """Returns the pod with its allocated resources instead of the requested ones."""
-    statuses = {
-        one["name"]: one
-        for field in _STATUSES.values()
-        for one in (pod.get("status") or {}).get(field) or ()
-        if "resources" in one
-    }
-
-    def with_status_resources(container: StoredObject) -> StoredObject:
-        known = statuses.get(container["name"])
-        return container if known is None else {**container, "resources": known["resources"]}
-
-    spec = {kind: [with_status_resources(one) for one in pod["spec"][kind]] for kind in _STATUSES if pod["spec"].get(kind)}
-    return {**pod, "spec": {**pod["spec"], **spec}}
 
 
 def why_deferred(pod: StoredObject, node: StoredObject, others: Iterable[StoredObject]) -> str:

@@ -17,7 +17,7 @@ from fakekube.apis.rest.strategy import unusable_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import semantic_deep_equal
-from fakekube.apis.well_known import POD_GROUP_PROTECTION_FINALIZER
+from fakekube.apis.well_known import LABEL_OS_STABLE, POD_GROUP_PROTECTION_FINALIZER
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -195,7 +195,7 @@ class PodResizeValidator(Plugin):
         node = attributes.context.services.get("", "nodes", "", name)
         if node is None:
             raise forbidden(attributes, f"node {go_quote(name)} not found")
-        system = (node["metadata"].get("labels") or {}).get("kubernetes.io/os", "linux")
+        system = (node["metadata"].get("labels") or {}).get(LABEL_OS_STABLE, "linux")
         if system != "linux":
             text = f"pod resize is only supported on linux nodes, node {go_quote(name)} is {go_quote(system)}"
             self._refuse(attributes, text, "UnsupportedPlatform")

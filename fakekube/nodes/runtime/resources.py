@@ -1,18 +1,20 @@
-"""The resources of containers: their usage, and the files of their cgroup.
+"""The resources of containers and pods: their usage, and the files of their cgroups.
 
 Usage is from rules of tests, annotations, or defaults: `cluster.pods.on(…).uses(cpu=…, memory=…)` takes precedence over kwok's
 annotations `kwok.x-k8s.io/usage-cpu` and `kwok.x-k8s.io/usage-memory` of the pod, which apply to each of its containers.
 
 Invariant: cpu.max, cpu.weight and memory.max are those of the resources which the status of the container contains, so that they
-follow a resize.
+follow a resize. Those of a pod are in the cgroups of its node, in the folders of systemd's driver.
 
-Specified by: kwok's preset usage-from-annotation; cgroups(7); pkg/kubelet/cm/helpers_linux.go (MilliCPUToQuota,
-MilliCPUToShares), github.com/opencontainers/cgroups/utils.go (ConvertCPUSharesToCgroupV2Value).
+Specified by: kwok's preset usage-from-annotation; cgroups(7); pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod,
+MilliCPUToQuota, MilliCPUToShares), pkg/kubelet/cm/cgroup_manager_linux.go (ToSystemd),
+github.com/opencontainers/cgroups/utils.go (ConvertCPUSharesToCgroupV2Value).
 """
 
 from __future__ import annotations
 
 import math
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -21,7 +23,7 @@ from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.behaviour import Behaviour
-    from fakekube.nodes.runtime.filesystem import FileSystem
+    from fakekube.nodes.runtime.filesystem import Directory, FileSystem, Node
 
 
 Used = dict[str, int]
@@ -90,13 +92,67 @@ def mount_cgroup(files: FileSystem, resources: Callable[[], Resources]) -> None:
         files: the files of the container.
         resources: Returns its present requests and limits.
     """
+    files.mount(ROOT, _cgroup(resources, files.now()), read_only=True)
+
+
+def _cgroup(resources: Callable[[], Resources], now: float) -> Directory:
+    """Returns the folder of a cgroup with these resources."""
     from fakekube.nodes.runtime.filesystem import Directory, File  # the first cluster imports this module, and needs no files
 
     made = {
-        name: File(0o444, mtime=files.now(), source=lambda value=value: f"{value(resources())}\n".encode())  # type: ignore[misc]
+        name: File(0o444, mtime=now, source=lambda value=value: f"{value(resources())}\n".encode())  # type: ignore[misc]
         for name, value in _FILES.items()
     }
-    files.mount(ROOT, Directory(0o555, mtime=files.now(), own={**made}), read_only=True)
+    return Directory(0o555, mtime=now, own={**made})
+
+
+def add_node_cgroups(files: FileSystem, pods: Callable[[], Iterable[StoredObject]]) -> None:
+    """Adds the cgroups of a node to its files.
+
+    Args:
+        files: the files of the node.
+        pods: returns the pods that run on it.
+    """
+    from fakekube.nodes.runtime.filesystem import Directory
+
+    def of_class(name: str) -> dict[str, Node]:
+        """Returns the folders of the pods of a QoS class."""
+        found = [pod for pod in pods() if (pod.get("status") or {}).get("qosClass") == name]
+        slices = f"kubepods-{name.lower()}" if name != "Guaranteed" else "kubepods"
+        return {
+            f"{slices}-pod{pod['metadata']['uid'].replace('-', '_')}.slice": _cgroup(lambda pod=pod: pod_cgroup(pod), files.now())  # type: ignore[misc]
+            for pod in found
+        }
+
+    def folder(source: Callable[[], dict[str, Node]]) -> Directory:
+        return Directory(mode=0o555, mtime=files.now(), source=source)
+
+    classes = {
+        f"kubepods-{name.lower()}.slice": folder(lambda name=name: of_class(name))  # type: ignore[misc]
+        for name in ("Burstable", "BestEffort")
+    }
+    pods_folder = folder(lambda: {**classes, **of_class("Guaranteed")})
+    files.make_directories(posixpath.dirname(ROOT))
+    files.add(ROOT, Directory(0o555, mtime=files.now(), own={"kubepods.slice": pods_folder}, kind="cgroup2"))
+
+
+def pod_cgroup(pod: StoredObject) -> Resources:
+    """Returns the resources of the cgroup of a pod; a limit is that of the pod, or of all containers if each has one."""
+    from fakekube.apis.core.pods.resources import pod_limits, pod_requests
+    from fakekube.nodes.pod_status import with_allocated
+
+    allocated = dict(with_allocated(pod))
+    spec = allocated["spec"]
+    own = (spec.get("resources") or {}).get("limits") or {}
+    each = [
+        (one.get("resources") or {}).get("limits") or {} for one in (*(spec.get("initContainers") or ()), *spec["containers"])
+    ]
+    limits = {
+        name: str(amount)
+        for name, amount in pod_limits(allocated).items()
+        if name in own or all(name in limits for limits in each)
+    }
+    return {"requests": {name: str(amount) for name, amount in pod_requests(allocated).items()}, "limits": limits}
 
 
 def _milli_cpu(resources: Resources, side: str) -> int:

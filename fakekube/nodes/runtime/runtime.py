@@ -37,6 +37,7 @@ from fakekube.nodes.runtime.images import node_root
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.logs import LogStream, read_log
 from fakekube.nodes.runtime.network import Routes
+from fakekube.nodes.runtime.resources import add_node_cgroups
 from fakekube.nodes.runtime.sandbox import Sandbox, run_of
 from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
@@ -147,7 +148,14 @@ class Runtime:
             found = self._node_files.get(node)
             if found is None:
                 found = self._node_files[node] = node_root(node, self.clock.now().timestamp())
+                add_node_cgroups(found, lambda: self._pods_on(node))
         return found
+
+    def _pods_on(self, node: str) -> list[StoredObject]:
+        """Returns the pods on a node in which something has run."""
+        with self._lock:
+            pods = [one.pod for one in self._sandboxes.values()]
+        return [pod for pod in pods if pod["spec"].get("nodeName") == node]
 
     def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
         """Returns the behaviour that tests have set for a container."""

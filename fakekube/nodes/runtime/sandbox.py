@@ -25,7 +25,7 @@ from fakekube.nodes.runtime.kernel import ProcessNamespace, mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks
 from fakekube.nodes.runtime.resources import mount_cgroup
-from fakekube.nodes.runtime.volumes import Volumes, environment
+from fakekube.nodes.runtime.volumes import Volumes, bytes_of, environment
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Images
@@ -84,6 +84,8 @@ class Sandbox:
         """The processes of all containers, if they share a PID namespace."""
         self._spaces: dict[str, tuple[Space, int]] = {}
         """Name of the container → the space of its files, and the bytes that its image has taken of it."""
+        self._roots: dict[str, Directory] = {}
+        """Name of the container → its files, if they may have a limited number of bytes."""
         self._runs: dict[str, dict[int, Container]] = {}
         """Name of the container → attempt → run; the last two runs are kept."""
         self._tokens: dict[tuple[str, int], tuple[str, float]] = {}
@@ -217,17 +219,25 @@ class Sandbox:
         if container.read_only_root:
             writable.mounts["/"] = replace(writable.mounts["/"], read_only=True)
         self._spaces[container.name] = writable.space, writable.space.used
+        if "ephemeral-storage" in ((container.spec.get("resources") or {}).get("limits") or {}):
+            self._roots[container.name] = root
         return writable
 
     def written_bytes(self) -> int:
         """Returns the bytes that the programs of the pod have written to files, those of volumes included."""
         return sum(space.used - initial for space, initial in self._spaces.values())
 
+    def written_bytes_of(self, container: str) -> int:
+        """Returns the bytes of the files in a container with limited storage, those of its image and of volumes excluded."""
+        return bytes_of(self._roots[container]) if container in self._roots else 0
+
     def _resources_of(self, container: Container) -> StoredObject:
-        """Returns the present resources of a container."""
-        status = status_of(self.pod, container.name) or {}
+        """Returns the present resources of a container; it has the limits of its pod if it has none of its own."""
+        pod = self.pod
+        status = status_of(pod, container.name) or {}
         found: StoredObject = status.get("resources") or container.spec.get("resources") or {}
-        return found
+        limits = (pod["spec"].get("resources") or {}).get("limits")
+        return {**found, "limits": {**limits, **(found.get("limits") or {})}} if limits else found
 
     def catch_up(self) -> bool:
         """Ends the containers whose runs have ended by the status of the pod. Returns whether the pod is there."""

@@ -258,10 +258,10 @@ def host_path_error(files: FileSystem, source: StoredObject) -> str:
     return "" if is_there else f"hostPath type check failed: {path} is not a {name}"
 
 
-def _bytes_of(node: Node) -> int:
+def bytes_of(node: Node) -> int:
     """Returns the bytes that a node and what is below it take."""
     inner = list(node.own.values()) if isinstance(node, Directory) else ()
-    return node.taken + sum(map(_bytes_of, inner))
+    return node.taken + sum(map(bytes_of, inner))
 
 
 class Volumes:
@@ -301,7 +301,7 @@ class Volumes:
     def count_bytes(self, name: str) -> int:
         """Returns the bytes that the files of a volume take; 0 if it is not mounted."""
         found = self._directories.get(name)
-        return 0 if found is None else _bytes_of(found)
+        return 0 if found is None else bytes_of(found)
 
     def mount(self, container: StoredObject, environment: Mapping[str, str], files: FileSystem) -> None:
         """Mounts the volumeMounts of a container."""

@@ -113,3 +113,19 @@ def test_cordoned_nodes_admit_pods(cluster: Cluster) -> None:
     cluster.nodes.cordon("node-1")
     cluster.create(pod("p"))
     assert status_of(cluster, "p")["phase"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "reason"),
+    [
+        ({"os": {"name": "windows"}}, {}, "PodOSNotSupported"),
+        ({}, {"kubernetes.io/os": "windows"}, "PodOSSelectorNodeLabelDoesNotMatch"),
+        ({"os": {"name": "linux"}}, {"kubernetes.io/os": "linux"}, None),
+    ],
+)
+def test_a_pod_for_another_operating_system_is_rejected(cluster: Cluster, spec: Any, labels: Any, reason: Any) -> None:
+    made = pod("p", **spec)
+    made["metadata"]["labels"] = labels
+    cluster.create(made)
+    status = status_of(cluster, "p")
+    assert (status.get("reason"), status["phase"]) == (reason, "Failed" if reason else "Running")

@@ -67,3 +67,22 @@ def test_a_pod_that_writes_more_than_it_may_is_evicted(cluster: Cluster, path: s
 def test_other_pods_run_on(cluster: Cluster, path: str, limits: Any) -> None:
     start(cluster, path, **limits)
     assert after(cluster, 60)["phase"] == "Running"
+
+
+def test_a_container_that_writes_more_than_it_may_is_evicted_although_the_pod_may_write_more(cluster: Cluster) -> None:
+    script = "sleep 15; dd if=/dev/zero of=/tmp/a bs=1024 count=2048; sleep 1000"
+    limits = {"small": "1Mi", "large": "100Mi"}
+    containers = [
+        {
+            "name": name,
+            "image": "busybox",
+            "command": ["sh", "-c", script if name == "small" else "sleep 1000"],
+            "resources": {"limits": {"ephemeral-storage": limit}},
+        }
+        for name, limit in limits.items()
+    ]
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}})
+    cluster.settle()
+    status = after(cluster, 60)
+    message = 'Container small exceeded its local ephemeral storage limit "1Mi". '
+    assert (status["reason"], status["message"]) == ("Evicted", message)

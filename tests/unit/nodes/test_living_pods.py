@@ -235,3 +235,54 @@ def test_a_fork_keeps_the_rules(cluster: Cluster) -> None:
     assert condition(run(twin, pod("p")), "Ready")[0] == "False"
     assert len(cluster.list("pods")) == 1
     twin.stop()
+
+
+def change_image(cluster: Cluster, name: str, image: str) -> dict[str, Any]:
+    """Sets the image of a pod's container. Returns its status."""
+    containers = cluster.get("pods", name)["spec"]["containers"]
+    cluster.patch("pods", name, {"spec": {"containers": [{**containers[0], "image": image}]}})
+    cluster.settle()
+    found: dict[str, Any] = status(cluster, name)["containerStatuses"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "c", "image": "app:1"}]},
+        {"containers": [{"name": "c", "image": "busybox:1", "command": ["sleep", "1000"]}]},
+        {"containers": [{"name": "c", "image": "busybox:1", "command": ["sleep", "1000"]}], "restartPolicy": "Never"},
+    ],
+)
+def test_a_container_whose_image_changes_starts_again(cluster: Cluster, spec: Any) -> None:
+    assert run(cluster, pod("p", **spec))["phase"] == "Running"
+    changed = change_image(cluster, "p", "busybox:2")
+    assert (changed["image"], changed["restartCount"], changed["ready"]) == ("busybox:2", 1, True)
+    assert "terminated" in changed["lastState"]
+    (event,) = [one for one in cluster.list("events") if one["reason"] == "Killing"]
+    assert event["message"] == "Container c definition changed, will be restarted"
+    cluster.patch("pods", "p", {"metadata": {"labels": {"other": "label"}}, "spec": {"activeDeadlineSeconds": 1000}})
+    cluster.settle()
+    assert status(cluster, "p")["containerStatuses"][0]["restartCount"] == 1
+
+
+def test_another_image_ends_the_back_off(cluster: Cluster) -> None:
+    spec = {"containers": [{"name": "c", "image": "busybox:1", "command": ["sh", "-c", "sleep 1; exit 3"]}]}
+    run(cluster, pod("crashing", **spec))
+    pass_time(cluster, seconds=120)
+    before = status(cluster, "crashing")["containerStatuses"][0]
+    assert before["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    after = change_image(cluster, "crashing", "busybox:2")
+    assert (after["restartCount"], "running" in after["state"]) == (before["restartCount"] + 1, True)
+    pass_time(cluster, seconds=14)
+    assert status(cluster, "crashing")["containerStatuses"][0]["restartCount"] == before["restartCount"] + 2
+
+
+def test_another_image_is_pulled(cluster: Cluster) -> None:
+    cluster.images.missing.append("missing*")
+    run(cluster, pod("p", containers=[{"name": "c", "image": "missing:1"}]))
+    assert change_image(cluster, "p", "app:1")["state"].keys() == {"running"}
+    broken = change_image(cluster, "p", "missing:2")
+    assert broken["state"]["waiting"]["reason"] == "ImagePullBackOff"
+    assert "terminated" in broken["lastState"]
+    assert "running" in change_image(cluster, "p", "app:2")["state"]

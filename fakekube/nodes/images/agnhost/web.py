@@ -130,7 +130,6 @@ async def _porter(program: Program) -> int:
 
 async def _port_forward_tester(program: Program) -> int:
     """Accepts one connection, checks what it receives, and sends chunks of data."""
-    env = program.env
     changed, found = Notifier(), list[Connection]()
 
     def accept(peer: Peer) -> Connection:
@@ -138,9 +137,15 @@ async def _port_forward_tester(program: Program) -> int:
         changed.notify()
         return found[-1]
 
-    with program.host.network.listeners.tcp(int(env["BIND_PORT"]), accept):
+    with program.host.network.listeners.tcp(int(program.env["BIND_PORT"]), accept):
         connection = await wait_until(lambda: found[0] if found else None, changed)
-    await program.write("Accepted client connection\n")
+        await program.write("Accepted client connection\n")
+        return await _check_and_answer(program, connection)
+
+
+async def _check_and_answer(program: Program, connection: Connection) -> int:
+    """Serves the connection of port-forward-tester. Returns the exit code."""
+    env = program.env
     reader, writer = PipeReader(connection.from_client), PipeWriter(connection.to_client)
     expected = env.get("EXPECTED_CLIENT_DATA", "").encode()
     if expected:

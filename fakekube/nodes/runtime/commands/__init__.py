@@ -40,6 +40,12 @@ def _load_files() -> _Commands:
     return COMMANDS
 
 
+def _load_find() -> _Commands:
+    from fakekube.nodes.runtime.commands.find import COMMANDS
+
+    return COMMANDS
+
+
 def _load_system() -> _Commands:
     from fakekube.nodes.runtime.commands.system import COMMANDS
 
@@ -75,8 +81,9 @@ _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
     " base64 md5sum sha1sum sha256sum sha512sum hexdump od",
     _load_awk: "awk",
     _load_grep_sed: "grep egrep fgrep sed",
-    _load_files: "basename chmod chown chgrp cp dirname find ln mkdir mknod mktemp mv readlink realpath rm rmdir touch truncate"
+    _load_files: "basename chmod chown chgrp cp dirname ln mkdir mknod mktemp mv readlink realpath rm rmdir touch truncate"
     " dd ls stat du df",
+    _load_find: "find",
     _load_system: "arch clear date env free hostname id kill logname nproc printenv ps pwd sleep stty sync time timeout top tty"
     " sysctl uname uptime usleep which whoami groups nohup xargs",
     _load_mounts: "mount umount nsenter",

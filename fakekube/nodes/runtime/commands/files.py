@@ -1,6 +1,6 @@
 """Commands that change files and their names, and those that list them.
 
-Specified by: busybox coreutils and findutils (cp, df, du, find, ln, ls, mkdir, mv, rm, stat, touch …).
+Specified by: busybox coreutils (cp, df, du, ln, ls, mkdir, mv, rm, stat, touch …).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Final
 
 from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
-from fakekube.nodes.runtime.regular_expressions import glob
 
 
 async def _refuse(program: Program, doing: str, path: str, error: OSError) -> int:
@@ -343,93 +342,6 @@ async def _dd(program: Program) -> int:
     return 0
 
 
-async def _find(program: Program) -> int:
-    args = list(program.args)
-    tops: list[str] = []
-    while args and args[0][:1] not in ("-", "!", "("):
-        tops.append(args.pop(0))
-    tests, most, least, action = _find_tests(program, args)
-    code = 0
-    for top in tops or ["."]:
-        try:
-            for path, node in list(program.files.walk(top, program.cwd)):
-                depth = path[len(top.rstrip("/")) :].strip("/").count("/") + 1 if path != top else 0
-                if least <= depth <= most and all(test(path, node) for test in tests):
-                    code = await _find_act(program, action, path) or code
-        except OSError as error:
-            code = await program.complain(f"{top}: {error.strerror}")
-    return code
-
-
-async def _find_act(program: Program, action: list[str], path: str) -> int:
-    if action == ["-delete"]:
-        program.files.remove(path, program.cwd)
-    elif action and action[0] == "-exec":
-        return await program.run([path if word == "{}" else word for word in action[1:]])
-    else:
-        await program.write(path + ("\0" if action == ["-print0"] else "\n"))
-    return 0
-
-
-_Found = Callable[[str, Node], bool]
-
-
-def _find_tests(program: Program, args: list[str]) -> tuple[list[_Found], int, int, list[str]]:
-    tests: list[_Found] = []
-    most, least = 1 << 30, 0
-    action: list[str] = []
-    negated = False
-    kinds = {"f": File, "d": Directory, "l": Symlink}
-
-    def add(test: _Found) -> None:
-        nonlocal negated
-        tests.append((lambda path, node: not test(path, node)) if negated else test)
-        negated = False
-
-    while args:
-        word = args.pop(0)
-        if word in ("!", "-not"):
-            negated = True
-        elif word in ("-name", "-iname", "-path", "-type", "-maxdepth", "-mindepth", "-newer", "-size", "-mtime"):
-            if not args:
-                raise Usage(f"{word} requires an argument")
-            value = args.pop(0)
-            if word == "-maxdepth":
-                most = int(value)
-            elif word == "-mindepth":
-                least = int(value)
-            elif word == "-type":
-                kind = kinds.get(value, Node)
-                add(lambda path, node, kind=kind: isinstance(node, kind))  # type: ignore[misc]
-            elif word in ("-name", "-iname", "-path"):
-                add(_name_test(word, value))
-        elif word == "-exec":
-            end = next((n for n, one in enumerate(args) if one in (";", "+")), len(args))
-            action, args = ["-exec", *args[:end]], args[end + 1 :]
-        elif word in ("-print", "-print0", "-delete"):
-            action = [word]
-        elif word not in ("-follow", "-xdev", "-a", "-empty"):
-            raise Usage(f"unrecognized: {word}")
-        elif word == "-empty":
-            add(lambda path, node: not (node.entries if isinstance(node, Directory) else getattr(node, "content", b"x")))
-    return tests, most, least, action
-
-
-def _name_test(word: str, pattern: str) -> _Found:
-    """Returns the predicate for -name, -iname or -path."""
-    expression = glob(pattern.lower() if word == "-iname" else pattern)
-
-    def matches(path: str, _node: Node) -> bool:
-        shown = path if word == "-path" else _base_name(path)
-        return expression.fullmatch(shown.lower() if word == "-iname" else shown)
-
-    return matches
-
-
-def _base_name(path: str) -> str:
-    return posixpath.basename(path.rstrip("/")) or path
-
-
 _TERMINAL_WIDTH: Final = 80
 
 
@@ -608,7 +520,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "cp": _cp,
     "dd": _dd,
     "dirname": _dirname,
-    "find": _find,
     "ln": _ln,
     "mkdir": _mkdir,
     "mknod": _mknod,

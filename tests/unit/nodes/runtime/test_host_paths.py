@@ -92,3 +92,26 @@ def test_df_shows_the_file_systems_of_its_arguments(cluster: Cluster) -> None:
     assert [line.split()[-1] for line in run(cluster, "df /host/file /bin").stdout.splitlines()] == ["on", "/host", "/"]
     missing = run(cluster, "df -h /missing")
     assert (missing.code, missing.stderr) == (1, "df: /missing: can't find mount point\n")
+
+
+def test_the_cgroup_of_a_pod_has_the_resources_of_its_containers(cluster: Cluster) -> None:
+    mounts = [{"name": "cgroup", "mountPath": "/cgroup"}]
+    resources = [
+        {"requests": {"cpu": "500m"}, "limits": {"cpu": "1", "memory": "64Mi"}},
+        {"requests": {"cpu": "500m"}, "limits": {"memory": "64Mi"}},
+    ]
+    containers = [
+        {"name": f"c{index}", "image": "busybox", "command": ["sleep", "1000"], "resources": one, "volumeMounts": mounts}
+        for index, one in enumerate(resources)
+    ]
+    volumes = [{"name": "cgroup", "hostPath": {"path": "/sys/fs/cgroup"}}]
+    made = cluster.create(
+        {"kind": "Pod", "metadata": {"name": "limited"}, "spec": {"containers": containers, "volumes": volumes}}
+    )
+    cluster.settle()
+    uid = made["metadata"]["uid"].replace("-", "_")
+    pod = cluster.pods.get("limited")
+    path = f"/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice"
+    assert pod.exec(f"find /cgroup -name '*{uid}*'").stdout == f"{path}\n"
+    assert pod.exec(f"cat {path}/cpu.max {path}/cpu.weight {path}/memory.max").stdout == f"max 100000\n100\n{128 * 1024**2}\n"
+    assert pod.exec("cat /sys/fs/cgroup/cpu.max; mount -t cgroup2").stdout.startswith("100000 100000\ncgroup on /sys/fs/cgroup ")
