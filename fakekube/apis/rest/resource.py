@@ -320,7 +320,11 @@ _READERS: Mapping[str, Mapping[str, FieldReader]] = {
     "services": {"spec.clusterIP": path("spec.clusterIP"), "spec.type": path("spec.type")},
     "jobs.batch": {"status.successful": path("status.succeeded", "0")},
     "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": path("spec.signerName")},
-    "resourceslices.resource.k8s.io": {"spec.nodeName": path("spec.nodeName"), "spec.driver": path("spec.driver")},
+    "clustertrustbundles.certificates.k8s.io": {"spec.signerName": path("spec.signerName")},
+    "podcertificaterequests.certificates.k8s.io": {
+        name: path(name) for name in ("spec.signerName", "spec.podName", "spec.nodeName")
+    },
+    "resourceslices.resource.k8s.io": {name: path(name) for name in ("spec.nodeName", "spec.driver", "spec.pool.name")},
 }
 
 #: (group, version, kind) → field labels of this version → their names in the storage version.

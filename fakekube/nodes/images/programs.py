@@ -15,13 +15,11 @@ import errno
 import json
 import re
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -319,7 +317,7 @@ def listen(
             return serve(served, peer)
         from fakekube.nodes.runtime.tls import secure
 
-        return secure(lambda: serve(served, peer), context)
+        return secure(lambda _certificate: serve(served, peer), context)
 
     with program.host.network.listeners.tcp(port, accept, secure=context is not None):
         yield
@@ -327,15 +325,11 @@ def listen(
 
 def tls_context(program: Program, certificate: str, key: str) -> ssl.SSLContext:
     """Returns the context of a server with a certificate and a key in files of the container. Raises OSError, SSLError."""
+    from fakekube.nodes.runtime.tls import load_credentials
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["http/1.1"])
-    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
-        paths = []
-        for name, path in (("crt", certificate), ("key", key)):
-            paths.append(Path(folder) / name)
-            paths[-1].touch(0o600)
-            paths[-1].write_bytes(program.files.read(path, program.cwd))
-        context.load_cert_chain(paths[0], paths[1])
+    load_credentials(context, program.read_file(certificate), program.read_file(key))
     return context
 
 

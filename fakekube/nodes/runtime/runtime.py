@@ -267,7 +267,7 @@ class Runtime:
         from fakekube.nodes.runtime.ports import serve
         from fakekube.nodes.runtime.tls import secure
 
-        return secure(lambda: serve(self._client.application), credentials().context)
+        return secure(lambda _certificate: serve(self._client.application), credentials().context)
 
     def connect_node(self, node: StoredObject, port: int) -> Connection:
         """Connects to the kubelet of a node, which serves TLS, or to its kube-proxy."""
@@ -285,7 +285,9 @@ class Runtime:
         from fakekube.nodes.runtime.tls import secure
 
         name = node["metadata"]["name"]
-        return secure(lambda: serve(KubeletPort(name, self._client, KubeletServer(name, self))), credentials().context)
+        return secure(
+            lambda _certificate: serve(KubeletPort(name, self._client, KubeletServer(name, self))), credentials().context
+        )
 
     def call_api_server(self, path: str, token: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Sends a request with a token to the API server: GET, or POST of a JSON document. Returns status and body."""

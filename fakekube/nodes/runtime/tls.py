@@ -11,8 +11,10 @@ Specified by: RFC 8446; ssl.SSLObject.
 from __future__ import annotations
 
 import ssl
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from fakekube.base.threads import WORKERS
@@ -24,11 +26,21 @@ from fakekube.nodes.runtime.scheduling import check_memory
 T = TypeVar("T")
 
 
-def secure(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connection:
+def load_credentials(context: ssl.SSLContext, certificates: bytes, key: bytes) -> None:
+    """Gives a context a chain of certificates and a private key, in PEM. Raises SSLError."""
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
+        paths = [Path(folder) / "crt", Path(folder) / "key"]
+        for path, content in zip(paths, (certificates, key), strict=True):
+            path.touch(0o600)
+            path.write_bytes(content)
+        context.load_cert_chain(paths[0], paths[1])
+
+
+def secure(connect: Callable[[bytes | None], Connection], context: ssl.SSLContext) -> Connection:
     """Returns the outer side of a connection whose inner side is plain.
 
     Args:
-        connect: returns the inner connection; called after the handshake.
+        connect: returns the inner connection; called after the handshake with the certificate of the client in DER, or None.
         context: of the server.
     """
     made = _Secured(connect, context)
@@ -36,7 +48,7 @@ def secure(connect: Callable[[], Connection], context: ssl.SSLContext) -> Connec
 
 
 class _Secured:
-    def __init__(self, connect: Callable[[], Connection], context: ssl.SSLContext) -> None:
+    def __init__(self, connect: Callable[[bytes | None], Connection], context: ssl.SSLContext) -> None:
         self.outer = Connection(Pipe(), Pipe(1 << 20))
         self._connect = connect
         self._inner: Connection | None = None
@@ -89,7 +101,7 @@ class _Secured:
             self._close()
 
     def _begin(self) -> None:
-        self._inner = inner = self._connect()
+        self._inner = inner = self._connect(self._object.getpeercert(binary_form=True))
         inner.to_client.subscribe(self._on_change)
         inner.from_client.subscribe(self._on_change)
 
@@ -149,14 +161,17 @@ class Client:
         connection: the connection.
         name: the name that the certificate must have.
         authorities: the CA certificates in PEM; None accepts every certificate.
+        credentials: the key and the certificates of the client in PEM; it has none by default.
     """
 
-    def __init__(self, connection: Connection, name: str, authorities: str | None) -> None:
+    def __init__(self, connection: Connection, name: str, authorities: str | None, credentials: bytes = b"") -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = authorities is not None
         context.verify_mode = ssl.CERT_NONE if authorities is None else ssl.CERT_REQUIRED
         if authorities:
             context.load_verify_locations(cadata=authorities)
+        if credentials:
+            load_credentials(context, credentials, credentials)
         self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._received, self._sent, server_hostname=name)
         self._reader, self._writer = PipeReader(connection.to_client), PipeWriter(connection.from_client)

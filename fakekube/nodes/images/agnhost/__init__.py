@@ -45,12 +45,19 @@ def _load_webhook() -> _Commands:
     return COMMANDS
 
 
+def _load_mtls() -> _Commands:
+    from fakekube.nodes.images.agnhost.mtls import COMMANDS
+
+    return COMMANDS
+
+
 _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
     _load_basics: "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator"
     " connect inclusterclient test-service-account-issuer-discovery mounttest",
     _load_netexec: "netexec",
     _load_web: "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset guestbook",
     _load_nettest: "nettest",
+    _load_mtls: "mtlsclient mtlsserver",
     _load_webhook: "webhook crd-conversion-webhook",
 }
 #: Subcommand → the function that imports its module.

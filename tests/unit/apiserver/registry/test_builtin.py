@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apimachinery import data
+from fakekube.apimachinery import data, features
 from fakekube.apis.rest.strategy import Projection, Strategy
 from fakekube.apiserver.registry import builtin, storage
 
@@ -47,3 +47,15 @@ def test_every_resource_has_a_strategy() -> None:
     """Actions and computed resources have the generic one."""
     for resource in builtin.resources():
         assert isinstance(resource.strategy, Strategy), resource.plural
+
+
+@pytest.mark.parametrize("minor", data.RELEASES)
+def test_every_field_label_is_read(minor: str) -> None:
+    """The real server never has a value for status.podIPs."""
+    unread = {
+        (resource.plural, label)
+        for resource in builtin.resources(features.emulation(minor))
+        for label in resource.field_labels
+        if resource.field_label(label) not in resource.field_readers
+    }
+    assert unread == {("pods", "status.podIPs")}
