@@ -264,6 +264,23 @@ def bytes_of(node: Node) -> int:
     return node.taken + sum(map(bytes_of, inner))
 
 
+#: The directory of the volumes that all nodes reach.
+_SHARED: Final = "/volumes"
+
+
+def _is_provisioned(volume: StoredObject) -> bool:
+    """Reports whether a PersistentVolume was made by the provisioner of the default class."""
+    from fakekube.controllers.volumes.binding import PROVISIONED_BY
+    from fakekube.controllers.volumes.controller import PROVISIONER
+
+    return (volume["metadata"].get("annotations") or {}).get(PROVISIONED_BY) == PROVISIONER
+
+
+def _shared_name(volume: StoredObject) -> str:
+    """Returns the name of the directory of a PersistentVolume that all nodes reach."""
+    return f"{volume['metadata']['name']} {volume['metadata']['uid']}"
+
+
 class Volumes:
     """The volumes of one pod.
 
@@ -367,26 +384,33 @@ class Volumes:
     def _bound_volume(self, claim: str, volume: StoredObject) -> Node:
         """Returns the directory of the volume to which a claim is bound: all pods that use it share it.
 
-        Local volumes and hostPaths are directories of the node, all others of the cluster.
+        Local volumes and hostPaths are directories of the node, all others of the cluster, also those of the provisioner of
+        the default class: a pod finds its data on whatever node it starts again.
         """
         found = self._cluster.get("", "persistentvolumeclaims", self._pod()["metadata"]["namespace"], claim)
         name = found["spec"].get("volumeName") if found is not None else None
         bound = self._cluster.get("", "persistentvolumes", "", name) if name else None
         if bound is None:
             return self._empty(volume)
-        if "hostPath" in bound["spec"]:
+        if "hostPath" in bound["spec"] and not _is_provisioned(bound):
             return self._on_node(bound["spec"]["hostPath"])
         if "local" in bound["spec"]:
             made = self._on_node(bound["spec"]["local"])
             if (group := self._fs_group()) is not None:
                 _give_to_group(made, group)
             return made
-        path = f"/{bound['metadata']['uid']}"
+        path = f"{_SHARED}/{_shared_name(bound)}"
         return self._shared_files().node(path) if self._shared_files().exists(path) else self._new_shared(path, volume)
 
     def _new_shared(self, path: str, volume: StoredObject) -> Node:
-        made = self._empty(volume)
-        self._shared_files().add(path, made)
+        """Makes the directory of a volume; those of volumes that are gone are removed."""
+        made, files = self._empty(volume), self._shared_files()
+        files.make_directories(_SHARED)
+        for name in list(files.directory(_SHARED).own):
+            other = self._cluster.get("", "persistentvolumes", "", name.partition(" ")[0])
+            if other is None or _shared_name(other) != name:
+                files.remove(f"{_SHARED}/{name}")
+        files.add(path, made)
         return made
 
     def _on_node(self, source: StoredObject) -> Node:

@@ -49,6 +49,21 @@ def test_pods_with_the_same_claim_share_its_files(cluster: Cluster, source: dict
     assert cluster.pods.get("third").exec("cat /data/a").stdout == "hello\n", "the files outlive the pods"
 
 
+def test_a_provisioned_volume_is_reached_from_all_nodes_until_it_is_deleted(cluster: Cluster) -> None:
+    cluster.nodes.add("node-2")
+    for content in ("one", "two"):
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        cluster.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec})
+        cluster.settle()
+        start(cluster, "first", nodeName="node-1")
+        assert cluster.pods.get("first").exec(f"ls /data; echo {content} > /data/a").stdout == ""
+        start(cluster, "second", nodeName="node-2")
+        assert cluster.pods.get("second").exec("cat /data/a").stdout == f"{content}\n"
+        for resource, name in (("pods", "first"), ("pods", "second"), ("persistentvolumeclaims", "c")):
+            cluster.delete(resource, name)
+        cluster.settle()
+
+
 def test_netstat_lists_the_ports_of_programs(cluster: Cluster) -> None:
     container = {"name": "main", "image": "agnhost", "args": ["netexec", "--http-port=80"]}
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}})
