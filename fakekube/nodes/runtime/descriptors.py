@@ -227,6 +227,10 @@ class OpenFile(Descriptor):
         self._at += len(part)
         return part
 
+    def seek(self, at: int) -> None:
+        """Sets the position, in bytes from the beginning."""
+        self._at = at
+
     async def write(self, data: bytes) -> None:
         await breathe()
         if not self._flags.write:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from fakekube.nodes.runtime.descriptors import Descriptor, Null, OpenFile, PipeReader
 from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
 
@@ -322,24 +323,58 @@ async def _truncate(program: Program) -> int:
     return 0
 
 
+#: The operands of dd that have an effect here, and those of which nothing can be seen.
+_DD_OPERANDS: Final = frozenset({"if", "of", "bs", "ibs", "obs", "count", "skip", "seek", "conv", "status", "iflag", "oflag"})
+
+
 async def _dd(program: Program) -> int:
     given = dict(arg.partition("=")[::2] for arg in program.args)
-    block, count = size(given.get("bs", "512")), int(given["count"]) if "count" in given else None
+    if unknown := given.keys() - _DD_OPERANDS:
+        raise Usage(f"invalid argument '{min(unknown)}'")
+    block = size(given.get("bs") or given.get("ibs") or "512")
+    count = size(given["count"]) if "count" in given else None
     try:
         source = program.open(given["if"]) if "if" in given else program.stdin.hold()
-        target = program.open(given["of"], write=True, read=False) if "of" in given else program.stdout.hold()
+        target = _dd_target(program, given) if "of" in given else program.stdout.hold()
     except OSError as error:
         return await program.complain(f"can't open '{error.filename}': {error.strerror}")
-    blocks = written = 0
+    blocks = rest = 0
     try:
-        while (count is None or blocks < count) and (part := await source.read(block)):
-            await target.write(part)
-            blocks, written = blocks + 1, written + len(part)
+        for _ in range(size(given.get("skip", "0"))):
+            await _copy_block(source, Null(), block)
+        while (count is None or blocks + rest < count) and (copied := await _copy_block(source, target, block)):
+            blocks, rest = (blocks + 1, rest) if copied == block else (blocks, rest + 1)
     finally:
         source.close()
         target.close()
-    await program.stderr.write(f"{blocks}+0 records in\n{blocks}+0 records out\n".encode())
+    if given.get("status") != "none":
+        await program.stderr.write(f"{blocks}+{rest} records in\n{blocks}+{rest} records out\n".encode())
     return 0
+
+
+def _dd_target(program: Program, given: dict[str, str]) -> Descriptor:
+    """Opens the file that dd writes, at the position that `seek` says. Raises OSError."""
+    path, start = given["of"], size(given.get("seek", "0")) * size(given.get("bs") or given.get("obs") or "512")
+    keeps = "notrunc" in given.get("conv", "").split(",")
+    if not keeps and not start:
+        return program.open(path, write=True, read=False)
+    target = program.open(path, write=True)
+    if isinstance(target, OpenFile):
+        if not keeps:
+            del target.node.data[start:]
+        target.seek(start)
+    return target
+
+
+async def _copy_block(source: Descriptor, target: Descriptor, length: int) -> int:
+    """Copies a block, or what a pipe has of it. Returns the number of bytes."""
+    copied = 0
+    while copied < length and (part := await source.read(length - copied)):
+        await target.write(part)
+        copied += len(part)
+        if isinstance(source, PipeReader):
+            break
+    return copied
 
 
 _TERMINAL_WIDTH: Final = 80
