@@ -103,7 +103,7 @@ def is_expansion_requested(claim: StoredObject) -> bool:
 
 PROVISIONER: Final = "fakekube.dev/host-path"
 #: Whose classes are served: manifests that are written for kind and minikube name the provisioners of those.
-_SERVED_PROVISIONERS: Final = frozenset({PROVISIONER, "rancher.io/local-path", "k8s.io/minikube-hostpath"})
+SERVED_PROVISIONERS: Final = frozenset({PROVISIONER, "rancher.io/local-path", "k8s.io/minikube-hostpath"})
 
 DEFAULT_CLASS: Final[dict[str, Any]] = {
     "apiVersion": "storage.k8s.io/v1",
@@ -190,12 +190,12 @@ def _should_provision(claim: StoredObject) -> bool:
     """Reports whether the claim needs a volume of this provisioner."""
     metadata = claim["metadata"]
     provisioner = (metadata.get("annotations") or {}).get(PROVISIONER_ANNOTATION)
-    return provisioner in _SERVED_PROVISIONERS and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
+    return provisioner in SERVED_PROVISIONERS and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
 
 
 def _is_provisioned_here(volume: StoredObject) -> bool:
     annotations = volume["metadata"].get("annotations") or {}
-    return annotations.get(PROVISIONED_BY) in _SERVED_PROVISIONERS and "deletionTimestamp" not in volume["metadata"]
+    return annotations.get(PROVISIONED_BY) in SERVED_PROVISIONERS and "deletionTimestamp" not in volume["metadata"]
 
 
 def _new_volume(name: str, claim: Object, found: Object) -> Object:

@@ -269,11 +269,11 @@ _SHARED: Final = "/volumes"
 
 
 def _is_provisioned(volume: StoredObject) -> bool:
-    """Reports whether a PersistentVolume was made by the provisioner of the default class."""
+    """Reports whether a PersistentVolume was made by the provisioner of this cluster."""
     from fakekube.controllers.volumes.binding import PROVISIONED_BY
-    from fakekube.controllers.volumes.controller import PROVISIONER
+    from fakekube.controllers.volumes.controller import SERVED_PROVISIONERS
 
-    return (volume["metadata"].get("annotations") or {}).get(PROVISIONED_BY) == PROVISIONER
+    return (volume["metadata"].get("annotations") or {}).get(PROVISIONED_BY) in SERVED_PROVISIONERS
 
 
 def _shared_name(volume: StoredObject) -> str:
