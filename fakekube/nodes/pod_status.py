@@ -192,27 +192,6 @@ def resized_status(pod: StoredObject) -> dict[str, Any] | None:
     return {"observedGeneration": pod["metadata"].get("generation", 0), "containerStatuses": statuses}
 
 
-#: Fields of the spec with containers that can be resized → their statuses.
-STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
-
-
-def with_allocated(pod: StoredObject) -> StoredObject:
-    """Returns the pod with its allocated resources instead of the requested ones."""
-    statuses = {
-        one["name"]: one
-        for field in STATUSES.values()
-        for one in (pod.get("status") or {}).get(field) or ()
-        if "resources" in one
-    }
-
-    def with_status_resources(container: StoredObject) -> StoredObject:
-        known = statuses.get(container["name"])
-        return container if known is None else {**container, "resources": known["resources"]}
-
-    spec = {kind: [with_status_resources(one) for one in pod["spec"][kind]] for kind in STATUSES if pod["spec"].get(kind)}
-    return {**pod, "spec": {**pod["spec"], **spec}}
-
-
 def _condition(pod: StoredObject, type_: str, now: str) -> dict[str, Any]:
     condition: dict[str, Any] = {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     if type_ in READY_CONDITIONS:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resize import RESIZABLE
-from fakekube.apis.core.pods.resources import pod_requests
+from fakekube.apis.core.pods.resources import STATUSES, pod_requests, with_status_resources
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject
@@ -26,7 +26,7 @@ from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_events import record_container_events, starting_events
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import Run
-from fakekube.nodes.pod_status import STATUSES, container_id, image_id, resized_status, resources_of, with_allocated
+from fakekube.nodes.pod_status import container_id, image_id, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def why_deferred(pod: StoredObject, node: StoredObject, others: Iterable[StoredO
     """
     wanted = pod_requests(dict(pod))
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    used = [pod_requests(dict(with_allocated(one))) for one in others]
+    used = [pod_requests(dict(with_status_resources(one))) for one in others]
     for resource in RESIZABLE:
         if resource not in wanted or resource not in allocatable:
             continue

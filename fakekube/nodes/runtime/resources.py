@@ -138,10 +138,9 @@ def add_node_cgroups(files: FileSystem, pods: Callable[[], Iterable[StoredObject
 
 def pod_cgroup(pod: StoredObject) -> Resources:
     """Returns the resources of the cgroup of a pod; a limit is that of the pod, or of all containers if each has one."""
-    from fakekube.apis.core.pods.resources import pod_limits, pod_requests
-    from fakekube.nodes.pod_status import with_allocated
+    from fakekube.apis.core.pods.resources import pod_limits, pod_requests, with_status_resources
 
-    allocated = dict(with_allocated(pod))
+    allocated = dict(with_status_resources(pod))
     spec = allocated["spec"]
     own = (spec.get("resources") or {}).get("limits") or {}
     each = [

@@ -7,7 +7,7 @@ k8s.io/component-helpers/resource/helpers.go (PodRequests, PodLimits); pkg/apis/
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
@@ -16,7 +16,7 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.validation.resource_lists import COMPUTE, is_huge_page, is_pod_level, pod_resource_name, quantity, requirements
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 
 Amounts = dict[str, Quantity]
 """Quantities by the name of their resource."""
@@ -121,6 +121,27 @@ def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
         extra = amounts(pod["spec"].get("overhead"))
         _add(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
     return sums
+
+
+#: Fields of the spec with containers that can be resized → their statuses.
+STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
+
+
+def with_status_resources(pod: StoredObject) -> StoredObject:
+    """Returns the pod with the resources of its containers in its status, instead of the requested ones."""
+    statuses = {
+        one["name"]: one
+        for field in STATUSES.values()
+        for one in (pod.get("status") or {}).get(field) or ()
+        if "resources" in one
+    }
+
+    def with_resources(container: StoredObject) -> StoredObject:
+        known = statuses.get(container["name"])
+        return container if known is None else {**container, "resources": known["resources"]}
+
+    spec = {kind: [with_resources(one) for one in pod["spec"][kind]] for kind in STATUSES if pod["spec"].get(kind)}
+    return {**pod, "spec": {**pod["spec"], **spec}}
 
 
 def with_allocated_resources(pod: Object) -> Object:
