@@ -23,12 +23,17 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 __all__ = ["BROWSER", "PROGRAM", "Browser", "Tab"]
 
 BROWSER = os.environ.get("PAGE_BROWSER", "chromium")
-PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
+#: Chromium's headless shell is the same engine without a desktop's window: it takes half of what a page costs the whole browser.
+PROGRAMS = {
+    "chromium": ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome"),
+    "firefox": ("firefox-esr", "firefox"),
+}
 PROGRAM = (
     webkit.PROGRAM if BROWSER == "webkit" else next((path for name in PROGRAMS[BROWSER] if (path := shutil.which(name))), None)
 )
 OPTIONS: dict[str, Any] = {
-    "chromium": {"args": ["--no-sandbox"]},  # as root, in containers
+    # No sandbox: as root, in containers. One process renders all tabs: else each cluster, a site of its own, costs a new one.
+    "chromium": {"args": ["--no-sandbox", "--renderer-process-limit=1", "--disable-site-isolation-trials"]},
     "firefox": {"channel": "moz-firefox"},
     "webkit": {},
 }[BROWSER]

@@ -14,6 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 PACKAGE = Path(__file__).parents[2] / "fakekube"
 BUDGETS = Path(__file__).parent / "budgets"
@@ -69,6 +70,9 @@ Finding = tuple[str, int, str]
 """A file below the package, a line, and what is wrong there."""
 
 
+Node = TypeVar("Node", bound=ast.AST)
+
+
 class Source:
     """A parsed module of the package."""
 
@@ -77,12 +81,18 @@ class Source:
         self.name = path.relative_to(PACKAGE).as_posix()
         self.text = path.read_text(encoding="utf-8")
         self.tree = ast.parse(self.text)
-        self.nodes = tuple(ast.walk(self.tree))
+        self._of_type: dict[type[ast.AST], list[Any]] = collections.defaultdict(list)
+        for node in ast.walk(self.tree):
+            self._of_type[type(node)].append(node)
         self.is_face = path.name in ("__init__.py", "__main__.py")
 
     @property
     def room(self) -> str:
         return self.name.partition("/")[0].removesuffix(".py")
+
+    def all(self, kind: type[Node]) -> list[Node]:
+        """Returns the nodes of a type."""
+        return self._of_type[kind]
 
     def finding(self, node: ast.expr | ast.stmt, text: str) -> Finding:
         return self.name, node.lineno, text
@@ -105,7 +115,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @functools.cache
 def functions(source: Source) -> tuple[Function, ...]:
-    return tuple(node for node in source.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (*source.all(ast.FunctionDef), *source.all(ast.AsyncFunctionDef))
 
 
 def is_attribute(function: Function) -> bool:
@@ -268,9 +278,9 @@ def sentences() -> Iterator[Finding]:
     """Literal texts of four words or more that stand in two modules."""
     homes: dict[str, list[tuple[Source, ast.expr]]] = collections.defaultdict(list)
     for source in sources():
-        skipped = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
-        for node in source.nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+        skipped = {id(node.value) for node in source.all(ast.Expr)}
+        for node in source.all(ast.Constant):
+            if isinstance(node.value, str) and id(node) not in skipped:
                 text = node.value.strip()
                 if text.count(" ") >= 3 and len(text) > 20 and not text.startswith("Specified"):
                     homes[text].append((source, node))
@@ -285,9 +295,9 @@ def single_uses() -> Iterator[Finding]:
     Entries of tables and arguments of functions, which are not called by name, have to have one.
     """
     for source in sources():
-        used = collections.Counter(node.id for node in source.nodes if isinstance(node, ast.Name))
-        used.update(node.attr for node in source.nodes if isinstance(node, ast.Attribute))
-        called = {node.func.id for node in source.nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        used = collections.Counter(node.id for node in source.all(ast.Name))
+        used.update(node.attr for node in source.all(ast.Attribute))
+        called = {node.func.id for node in source.all(ast.Call) if isinstance(node.func, ast.Name)}
         for function in source.tree.body:
             if (
                 isinstance(function, ast.FunctionDef)
