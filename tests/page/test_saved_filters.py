@@ -126,8 +126,12 @@ def test_what_the_browser_has_stored_is_not_trusted(written: Cluster, open_page:
     page = open_page(written.page_url)
     for text in HOSTILE:
         page.evaluate("(text) => localStorage.setItem('fakekube', text)", text)
-        page.reload()
-        wait_until_loaded(page)
+        if text in HOSTILE[-2:]:
+            page.reload()
+            wait_until_loaded(page)
+        else:  # as if another tab had written it
+            page.evaluate("() => void dispatchEvent(new StorageEvent('storage'))")
+            page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert page.evaluate("document.querySelectorAll('img').length") == 0
         assert page.evaluate("[fakekube.preferences.get('theme'), fakekube.preferences.get('panel'), ({}).polluted ?? null]") == [
             "system",

@@ -35,6 +35,14 @@ VIEWS = {
     "controls": ("#/controls", "[role=switch]"),
 }
 
+#: The next Tab begins here, wherever the focus or a view that is gone was before.
+AT_THE_BEGINNING = """() => {
+  getSelection().removeAllRanges();
+  document.body.tabIndex = -1;
+  document.body.focus();
+  document.activeElement.blur();
+  document.body.removeAttribute('tabindex');
+}"""
 TAB_STOP = """() => {
   const one = document.activeElement;
   if (!one || one === document.body) return '';
@@ -54,7 +62,7 @@ def normalised(text: str, cluster: Cluster) -> str:
 
 def tab_stops(page: Any) -> list[str]:
     """Returns the tab stops of a view from the beginning of the document until the browser's own."""
-    page.evaluate("() => { document.activeElement.blur(); getSelection().removeAllRanges(); }")
+    page.evaluate(AT_THE_BEGINNING)
     found = []
     for _ in range(120):
         page.keyboard.press("Tab")
