@@ -2,8 +2,9 @@
 
 The templates of composite groups, and these groups, are not validated.
 
-Specified by: pkg/registry/scheduling/{priorityclass,podgroup,workload}; pkg/apis/scheduling (validation, v1/helpers.go,
-v1alpha2/zz_generated.{defaults,validations}.go of 1.36, v1beta1/zz_generated.{defaults,validations}.go of 1.37).
+Specified by: pkg/registry/scheduling/{priorityclass,podgroup,workload}; pkg/apis/scheduling (validation, also the one of
+1.35, v1/helpers.go, v1alpha2/zz_generated.{defaults,validations}.go of 1.36, v1beta1/zz_generated.{defaults,validations}.go of
+1.37).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import NOT_A_CLAIM, conditions, invalid_each
+from fakekube.apis.validation.checks import NOT_A_CLAIM, POSITIVE, conditions, invalid_each, many_set
 from fakekube.apis.validation.rules import (
     Change,
     Check,
@@ -33,7 +34,7 @@ from fakekube.apis.validation.rules import (
     rules,
     then,
 )
-from fakekube.apis.validation.to_internal import semantic_deep_equal
+from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.objects import Object
 
 MAX_USER_PRIORITY = 1_000_000_000
@@ -176,6 +177,74 @@ class AlphaWorkloadStrategy(WorkloadStrategy):
     """The strategy of workloads in 1.36."""
 
     unconditional_update = True
+
+
+class FirstWorkloadStrategy(Strategy):
+    """The strategy of workloads in 1.35, whose groups are in them."""
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_first_workload(obj["spec"])
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = _validate_first_workload(obj["spec"])
+        if old["spec"].get("controllerRef") is not None:
+            errors += _FIRST_CONTROLLER.validate(obj["spec"], old["spec"])
+        return errors + _FIRST_GROUPS.validate(obj["spec"], old["spec"])
+
+
+def _internal_groups(groups: Sequence[Part] | None) -> list[Part] | None:
+    """Returns the groups of a workload of 1.35 as the internal type holds them."""
+    if groups is None:
+        return None
+    policies = [(one.get("name", ""), one.get("policy") or {}) for one in groups]
+    return [{"Name": name, "Policy": {"Basic": policy.get("basic"), "Gang": _internal_gang(policy)}} for name, policy in policies]
+
+
+def _internal_gang(policy: Part) -> Part | None:
+    gang = policy.get("gang")
+    return None if gang is None else {"MinCount": gang.get("minCount", 0)}
+
+
+#: The paths do not start with the spec.
+_FIRST_CONTROLLER = changes(
+    "WorkloadSpec",
+    "validateWorkloadSpecUpdate",
+    Change("controllerRef", immutable(lambda value: value and to_internal("TypedLocalObjectReference", value))),
+)
+_FIRST_GROUPS = changes("WorkloadSpec", "validateWorkloadSpecUpdate", Change("podGroups", immutable(_internal_groups)))
+
+
+def _validate_first_workload(spec: Part) -> list[FieldError]:
+    """Validates the spec of a workload of 1.35 (validateWorkloadSpec)."""
+    errors = _CONTROLLER(spec["controllerRef"], None, "spec.controllerRef") if spec.get("controllerRef") is not None else []
+    groups: Sequence[Part] = spec.get("podGroups") or ()
+    if not groups:
+        return [*errors, required("spec.podGroups", "must have at least one item")]
+    if len(groups) > MAX_TEMPLATES:
+        return [*errors, too_many("spec.podGroups", len(groups), MAX_TEMPLATES)]
+    held: set[str] = set()
+    for index, group in enumerate(groups):
+        path, name = f"spec.podGroups[{index}]", group.get("name", "")
+        errors += invalid_each(f"{path}.name", name, names.dns_label(name))
+        if name in held:
+            errors.append(duplicate(f"{path}.name", name))
+        held.add(name)
+        errors += _validate_first_policy(group.get("policy") or {}, f"{path}.policy")
+    return errors
+
+
+def _validate_first_policy(policy: Part, path: str) -> list[FieldError]:
+    """Validates the policy of a group of 1.35 (validatePodGroupPolicy)."""
+    chosen = [name for name in ("basic", "gang") if policy.get(name) is not None]
+    text = "exactly one of `basic`, `gang` is required"
+    if not chosen:
+        return [required(path, text)]
+    if len(chosen) > 1:
+        return [invalid(path, "{`basic`, `gang`}", many_set(text))]
+    if chosen == ["basic"]:
+        return []
+    count = policy["gang"].get("minCount", 0)
+    return [] if count > 0 else [invalid(f"{path}.gang.minCount", count, POSITIVE)]
 
 
 def _validate_group(spec: Part, old: Part | None, path: str) -> list[FieldError]:

@@ -194,7 +194,10 @@ def _of_declared_rules() -> Iterator[Recording]:
 
 def _of_older_gates() -> Iterator[Recording]:
     """The recordings of gates that are locked in later minors."""
-    off = {**dict.fromkeys(("JobManagedBy", "DRAResourceClaimDeviceStatus"), False), "UserNamespacesPodSecurityStandards": True}
+    off = {
+        **dict.fromkeys(("JobManagedBy", "DRAResourceClaimDeviceStatus", "AggregatedDiscoveryRemoveBetaType"), False),
+        "UserNamespacesPodSecurityStandards": True,
+    }
     selectors = dict.fromkeys(("AuthorizeWithSelectors", "AuthorizeNodeWithSelectors"), False)
     for minor, gates in (
         ("1.33", {**selectors, "JobPodReplacementPolicy": False, "ListFromCacheSnapshot": True, "ImageVolume": True}),
@@ -205,9 +208,10 @@ def _of_older_gates() -> Iterator[Recording]:
             f"v{minor}/rules/older-gates",
             "rules_older_gates",
             version=minor,
-            flags=f"--feature-gates={','.join(f'{gate}={json.dumps(on)}' for gate, on in chosen.items())} --runtime-config=api/all=true",
+            flags=f"--feature-gates={','.join(f'{gate}={json.dumps(on)}' for gate, on in chosen.items())} --runtime-config=api/all=true "
+            "--authorization-mode=Node",
             feature_gates=chosen,
-            options={"runtime_config": "api/all=true"},
+            options={"runtime_config": "api/all=true", "authorization_mode": ("RBAC", "Node")},
         )
 
 
@@ -226,6 +230,19 @@ def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
             feature_gates=on,
             options={"runtime_config": config},
         )
+
+
+def _of_first_workloads() -> Recording:
+    """The recording of workloads of 1.35."""
+    on, config = dict.fromkeys(("GenericWorkload", "GangScheduling"), True), "scheduling.k8s.io/v1alpha1=true"
+    return Recording(
+        "v1.35/rules/workloads",
+        "rules_first_workloads",
+        flags=f"--feature-gates={','.join(f'{one}=true' for one in on)} --runtime-config={config}",
+        version="1.35",
+        feature_gates=on,
+        options={"runtime_config": config},
+    )
 
 
 _RANGES = "10.0.0.0/24,fd00::/108"
@@ -256,6 +273,7 @@ RECORDINGS = {
         *_of_declared_rules(),
         Recording("v1.33/rules/differences", "rules_differences", version="1.33"),
         *_of_older_gates(),
+        _of_first_workloads(),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),
         *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas", "corridors")),

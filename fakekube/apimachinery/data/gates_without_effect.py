@@ -65,9 +65,7 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
         NativeHistograms NodeLifecycleConditions RuntimeClassInImageCriApi WindowsHostNetwork
     """,
     "Clients can see it in the real server; here it has no effect yet, and the behaviour is that of the default.": """
-        AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
-        AuthorizeNodeWithSelectors ShardedListAndWatch
-        StructuredAuthenticationConfiguration WatchListCompression
+        AnonymousAuthConfigurableEndpoints ShardedListAndWatch StructuredAuthenticationConfiguration WatchListCompression
     """,
 }
 

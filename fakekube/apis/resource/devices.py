@@ -43,11 +43,6 @@ _UID_FORM = (
 )
 
 
-def many_set(choice: str) -> str:
-    """Returns the detail of a struct in which more than one of the fields of a choice is set."""
-    return f"{choice}, but multiple fields are set"
-
-
 # ---------------------------------------------------------------- collections
 
 

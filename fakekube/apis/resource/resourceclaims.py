@@ -20,7 +20,6 @@ from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
     UNLIMITED,
-    many_set,
     validate_binding_conditions,
     validate_configuration,
     validate_declared_derived_attributes,
@@ -39,7 +38,7 @@ from fakekube.apis.resource.devices import (
 )
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.checks import POSITIVE, conditions, invalid_each, label_name
+from fakekube.apis.validation.checks import POSITIVE, conditions, invalid_each, label_name, many_set
 from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules

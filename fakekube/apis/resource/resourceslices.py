@@ -18,7 +18,6 @@ from fakekube.apis.core.pods.volumes import validate_csi_driver_name
 from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     UNLIMITED,
-    many_set,
     validate_binding_conditions,
     validate_declared_device_name,
     validate_device_name,
@@ -31,7 +30,7 @@ from fakekube.apis.resource.devices import (
 )
 from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITIVE, invalid_each, label_name
+from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITIVE, invalid_each, label_name, many_set
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector

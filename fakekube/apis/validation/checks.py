@@ -50,6 +50,11 @@ MIN_TOKEN_SECONDS: Final = 10 * 60
 MAX_TOKEN_SECONDS: Final = 1 << 32
 
 
+def many_set(choice: str) -> str:
+    """Returns the detail of a struct in which more than one of the fields of a choice is set."""
+    return f"{choice}, but multiple fields are set"
+
+
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
     """Returns one Invalid error of the same value for each detail (as the checks of `names` return them)."""
     return [invalid(path, value, detail) for detail in details] if details else []

@@ -226,7 +226,8 @@ class Access:
     def _node_authorizer(self) -> NodeAuthorizer:
         graph = NodeGraph(Observed(self._services, [self._bucket(name) for name in node.BUCKETS]))
         role = self._services.get(RBAC, "clusterroles", "", "system:node") or {}
-        return NodeAuthorizer(graph, role.get("rules") or ())
+        selective = self._services.emulation.enabled("AuthorizeNodeWithSelectors")
+        return NodeAuthorizer(graph, role.get("rules") or (), selective=selective)
 
     # ------------------------------------------------------------ requests
 

@@ -133,18 +133,20 @@ class NodeAuthorizer:
     Args:
         graph: The relations between objects and nodes.
         rules: The rules of the cluster role system:node.
+        selective: Whether a node only reads its own Node, Pods and ResourceSlices (the feature gate AuthorizeNodeWithSelectors).
     """
 
-    def __init__(self, graph: NodeGraph, rules: Sequence[Rule]) -> None:
+    def __init__(self, graph: NodeGraph, rules: Sequence[Rule], *, selective: bool = True) -> None:
         self._graph = graph
         self._rules = rules
+        self._selective = selective
         self._special: Mapping[tuple[str, str], Callable[[str, Attributes], Decision]] = {
             ("", "secrets"): self._read_namespaced, ("", "configmaps"): self._read_namespaced,
             ("", "persistentvolumeclaims"): self._claim, ("", "persistentvolumes"): self._get,
             ("resource.k8s.io", "resourceclaims"): self._get, ("storage.k8s.io", "volumeattachments"): self._get,
             ("", "serviceaccounts"): self._service_account, ("coordination.k8s.io", "leases"): _lease,
             ("storage.k8s.io", "csinodes"): _csi_node, ("resource.k8s.io", "resourceslices"): self._resource_slice,
-            ("", "nodes"): _node, ("", "pods"): self._pod,
+            **({("", "nodes"): _node, ("", "pods"): self._pod} if selective else {}),
         }  # fmt: skip
 
     def authorize(self, attributes: Attributes) -> Decision:
@@ -215,7 +217,7 @@ class NodeAuthorizer:
         if attributes.verb in ("get", "update", "patch", "delete"):
             return self._authorize_related(node, attributes)
         if attributes.verb in ("watch", "list", "deletecollection"):
-            if _selects(attributes, "spec.nodeName", node):
+            if not self._selective or _selects(attributes, "spec.nodeName", node):
                 return ALLOWED
             return Decision(False, "can only list/watch/deletecollection resourceslices with nodeName field selector")
         return Decision(

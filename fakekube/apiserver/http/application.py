@@ -166,7 +166,12 @@ class Application:
         documents = Documents(self._backend.registry, self._registrations, emulation.version)
         return Site(
             documents=documents,
-            discovery=DiscoveryEndpoints(documents, self._router.is_builtin, cbor=self._cbor),
+            discovery=DiscoveryEndpoints(
+                documents,
+                self._router.is_builtin,
+                cbor=self._cbor,
+                beta=not emulation.enabled("AggregatedDiscoveryRemoveBetaType"),
+            ),
             openapi=self._openapi,
             metrics=self.metrics,
             signer=self._access.signer,

@@ -394,16 +394,19 @@ def _foreign(resource: Resource, subresource: Subresource) -> bool:
 
 
 _AGGREGATED: Final = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
+_BETA: Final = Target("apidiscovery.k8s.io", "v2beta1", "APIGroupDiscoveryList")
 _AGGREGATED_TYPE: Final = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList"
-_AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};as={_AGGREGATED.kind}"
+"""The type of both: their fields and numbers are equal."""
 
 
 @dataclass(slots=True, frozen=True)
 class _AggregatedOffer(Offer):
     """An offer of only the aggregated form."""
 
+    targets: tuple[Target, ...] = (_AGGREGATED,)
+
     def allows(self, media_type: str, target: Target | None) -> bool:
-        return target == _AGGREGATED
+        return target in self.targets
 
 
 #: The media types of the lists of groups and versions, which do not support CBOR.
@@ -417,14 +420,17 @@ class DiscoveryEndpoints:
         documents: the documents of the cluster.
         is_builtin: reports whether a group is built in.
         cbor: whether the feature gate CBORServingAndStorage is enabled.
+        beta: whether the aggregated form is also served as v2beta1 (the feature gate AggregatedDiscoveryRemoveBetaType is not).
     """
 
-    def __init__(self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False) -> None:
+    def __init__(
+        self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False, beta: bool = False
+    ) -> None:
         self._documents = documents
         self._is_builtin = is_builtin
         self._cbor = cbor
         self._offer = Offer(cbor=cbor, transforms=False)
-        self._aggregated_offer = _AggregatedOffer(cbor=cbor)
+        self._aggregated_offer = _AggregatedOffer(cbor=cbor, targets=(_AGGREGATED, _BETA) if beta else (_AGGREGATED,))
 
     def respond(self, request: Request) -> Response | None:
         """Returns the response for a path that starts with /api or /apis; None if it is not a discovery path. Raises
@@ -508,7 +514,9 @@ class DiscoveryEndpoints:
         caching = [("Cache-Control", "public"), ("Etag", etag), ("Vary", "Accept")]
         if headers.get("if-none-match") == etag:
             return Response(304, caching, b"")
-        return Response(200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body)
+        target = chosen.target or _AGGREGATED
+        parameters = f"g={target.group};v={target.version};as={target.kind}"
+        return Response(200, [("Content-Type", f"{chosen.media_type};{parameters}"), *caching], body)
 
 
 def _find_encodings(current: Snapshot, *parts: str) -> dict[MediaType, bytes]:
@@ -524,6 +532,8 @@ def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) 
         document = current.aggregate(groups)
         json = responses.encode_object(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
         etag = f'"{hashlib.sha512(json).hexdigest().upper()}"'
+        if chosen.target == _BETA:
+            document = {**document, "apiVersion": _BETA.api_version}
         found = current.encodings[key] = (responses.encode_object(document, _AGGREGATED_TYPE, chosen), etag)
     return found
 

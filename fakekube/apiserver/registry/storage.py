@@ -364,6 +364,12 @@ def _workloads() -> Storage:
     return {"podgroups": PodGroupStrategy, "podgroups/status": POD_GROUP_STATUS, "workloads": WorkloadStrategy}
 
 
+def _first_workloads() -> Storage:
+    from fakekube.apis.scheduling import FirstWorkloadStrategy
+
+    return {"workloads": FirstWorkloadStrategy}
+
+
 def _alpha_workloads() -> Storage:
     """Those of v1alpha2, which has other fields."""
     from fakekube.apis.scheduling import POD_GROUP_STATUS, AlphaPodGroupStrategy, AlphaWorkloadStrategy
@@ -479,6 +485,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _resourceslices: "resourceslices",
     },
     "scheduling.k8s.io": {_priorityclasses: "priorityclasses"},
+    "scheduling.k8s.io/v1alpha1": {_first_workloads: "workloads"},
     "scheduling.k8s.io/v1alpha2": {_alpha_workloads: "podgroups workloads"},
     "scheduling.k8s.io/v1alpha3": {_workloads: "podgroups workloads"},
     "scheduling.k8s.io/v1beta1": {_workloads: "podgroups workloads"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.client import MERGE, Client
-from tests.differential.definitions import condition, definition, where
+from tests.differential.definitions import condition, definition, served, where
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.steps import maps, pod
@@ -790,3 +790,31 @@ def statuses_of_pods(client: Client) -> None:
     client.patch(
         f"{path}/resize", {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}, STRATEGIC, DRY
     )
+
+
+@scenario
+def formats_of_numbers(client: Client) -> None:
+    """Formats of numbers in the schema of a definition, known and unknown, and values beyond them."""
+    formats = {
+        "i": ("integer", "int32"),
+        "l": ("integer", "int64"),
+        "d": ("number", "double"),
+        "x": ("integer", "byte"),
+        "y": ("number", "date"),
+    }
+    properties = {name: {"type": type_, "format": format_} for name, (type_, format_) in formats.items()}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    body = definition(client, schema)
+    client.post(DEFINITIONS, body, DRY)
+    with served(client, body) as instances:
+        for spec in ({"i": 2**31}, {"l": 2**63}, {"d": "a"}, {"x": 256}, {"x": 0.5}, {"y": "a"}, {"i": 1.5}):
+            one = {"apiVersion": f"{body['spec']['group']}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": spec}
+            client.post(instances, one, DRY)
+
+
+@scenario
+def documents_that_are_replaced(client: Client) -> None:
+    """A JSON patch that replaces the whole document by what is no object."""
+    client.post(maps(client), {"metadata": {"name": "a"}, "data": {"a": "b"}})
+    for value in (None, 5, "text", True, [], [1], {}):
+        client.patch(f"{maps(client)}/a", [{"op": "replace", "path": "", "value": value}], "application/json-patch+json", DRY)

@@ -136,6 +136,33 @@ def standards_of_pods(client: Client) -> None:
                 client.post(f"{namespace}/pods", {"metadata": {"name": "p"}, "spec": spec}, DRY)
 
 
+@scenario
+def reads_of_kubelets(client: Client) -> None:
+    """What a node reads beside what is its own, with and without the selectors of its authorizer."""
+    who = {"Impersonate-User": f"system:node:{client.name('n')}", "Impersonate-Group": "system:nodes"}
+    slices = "/apis/resource.k8s.io/v1beta1/resourceslices"
+    for path in (
+        "/api/v1/pods",
+        f"/api/v1/namespaces/{client.ns}/pods/absent",
+        "/api/v1/nodes/absent",
+        slices,
+        f"{slices}/absent",
+    ):
+        client.get(path, {"fieldSelector": "metadata.name=absent"} if not path.endswith("absent") else None, headers=who)
+    client.delete(slices, query={"fieldSelector": "spec.nodeName=absent"}, headers=who)
+    client.get("/api/v1/secrets", headers=who)
+
+
+@scenario
+def aggregated_discovery(client: Client) -> None:
+    """The aggregated form of the core group in its beta version, alone and beside the other."""
+    beta, stable = (
+        f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2beta1", "v2")
+    )
+    for accept in (beta, f"{beta},{stable}", f"{stable},{beta}", f"{beta},application/json"):
+        client.get("/api", headers={"Accept": accept})
+
+
 def _enforces(client: Client, version: str) -> bool:
     """Reports whether admission has seen the labels of the namespace."""
     spec = {"containers": [{"name": "c", "image": "i", "securityContext": {"privileged": True}}]}
