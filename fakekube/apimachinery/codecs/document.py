@@ -169,7 +169,8 @@ _BEFORE_MANAGED_FIELDS: Final = b',"managedFields":['
 _MAX_PARTS: Final = 256
 _MAX_PART_BYTES: Final = 8192
 _parts: BoundedCache[bytes, Any] = BoundedCache(_MAX_PARTS)
-"""The text of managedFields, or of all after metadata → its tree, which is shared by the trees that `_unpack` makes."""
+"""The text of managedFields, or of all after metadata → its tree, which is shared by the trees that `_unpack` makes; None for one
+that was seen once, such as a status, whose tree the collector would have to look at for nothing."""
 
 
 def _end_of_metadata(tree: StoredObject, text: bytes) -> int:
@@ -200,7 +201,7 @@ def _read_part(text: bytes) -> Any:
     if found is None:
         found = orjson.loads(text)
         if len(text) <= _MAX_PART_BYTES:
-            _parts.add(text, found)
+            _parts.add(text, found if text in _parts else None)
     return found
 
 

@@ -229,11 +229,8 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     except orjson.JSONEncodeError:  # an Overflow, a RawObject to be indented, an integer beyond 64 bits, deep nesting
         text = write_json(value, _scalar, pretty=bool(option))
     else:
-        if floats:
-            for beginning, ending in _ENDS:
-                if text.find(beginning) >= 0 and _ends_number(text, ending):
-                    text = write_json(value, _scalar, pretty=bool(option))
-                    break
+        if floats and _holds_number_to_rewrite(text):
+            text = write_json(value, _scalar, pretty=bool(option))
     text = text.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
     if not text.isascii():
         text = text.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
@@ -242,10 +239,7 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
 
 def is_canonical(text: bytes) -> bool:
     """Reports whether `dumps` certainly makes this text from the value that it has; `text` is the output of orjson."""
-    for part in _REWRITTEN:
-        if part in text:
-            return False
-    return text.isascii()
+    return text.isascii() and not (b"<" in text or b">" in text or b"&" in text or _holds_number_to_rewrite(text))
 
 
 def _indentable(value: Any) -> Any:
@@ -264,11 +258,17 @@ _LARGE: Final = _ending(rb"e\+[0-9]+")
 #: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6): how its end begins,
 #: and the pattern.
 _ENDS: Final = ((b".0", _ending(rb"\.0")), (b"e+", _LARGE), (b"e-6", _ending(rb"e-6")))
-#: What may be in the output of orjson that `dumps` writes in another form.
-_REWRITTEN: Final = (b"<", b">", b"&", *(beginning for beginning, _ in _ENDS))
 #: The rest of a number before such an end; in a string (`since 1.0, that is`) it seldom looks so.
 _BEGINNING: Final = re.compile(rb'(?:\A|[:,\[]|": |\n *)-?[0-9]+(?:\.[0-9]+)?\Z').search
 _LONGEST: Final = 32
+
+
+def _holds_number_to_rewrite(text: bytes) -> bool:
+    """Reports whether the output of orjson may hold a number that Go prints in another form."""
+    for beginning, ending in _ENDS:  # noqa: SIM110 - in each encoding; a generator costs more
+        if beginning in text and _ends_number(text, ending):
+            return True
+    return False
 
 
 def _ends_number(text: bytes, ending: re.Pattern[bytes]) -> bool:
