@@ -3,7 +3,8 @@
 Invariant: a `BoundedCache` never holds more entries than its maximum, nor more than `MAXIMUM_SIZE` bytes as far as it is told
 their sizes; a full cache is cleared, so that readers need not maintain the order of use. A `cached_bytes` function keeps the
 latest results up to a number of bytes. What comes from outside may be of any length: a `cache_by_text` function keeps nothing
-about texts that are longer than `LONGEST_TEXT`, a `cache_if` function nothing about arguments that its own condition excludes.
+about texts that are longer than `LONGEST_TEXT`, `cache_by_key` and `cache_if` functions nothing about keys and arguments that
+their own conditions exclude.
 """
 
 from __future__ import annotations
@@ -98,29 +99,40 @@ def cached_bytes(maximum: int) -> Callable[[Callable[[bytes], bytes]], Callable[
     return decorate
 
 
-class _TextCache(BoundedCache[str, V]):
-    """The results of a function of a text, except for long texts."""
+class _KeyedCache(BoundedCache[K, V]):
+    """The results of a function of one value, for the values that its condition admits."""
 
-    __slots__ = ("_function",)
+    __slots__ = ("_function", "_is_kept")
 
-    def __init__(self, maximum: int, function: Callable[[str], V]) -> None:
+    def __init__(self, maximum: int, function: Callable[[K], V], is_kept: Callable[[K], bool]) -> None:
         super().__init__(maximum)
         self._function = function
+        self._is_kept = is_kept
 
-    def __missing__(self, text: str) -> V:
-        made = self._function(text)
-        return self.add(text, made) if len(text) <= LONGEST_TEXT else made
+    def __missing__(self, key: K) -> V:
+        made = self._function(key)
+        return self.add(key, made) if self._is_kept(key) else made
 
 
-def cache_by_text(maximum: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
-    """Returns a decorator that keeps the results of a function of a text, except for long texts.
+def cache_by_key(is_kept: Callable[[K], bool], maximum: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
+    """Returns a decorator that keeps the results of a function of one value, such as a tuple, for some values.
 
     A hit is a look-up in a dict, without a call in Python.
 
     Args:
-        maximum: the maximal number of results that are kept.
+        is_kept: reports whether the value is small enough to be kept.
+        maximum: the maximal number of results; a full cache is cleared.
     """
-    return lambda function: _TextCache(maximum, function).__getitem__
+    return lambda function: _KeyedCache(maximum, function, is_kept).__getitem__
+
+
+def cache_by_text(maximum: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
+    """Returns a decorator that keeps the results of a function of a text, except for long texts; see `cache_by_key`."""
+    return cache_by_key(_is_short, maximum)
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= LONGEST_TEXT
 
 
 def cache_if(is_kept: Callable[..., bool], maximum: int) -> Callable[[Callable[P, V]], Callable[P, V]]:

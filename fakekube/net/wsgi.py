@@ -78,7 +78,7 @@ def environ_key(name: str) -> str:
 def path_of(environment: Environment) -> str:
     """Returns the decoded path."""
     path: str = environment.get("PATH_INFO", "") or "/"
-    return text_of_native(path)
+    return path if path.isascii() else text_of_native(path)
 
 
 def request_uri(environment: Environment) -> str:

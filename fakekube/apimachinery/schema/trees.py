@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from fakekube.apimachinery.schema.model import Shape, Type, types_below
-from fakekube.base.caches import trim
+from fakekube.base.caches import BoundedCache, trim
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import bytes_of, json_text
 
@@ -29,10 +29,15 @@ KNOWN: Final[Any] = object()
 
 #: The maximum length in bytes of the texts by which trees, and the bodies of applies, are recognized.
 MAX_TEXT: Final = 5000
+#: The maximum number of texts of which all caches share one copy.
+_MAX_TEXTS: Final = 1000
+
+_texts: BoundedCache[bytes, bytes] = BoundedCache(_MAX_TEXTS)
+"""A text → the same text, which callers may keep."""
 
 
 def text_of(tree: Any) -> bytes | None:
-    """Returns the JSON text of a tree, by which equal ones are recognized.
+    """Returns the JSON text of a tree, by which equal ones are recognized; equal trees have the same one.
 
     None if it is too long, and for a tree with values that no text tells: a RawObject, integers beyond 64 bits, invalid UTF-8.
     """
@@ -40,7 +45,10 @@ def text_of(tree: Any) -> bytes | None:
         text = orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
     except orjson.JSONEncodeError:
         return None
-    return trim(text) if len(text) <= MAX_TEXT else None  # most callers keep it
+    if len(text) > MAX_TEXT:
+        return None
+    known = _texts.get(text)
+    return known if known is not None else _texts.add(kept := trim(text), kept, len(kept))
 
 
 def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any], *, decoded: bool = False) -> dict[str, Any]:

@@ -264,12 +264,9 @@ class Observed:
 
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
         self._lister = lister
-        self._version = 0
+        self.version = 0
+        """A number that differs after every change. Read it before `list`, never after."""
         subscribe_weakly(self, Observed._count_change, sources)
-
-    def version(self) -> int:
-        """Returns a number that differs after every change. Read it before `list`, never after."""
-        return self._version
 
     def list(self, group: str, plural: str) -> Iterator[dict[str, Any]]:
         """Returns all objects of one of the resources."""
@@ -277,4 +274,4 @@ class Observed:
 
     def _count_change(self) -> None:
         # Writers of different buckets may run this at once: the number only has to differ.
-        self._version += 1
+        self.version += 1

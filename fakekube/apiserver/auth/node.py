@@ -57,7 +57,7 @@ class NodeGraph:
 
     def has_path(self, node: str, plural: str, namespace: str, name: str) -> bool:
         """Reports whether there is a path from this object to the node."""
-        version = self._objects.version()
+        version = self._objects.version
         if self._known is None or self._known[0] != version:
             self._known = version, _nodes_of_objects(self._objects)
         return node in self._known[1].get((plural, namespace, name), ())

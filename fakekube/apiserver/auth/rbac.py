@@ -122,7 +122,7 @@ class RBACAuthorizer:
         return ResolvedRules(rules, False, aggregate_errors([binding.problem for binding in bindings if binding.problem]))
 
     def _policy(self) -> _Policy:
-        version = self._policies.version()
+        version = self._policies.version
         policy = self._latest
         if policy is None or policy.version != version:
             policy = self._latest = _Policy(self._policies, version)

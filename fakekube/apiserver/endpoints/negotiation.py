@@ -418,3 +418,15 @@ def offer_of(scope: Scope) -> Offer:
     """Returns the media types that the endpoint of a request reads and writes."""
     tables = scope.resource.action is None if scope.subresource is None else scope.subresource.tables
     return _offer(scope.backend.settings.emulation.enabled("CBORServingAndStorage"), scope.resource.custom, tables)
+
+
+def negotiate(scope: Scope, offer: Offer | None = None) -> MediaType:
+    """Negotiates the representation of a response; `offer` is that of the endpoint, if known. Raises StatusError 406."""
+    request, query = scope.request, scope.request.query
+    pretty = is_pretty((query.get("pretty") or "") if query.raw else "", request.user_agent)
+    return (offer or offer_of(scope)).output(request.accept, pretty=pretty)
+
+
+def negotiate_stream(scope: Scope) -> MediaType:
+    """Negotiates the representation of a watch's events. Raises StatusError 406."""
+    return offer_of(scope).stream(scope.request.accept)

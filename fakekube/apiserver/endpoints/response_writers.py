@@ -24,7 +24,6 @@ from fakekube.apimachinery.printers.table import Row, TableConvertor
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.resource import Resource
-from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.bodies import internal_package
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
@@ -269,18 +268,6 @@ def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
 
 
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
-
-
-def negotiate(scope: Scope, offer: negotiation.Offer | None = None) -> MediaType:
-    """Negotiates the representation of a response; `offer` is that of the endpoint, if known. Raises StatusError 406."""
-    request, query = scope.request, scope.request.query
-    pretty = negotiation.is_pretty((query.get("pretty") or "") if query.raw else "", request.user_agent)
-    return (offer or negotiation.offer_of(scope)).output(request.accept, pretty=pretty)
-
-
-def negotiate_stream(scope: Scope) -> MediaType:
-    """Negotiates the representation of a watch's events. Raises StatusError 406."""
-    return negotiation.offer_of(scope).stream(scope.request.accept)
 
 
 @lru_cache(maxsize=1024)

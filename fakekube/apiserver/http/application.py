@@ -43,7 +43,7 @@ from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_run
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
 from fakekube.apiserver.http.routing import ResourceRouter, Site
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.base.caches import cache_if
+from fakekube.base.caches import cache_by_key
 from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
@@ -100,7 +100,7 @@ class Observer(Protocol):
 
 _log = logging.getLogger(__name__)
 
-#: Characters of a target that is kept.
+#: Characters of a target, with its method, that is kept.
 _MAXIMUM_TARGET: Final = 500
 #: Bytes: net/http sets Content-Length for bodies up to this size when the handler does not
 #: (bufferBeforeChunkingSize).
@@ -220,9 +220,8 @@ class Application:
         """Returns the response of a request; `exchange` collects its headers and warnings."""
         environ, observation = exchange.environ, exchange.observation
         try:
-            exchange.query, info, timeout, exchange.labels = _interpret(
-                exchange.method, exchange.path, environ.get("QUERY_STRING") or ""
-            )
+            target = exchange.method, exchange.path, environ.get("QUERY_STRING") or ""
+            exchange.query, info, timeout, exchange.labels = _interpret(target)
         except UnknownTargetError:
             return _unknown_target(environ)
         exchange.info = info
@@ -340,9 +339,17 @@ class _Target(NamedTuple):
     labels: Labels
 
 
-@cache_if(lambda _method, path, raw_query: len(path) + len(raw_query) <= _MAXIMUM_TARGET, 1024)
-def _interpret(method: str, path: str, raw_query: str) -> _Target:
-    """Returns the target of a request. Clients ask for few targets, so the latest are kept. Raises UnknownTargetError."""
+def _is_kept(target: tuple[str, str, str]) -> bool:
+    return sum(map(len, target)) <= _MAXIMUM_TARGET
+
+
+@cache_by_key(_is_kept, 1024)
+def _interpret(target: tuple[str, str, str]) -> _Target:
+    """Returns what method, path and query of a request say. Clients send few different ones, so the latest are kept.
+
+    Raises UnknownTargetError.
+    """
+    method, path, raw_query = target
     query = Query(raw_query) if raw_query else _NO_QUERY
     info = request_info(method, path, query)
     try:

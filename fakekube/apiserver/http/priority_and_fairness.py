@@ -82,7 +82,7 @@ class Flows:
 
     def headers(self, info: RequestInfo, user: User) -> Headers:
         """Returns the headers for a request's flow; none if no FlowSchema matches."""
-        version = self._objects.version()
+        version = self._objects.version
         schemas = self._schemas
         if schemas is None or schemas.version != version:
             schemas = self._schemas = _Schemas(self._objects, version)

@@ -123,7 +123,7 @@ class ResourceRouter:
         route = routes.get(request.method)
         if route is None:
             raise responses.method_not_allowed()
-        if route.produces and (route.consumes or request.accept not in route.produces):
+        if route.produces and (route.consumes or request.accept not in ("", *route.produces)):
             empty = None
             if route.consumes and resource.emulation.minor < _EMPTY_BODIES_NEED_A_TYPE_SINCE:
                 length = request.headers.get("content-length", "")

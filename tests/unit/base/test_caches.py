@@ -4,7 +4,16 @@ import tracemalloc
 
 import orjson
 
-from fakekube.base.caches import LONGEST_TEXT, MAXIMUM_SIZE, BoundedCache, cache_by_text, cache_if, cached_bytes, trim
+from fakekube.base.caches import (
+    LONGEST_TEXT,
+    MAXIMUM_SIZE,
+    BoundedCache,
+    cache_by_key,
+    cache_by_text,
+    cache_if,
+    cached_bytes,
+    trim,
+)
 
 
 def test_the_results_that_were_not_used_longest_are_forgotten_beyond_the_bound() -> None:
@@ -46,6 +55,21 @@ def test_nothing_is_kept_about_long_texts() -> None:
     count("c")
     count("b")
     assert calls[4:] == ["c", "b"]
+
+
+def test_results_are_kept_for_the_keys_that_the_condition_admits() -> None:
+    calls: list[tuple[str, int]] = []
+
+    def is_short(key: tuple[str, int]) -> bool:
+        return len(key[0]) * key[1] <= 4
+
+    @cache_by_key(is_short, 2)
+    def repeat(key: tuple[str, int]) -> str:
+        calls.append(key)
+        return key[0] * key[1]
+
+    assert [repeat(("ab", times)) for times in (2, 2, 3, 3)] == ["abab", "abab", "ababab", "ababab"]
+    assert calls == [("ab", 2), ("ab", 3), ("ab", 3)]
 
 
 def test_results_are_kept_for_the_arguments_that_the_condition_admits() -> None:

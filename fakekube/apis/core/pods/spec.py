@@ -54,6 +54,8 @@ def validate_pod_spec(
     if key in _VALID:
         return []
     errors = _validate_unknown_spec(spec, path, options, meta)
+    if options.of_pod:
+        errors += _validate_spec_of_pod(spec, path)
     if not errors and key is not None and options.were_strict:
         _VALID.add(key, "")
     return errors
@@ -85,6 +87,25 @@ def _validate_unknown_spec(spec: dict[str, Any], path: str, options: ValidationO
         + _validate_placement(spec, path, options)
         + _validate_other_fields(spec, path, options)
     )
+
+
+def _validate_spec_of_pod(spec: dict[str, Any], path: str) -> list[FieldError]:
+    """Validates what templates may have, and pods may not (validatePodMetadataAndSpec)."""
+    errors: list[FieldError] = []
+    if not spec.get("serviceAccountName"):
+        errors += [
+            forbidden(
+                f"{path}.volumes[{index}].projected.sources[{position}].serviceAccountToken",
+                "must not be specified when serviceAccountName is not set",
+            )
+            for index, volume in enumerate(spec.get("volumes") or ())
+            for position, source in enumerate(volume.get("projected", {}).get("sources") or ())
+            if "serviceAccountToken" in source
+        ]
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            errors += containers.validate_image_without_padding(container, f"{path}.{field}[{index}]")
+    return errors
 
 
 def _validate_containers(spec: dict[str, Any], path: str, pod: PodContext) -> list[FieldError]:

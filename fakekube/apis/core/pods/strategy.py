@@ -20,7 +20,6 @@ from fakekube.apis.core.pods.annotations import (
     validate_pod_annotations,
     validate_profiles_match,
 )
-from fakekube.apis.core.pods.containers import validate_image_without_padding
 from fakekube.apis.core.pods.defaults import (
     FIX_DEFAULTING,
     default_pod,
@@ -94,15 +93,15 @@ class PodStrategy(Strategy):
         spec, status = obj["spec"], obj["status"]
         text = text_of_spec(context.resource.type, obj)
         key = _PREPARED.key(spec, text, of_pod=True)
-        known = _PREPARED.get(key)
-        if known is None or concerns_pods(obj["metadata"].get("annotations") or {}):
+        known, annotations = _PREPARED.get(key), obj["metadata"].get("annotations")
+        if known is None or (annotations and concerns_pods(annotations)):
             self._prepare_spec(context, obj)
             known = qos_class(spec)
             before, text = text, text_of_spec(context.resource.type, obj)
             if key is not None and text == before and not _depends_on_metadata(spec):
                 _PREPARED.add(key, known)
         context.spec_text = text
-        if context.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
+        if self.emulation.minor >= _CLASSIFIES_COMPLETE_PODS:
             status["qosClass"] = known
 
     def _prepare_spec(self, context: WriteContext, obj: Object) -> None:
@@ -179,25 +178,7 @@ def validate_whole(obj: Object, options: ValidationOptions, text: bytes | None =
     errors: list[FieldError] = []
     if annotations:
         errors += validate_pod_annotations(annotations, spec, "metadata.annotations", options)
-    errors += validate_pod_spec(spec, "spec", options, meta, text=text)
-    if not spec.get("serviceAccountName") and "volumes" in spec:
-        errors += _forbid_tokens_without_account(spec)
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            errors += validate_image_without_padding(container, f"spec.{field}[{index}]")
-    return errors
-
-
-def _forbid_tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
-    return [
-        forbidden(
-            f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken",
-            "must not be specified when serviceAccountName is not set",
-        )
-        for index, volume in enumerate(spec["volumes"])
-        for position, source in enumerate(volume.get("projected", {}).get("sources") or ())
-        if "serviceAccountToken" in source
-    ]
+    return errors + validate_pod_spec(spec, "spec", options, meta, text=text)
 
 
 def _validate_annotations_update(obj: Object, old: Object, options: ValidationOptions) -> list[FieldError]:

@@ -59,7 +59,7 @@ def _read(scope: Scope) -> tuple[MediaType, WriteOptions, Object]:
     Other than for a PUT, an unknown Content-Type is refused before the options are read.
     """
     offer = negotiation.offer_of(scope)
-    representation = response_writers.negotiate(scope, offer)
+    representation = negotiation.negotiate(scope, offer)
     form = offer.input(scope.request.content_type)
     data = scope.request.read_body()
     chosen = request_options.create_options(scope.request.query)

@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
-from fakekube.apiserver.endpoints import admission, bodies, response_writers
+from fakekube.apiserver.endpoints import admission, bodies, negotiation, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import request_options
 from fakekube.apiserver.registry.generic import corrupt_objects, reads
@@ -30,7 +30,7 @@ PAGE = 10_000
 
 def delete(scope: Scope) -> Response:
     """Handles a DELETE of one object. Raises StatusError."""
-    representation = response_writers.negotiate(scope)
+    representation = negotiation.negotiate(scope)
     chosen = _options(scope)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     if chosen.raw.get(request_options.UNSAFE_DELETION):
@@ -49,7 +49,7 @@ def delete(scope: Scope) -> Response:
 
 def handle_collection(scope: Scope) -> Response:
     """Handles a DELETE of a collection. Raises StatusError."""
-    representation = response_writers.negotiate(scope)
+    representation = negotiation.negotiate(scope)
     selection = request_options.list_options(scope.request.query, scope.resource)
     chosen = _options(scope)
     if chosen.raw.get(request_options.UNSAFE_DELETION):

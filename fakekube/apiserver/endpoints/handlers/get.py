@@ -6,7 +6,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (GetResource, ListR
 from __future__ import annotations
 
 from fakekube.apimachinery.errors import status
-from fakekube.apiserver.endpoints import projection, response_writers
+from fakekube.apiserver.endpoints import negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.handlers.watch import Messages, is_web_socket, open_watch
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
@@ -18,7 +18,7 @@ from fakekube.apiserver.registry.scope import Scope
 
 def get(scope: Scope) -> Response:
     """Handles a GET of one object. Raises StatusError."""
-    representation = response_writers.negotiate(scope)
+    representation = negotiation.negotiate(scope)
     subresource = scope.subresource
     if subresource is not None and subresource.strategy is None and subresource.projection is None:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "get")
@@ -48,7 +48,7 @@ def list_or_watch(scope: Scope) -> Response:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
     # The transformation is negotiated before the format of the stream.
     transform = response_writers.event_transform(scope, representation) if representation.target is not None else None
-    stream_form = response_writers.negotiate_stream(scope)
+    stream_form = negotiation.negotiate_stream(scope)
     reused = transform if stream_form.target == representation.target else None
     stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form, reused))
     if is_web_socket(scope.request):
@@ -62,7 +62,7 @@ _NEGOTIATES_FIRST_SINCE = 36
 
 def _negotiate_list(scope: Scope) -> MediaType:
     try:
-        return response_writers.negotiate(scope)
+        return negotiation.negotiate(scope)
     except status.StatusError:
         if scope.resource.emulation.minor < _NEGOTIATES_FIRST_SINCE:
             request_options.decode_list_options(scope.request.query)  # whose errors come first

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError, StatusError, field, status
 from fakekube.apis.validation.checks import ABOVE_0, NOT_NEGATIVE
-from fakekube.apiserver.endpoints import response_writers
+from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.connection_info import connection_info, container_of, format_refused_dial, pod_of, require_log
 from fakekube.apiserver.endpoints.handlers.watch import is_web_socket
 from fakekube.apiserver.endpoints.request import Query, Response
@@ -32,7 +32,7 @@ _STREAMS: Final = (ALL_STREAMS, "Stderr", "Stdout")
 
 def handle(scope: Scope) -> Response:
     """Responds with a log. Raises StatusError."""
-    response_writers.negotiate(scope)  # the log itself is text, also if the request fails
+    negotiation.negotiate(scope)  # the log itself is text, also if the request fails
     query = scope.request.query
     flags = {name: boolean(query.all(name)) for name in _FLAGS}
     seconds = convert_option(query, "sinceSeconds", int64)  # in the order of the fields of PodLogOptions: the first error counts

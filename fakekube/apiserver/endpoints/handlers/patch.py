@@ -371,7 +371,7 @@ def patch(scope: Scope) -> Response:
     types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=offer.cbor)
     content_type = negotiation.patch_input(scope.request.content_type, types)
     scope.require_name()
-    representation = response_writers.negotiate(scope, offer)
+    representation = negotiation.negotiate(scope, offer)
     body = scope.request.read_body()
     chosen = patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)

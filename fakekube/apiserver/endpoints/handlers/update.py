@@ -19,7 +19,7 @@ def update(scope: Scope) -> Response:
     """Handles a PUT. Raises StatusError."""
     scope.require_name()
     offer = negotiation.offer_of(scope)
-    representation = response_writers.negotiate(scope, offer)
+    representation = negotiation.negotiate(scope, offer)
     data = scope.request.read_body()
     chosen = request_options.update_options(scope.request.query)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
