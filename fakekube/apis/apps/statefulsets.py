@@ -200,9 +200,9 @@ def _validate_rolling_update(rolling: Object, path: str) -> list[FieldError]:
 def _validate_retention_policy(policy: Mapping[str, Any] | None) -> list[FieldError]:
     if policy is None:
         return []
+    supported = ("Retain", "Delete")
     return [
         not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{field}", policy.get(field, ""), supported)
-        for supported in [("Retain", "Delete")]
         for field in ("whenDeleted", "whenScaled")
         if policy.get(field, "") not in supported
     ]

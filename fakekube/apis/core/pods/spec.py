@@ -18,7 +18,7 @@ from fakekube.apis.core.pods.containers import PodContext, validate_file_key_vol
 from fakekube.apis.core.pods.resources import validate_pod_resources
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions, forbid_keys_in_selector
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
-from fakekube.apis.core.pods.volumes import volumes
+from fakekube.apis.core.pods.volumes import validate_volumes
 from fakekube.apis.scheduling import PREEMPTION_POLICIES
 from fakekube.apis.validation import ip, names, selectors
 from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive, required_one_of, too_many_error
@@ -64,7 +64,7 @@ def validate_pod_spec(
 def _validate_unknown_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None) -> list[FieldError]:
     grace = spec.get("terminationGracePeriodSeconds")
     errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
-    usable, wrong = volumes(spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", options)
+    usable, wrong = validate_volumes(spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", options)
     errors += wrong
     claims = spec.get("resourceClaims") or ()
     if claims:

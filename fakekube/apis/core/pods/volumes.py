@@ -343,7 +343,7 @@ SOURCES: Mapping[str, _Source] = {
 }
 
 
-def volumes(
+def validate_volumes(
     items: Sequence[Part], pod_name: str, path: str, options: ValidationOptions
 ) -> tuple[dict[str, Part], list[FieldError]]:
     """Returns the volumes that containers may mount, by name, and the errors (ValidateVolumes).

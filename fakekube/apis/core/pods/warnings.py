@@ -38,7 +38,7 @@ ANNOTATIONS: Mapping[str, str] = {
     "security.alpha.kubernetes.io/unsafe-sysctls": _USE_SYSCTLS,
 }
 
-#: How the annotations begin that a warning may be about.
+#: The prefixes of the annotations that a warning may be about.
 _READ_ANNOTATIONS: Final = (
     *ANNOTATIONS,
     SECCOMP_POD_ANNOTATION_KEY,
@@ -90,13 +90,13 @@ def _find_warnings(spec: Spec, meta: Part, prefix: str, text: bytes | None = Non
 
 def _warnings_of_unknown_spec(spec: Spec, annotations: Mapping[str, str], prefix: str) -> list[str]:
     path = f"{prefix}spec"
-    texts = _nodes(spec, path)
-    texts += _spread(spec, path)
+    texts = _warn_of_node_labels(spec, path)
+    texts += _warn_of_spread_constraints(spec, path)
     if annotations:
         texts += [f"{prefix}metadata.annotations[{key}]: {text}" for key, text in ANNOTATIONS.items() if key in annotations]
     if "volumes" in spec:
-        texts += _volumes(spec["volumes"], path)
-        texts += _overlapping_paths(spec["volumes"])
+        texts += _warn_of_volumes(spec["volumes"], path)
+        texts += _warn_of_overlapping_paths(spec["volumes"])
     texts += _warn_of_duplicates(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
     secrets = spec.get("imagePullSecrets") or ()
     if secrets:
@@ -111,15 +111,15 @@ def _warnings_of_unknown_spec(spec: Spec, annotations: Mapping[str, str], prefix
     if SECCOMP_POD_ANNOTATION_KEY in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
         texts.append(f"{prefix}metadata.annotations[{SECCOMP_POD_ANNOTATION_KEY}]: {_USE_SECCOMP}")
     visited = list(containers_with_paths(spec, path))
-    texts += _containers(visited, spec, annotations, prefix)
-    texts += _ports(visited) + _port_names(visited)
+    texts += _warn_of_containers(visited, spec, annotations, prefix)
+    texts += _warn_of_ports(visited) + _warn_of_port_names(visited)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         texts.append(f"{path}.terminationGracePeriodSeconds: {text}")
-    return texts + _pod_affinity(spec, path) + _addresses(spec, path)
+    return texts + _warn_of_null_selectors(spec, path) + _warn_of_addresses(spec, path)
 
 
-def _nodes(spec: Spec, path: str) -> list[str]:
+def _warn_of_node_labels(spec: Spec, path: str) -> list[str]:
     known = nodes.DEPRECATED
     texts = [f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known]
     rules = (spec.get("affinity") or {}).get("nodeAffinity")
@@ -136,7 +136,7 @@ def _nodes(spec: Spec, path: str) -> list[str]:
     return texts
 
 
-def _spread(spec: Spec, path: str) -> list[str]:
+def _warn_of_spread_constraints(spec: Spec, path: str) -> list[str]:
     texts = []
     for index, item in enumerate(spec.get("topologySpreadConstraints") or ()):
         where, key = f"{path}.topologySpreadConstraints[{index}]", item.get("topologyKey", "")
@@ -147,7 +147,7 @@ def _spread(spec: Spec, path: str) -> list[str]:
     return texts
 
 
-def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
+def _warn_of_volumes(volumes: Sequence[Part], path: str) -> list[str]:
     texts = []
     for index, volume in enumerate(volumes):
         for field, (shown, text) in VOLUMES.items():
@@ -189,23 +189,25 @@ _USE_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead
 USE_APPARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
-def _containers(visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str) -> list[str]:
+def _warn_of_containers(
+    visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str
+) -> list[str]:
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     texts = []
     for container, path in visited:
         if annotations:
-            texts += _profile_annotations(container, annotations, of_pod, prefix)
+            texts += _warn_of_profile_annotations(container, annotations, of_pod, prefix)
         resources = container.get("resources")
         if resources:
             for name in ("memory", "ephemeral-storage"):
                 for side in ("limits", "requests"):
                     texts += fractional_bytes(resources.get(side) or {}, f"{path}.resources.{side}", (name,))
         if len(container.get("env") or ()) > 1:
-            texts += _hidden_variables(container["env"], f"{path}.env")
+            texts += _warn_of_hidden_variables(container["env"], f"{path}.env")
     return texts
 
 
-def _profile_annotations(container: Part, annotations: Mapping[str, str], of_pod: Part | None, prefix: str) -> list[str]:
+def _warn_of_profile_annotations(container: Part, annotations: Mapping[str, str], of_pod: Part | None, prefix: str) -> list[str]:
     """Returns warnings about annotations that fields replace; AppArmor annotations of pods are reported when they are
     copied to fields.
     """
@@ -221,7 +223,7 @@ def _profile_annotations(container: Part, annotations: Mapping[str, str], of_pod
     return texts
 
 
-def _hidden_variables(variables: Sequence[Part], path: str) -> list[str]:
+def _warn_of_hidden_variables(variables: Sequence[Part], path: str) -> list[str]:
     seen: set[str] = set()
     texts = []
     for index, item in enumerate(variables):
@@ -241,7 +243,7 @@ def _each_port(visited: Sequence[tuple[Part, str]]) -> Iterator[tuple[Part, str]
             yield port, f"{path}.ports[{index}]"
 
 
-def _ports(visited: Sequence[tuple[Part, str]]) -> list[str]:
+def _warn_of_ports(visited: Sequence[tuple[Part, str]]) -> list[str]:
     texts = []
     taken: dict[tuple[int, str], list[tuple[Part, str]]] = {}
     for port, where in _each_port(visited):
@@ -278,7 +280,7 @@ def _clash(port: Part, other: Part) -> str:
     return ""
 
 
-def _port_names(visited: Sequence[tuple[Part, str]]) -> list[str]:
+def _warn_of_port_names(visited: Sequence[tuple[Part, str]]) -> list[str]:
     seen: dict[str, str] = {}
     texts = []
     for port, where in _each_port(visited):
@@ -292,7 +294,7 @@ def _port_names(visited: Sequence[tuple[Part, str]]) -> list[str]:
     return texts
 
 
-def _pod_affinity(spec: Spec, path: str) -> list[str]:
+def _warn_of_null_selectors(spec: Spec, path: str) -> list[str]:
     affinity = spec.get("affinity") or {}
     texts = []
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -310,7 +312,7 @@ def _pod_affinity(spec: Spec, path: str) -> list[str]:
     return texts
 
 
-def _addresses(spec: Spec, path: str) -> list[str]:
+def _warn_of_addresses(spec: Spec, path: str) -> list[str]:
     servers = (spec.get("dnsConfig") or {}).get("nameservers") or ()
     named = [(f"{path}.dnsConfig.nameservers[{index}]", server) for index, server in enumerate(servers)]
     aliases = enumerate(spec.get("hostAliases") or ())
@@ -326,7 +328,7 @@ class _File(NamedTuple):
         return f"{go_quote(self.path)} ({self.source})" if self.source else go_quote(self.path)
 
 
-def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
+def _warn_of_overlapping_paths(volumes: Sequence[Part]) -> list[str]:
     """Returns warnings about files of a volume whose paths overlap (warningsForOverlappingVirtualPaths)."""
     texts = []
     for volume in volumes:
@@ -338,7 +340,7 @@ def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
                 overlaps = _overlaps(files)
                 texts += [f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps]
         if "projected" in volume:
-            texts += _warn_of_overlapping_paths(volume["projected"], name)
+            texts += _warn_of_projected_paths(volume["projected"], name)
     return texts
 
 
@@ -349,7 +351,7 @@ _DESCRIBED: Mapping[str, Callable[[Part], str]] = {
 }
 
 
-def _warn_of_overlapping_paths(volume: Part, name: str) -> list[str]:
+def _warn_of_projected_paths(volume: Part, name: str) -> list[str]:
     texts = []
     files: list[_File] = []
     for source in volume.get("sources") or ():

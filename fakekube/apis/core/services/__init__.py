@@ -1,4 +1,4 @@
-"""Services: strategy, cluster IPs and node ports, validation.
+"""Services: strategy, types, allocation of cluster IPs and node ports, validation.
 
 Specified by: pkg/registry/core/service, pkg/apis/core/validation (ValidateService).
 """

@@ -20,7 +20,7 @@ from typing import Any
 from fakekube.apimachinery.data import NETWORKING
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import invalid
-from fakekube.apis.core.services.validation import (
+from fakekube.apis.core.services.types import (
     EXTERNAL_NAME,
     NODE_PORT,
     NONE,
@@ -28,8 +28,8 @@ from fakekube.apis.core.services.validation import (
     needs_health_check,
     node_ports,
     uses_node_ports,
-    validate_cluster_ip_fields,
 )
+from fakekube.apis.core.services.validation import validate_cluster_ip_fields
 from fakekube.apis.networking import service_ip_address, validate_parent_reference
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation import ip as addresses
@@ -105,8 +105,8 @@ class Allocation:
         errors = validate_cluster_ip_fields(spec, old)
         if errors:
             raise self._invalid(errors)
-        errors = self._narrow() if old else []
-        errors += self._too_many_for_single_stack()
+        errors = self._trim_for_single_stack() if old else []
+        errors += self._validate_single_stack()
         errors += self._infer_families()
         if errors:
             raise self._invalid(errors)
@@ -128,11 +128,11 @@ class Allocation:
             and new.get("type") == old.get("type") != EXTERNAL_NAME
             and new.get("ipFamilyPolicy") == PREFER_DUAL_STACK
             and old.get("ipFamilyPolicy") in (None, PREFER_DUAL_STACK)
-            and _is_same_field(new, old, "clusterIPs")
-            and _is_same_field(new, old, "ipFamilies")
+            and _is_same_list(new, old, "clusterIPs")
+            and _is_same_list(new, old, "ipFamilies")
         )
 
-    def _narrow(self) -> list[FieldError]:
+    def _trim_for_single_stack(self) -> list[FieldError]:
         """Drops the second address and family for the policy SingleStack; returns an error if another policy lost
         them.
         """
@@ -148,7 +148,7 @@ class Allocation:
                 errors.append(invalid("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], detail))
         return errors
 
-    def _too_many_for_single_stack(self) -> list[FieldError]:
+    def _validate_single_stack(self) -> list[FieldError]:
         spec = self._spec
         if spec["ipFamilyPolicy"] != SINGLE_STACK:
             return []
@@ -353,7 +353,7 @@ def _release(context: WriteContext, ips: Sequence[str], ports: Sequence[int]) ->
         context.services.release(PORT_POOL, str(number))
 
 
-def _is_same_field(new: Object, old: Object, field: str) -> bool:
+def _is_same_list(new: Object, old: Object, field: str) -> bool:
     return (new.get(field) or []) == (old.get(field) or [])
 
 

@@ -1,9 +1,9 @@
 """The strategy of Services: defaults, fields that the server keeps or clears on update, and their cleanup.
 
-Validation is in `validation`, the consequences of types are in `types`, and `allocation` allocates addresses and ports.
+`validation` validates, `types` has the consequences of types, `allocation` allocates addresses and ports.
 
 Specified by: pkg/registry/core/service (strategy.go, storage/storage.go), pkg/apis/core/v1/defaults.go,
-pkg/api/service/warnings.go; pkg/api/service/util.go, pkg/registry/core/service/strategy.go.
+pkg/api/service/warnings.go.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apis.core.services.allocation import Allocation, release
-from fakekube.apis.core.services.validation import (
+from fakekube.apis.core.services.types import (
     CLUSTER_IP,
     EXTERNAL_NAME,
     LOAD_BALANCER,
     NONE,
-    TOPOLOGY_HINTS,
-    TOPOLOGY_MODE,
     drop_type_dependent_fields,
     externally_accessible,
     needs_cluster_ip,
     needs_health_check,
     node_ports,
+)
+from fakekube.apis.core.services.validation import (
+    TOPOLOGY_HINTS,
+    TOPOLOGY_MODE,
     validate_load_balancer_status,
     validate_service,
     validate_service_update,
@@ -222,6 +224,3 @@ class _ServiceStatusStrategy(StatusStrategy):
 
 
 STATUS = _ServiceStatusStrategy(_validate_status)
-
-
-"""The cluster IP of a headless service."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apis.core.services.validation import drop_type_dependent_fields
+from fakekube.apis.core.services.types import drop_type_dependent_fields
 
 OLD = {"type": "ClusterIP", "clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"]}
 
