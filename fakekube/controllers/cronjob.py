@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from fakekube.apis.batch.cronjobs import Schedule, ScheduleError, parse_schedule, schedule_problem, time_zone, time_zone_problem
+from fakekube.apis.batch.schedules import Schedule, ScheduleError, parse_schedule, schedule_problem, time_zone, time_zone_problem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object, StoredObject

@@ -243,7 +243,7 @@ def _sub_path_errors(mount: StoredObject, environment: Mapping[str, str]) -> Ite
     expression = mount.get("subPathExpr") or ""
     if not expression:
         return
-    from fakekube.nodes.runtime.volumes import REFERENCE, expand
+    from fakekube.nodes.runtime.environment import REFERENCE, expand
 
     for found in REFERENCE.finditer(expression):
         if found[2] is not None and found[2] not in environment:

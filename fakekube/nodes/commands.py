@@ -93,7 +93,7 @@ class Commands:
                 return ""
             variables: Mapping[str, str] = {}
             if any(one.get("subPathExpr") for one in spec.get("volumeMounts") or ()):
-                from fakekube.nodes.runtime.volumes import environment
+                from fakekube.nodes.runtime.environment import environment
 
                 variables = environment(found, spec, cluster, None)
             return creation_error(found, spec, cluster, image, variables)

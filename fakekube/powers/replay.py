@@ -19,7 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.patch import json_patch, strategic
+from fakekube.apimachinery.patch import strategic
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apiserver.registry.generic import conversion
@@ -192,9 +193,7 @@ class _StoreWrites:
                 "kind": resource.kind,
                 **conversion.to_version(resource, record.value).object,
             }
-            new = (
-                json_patch.apply_merge_patch(old, template) if resource.custom else strategic.merge(resource.type, old, template)
-            )
+            new = apply_merge_patch(old, template) if resource.custom else strategic.merge(resource.type, old, template)
             self._store(resource, {**new, "metadata": {**new["metadata"], "uid": old["metadata"].get("uid", "")}}, linked=True)
 
     def _store(self, resource: Resource, obj: Object, *, linked: bool = False) -> None:

@@ -1,9 +1,7 @@
-"""What pods project into their files: PodCertificateRequests, which kubelets make and signers answer, and the trust anchors of
-ClusterTrustBundles.
+"""podcertificaterequests.certificates.k8s.io, which kubelets make for the volumes of pods and signers answer.
 
-Specified by: pkg/apis/certificates/validation (ValidatePodCertificateRequestCreate and …StatusUpdate,
-ValidateClusterTrustBundle), pkg/registry/certificates/{podcertificaterequest,clustertrustbundle}, pkg/apis/core/validation
-(ValidateUserAnnotations); plugin/pkg/admission/certificates/ctbattest (who may write bundles).
+Specified by: pkg/apis/certificates/validation (ValidatePodCertificateRequestCreate and …StatusUpdate),
+pkg/registry/certificates/podcertificaterequest, pkg/apis/core/validation (ValidateUserAnnotations).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
-from fakekube.apis.validation import names, objectmeta
+from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.objectmeta import ANNOTATIONS_LENGTH
 from fakekube.apis.validation.to_internal import semantic_deep_equal
@@ -354,93 +352,3 @@ def _validate_intermediates(chain: str, blocks: Sequence[pem.Block]) -> list[Fie
         except ValueError:
             return [invalid(_CHAIN, chain, "intermediate certificate does not parse as valid X.509")]
     return []
-
-
-# --- ClusterTrustBundles ----------------------------------------------------------------------------------------------
-
-
-MAX_TRUST_BUNDLE_SIZE: Final = 1 << 20
-_OMITTED: Final = "<value omitted>"
-_PATH: Final = "spec.trustBundle"
-
-
-def bundle_name_errors(signer: str, name: str, prefix: bool = False) -> list[str]:
-    """Validates the name of a bundle of a signer, "" for none (ValidateClusterTrustBundleName)."""
-    if not signer:
-        if ":" in name:
-            return ['ClusterTrustBundle without signer name must not have ":" in its name']
-        return names.dns_subdomain(name, prefix)
-    required = f"{signer.replace('/', ':')}:"
-    if not name.startswith(required):
-        return [f"ClusterTrustBundle for signerName {signer} must be named with prefix {required}"]
-    return names.dns_subdomain(name.removeprefix(required), prefix)
-
-
-class ClusterTrustBundleStrategy(Strategy):
-    """The strategy of clustertrustbundles."""
-
-    unconditional_update = False
-    checks_metadata = False  # the name depends on the signer
-    checks_metadata_update = False
-
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return self._validate(obj, None)
-
-    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = self._validate(obj, old) + self.validate_metadata_update(context, obj["metadata"], old["metadata"])
-        signer = (obj.get("spec") or {}).get("signerName", "")
-        if signer != (old.get("spec") or {}).get("signerName", ""):
-            errors.append(invalid("spec.signerName", signer, IMMUTABLE))
-        return errors
-
-    def _validate(self, obj: Object, old: Object | None) -> list[FieldError]:
-        spec = obj.get("spec") or {}
-        signer, bundle = spec.get("signerName", ""), spec.get("trustBundle", "")
-
-        def name_errors(name: str, prefix: bool) -> list[str]:
-            return bundle_name_errors(signer, name, prefix)
-
-        errors = objectmeta.validate_object_meta(
-            obj["metadata"], False, name_errors, standard_finalizers=self.standard_finalizers
-        )
-        if signer:
-            errors += validate_signer_name(signer, "spec.signerName")
-        if old is None or (old.get("spec") or {}).get("trustBundle", "") != bundle:
-            errors += _validate_trust_bundle(bundle)
-        return errors
-
-
-def _validate_trust_bundle(bundle: str) -> list[FieldError]:
-    if len(bundle.encode()) > MAX_TRUST_BUNDLE_SIZE:
-        return [too_long(_PATH, MAX_TRUST_BUNDLE_SIZE)]
-    errors: list[FieldError] = []
-    anchors: dict[bytes, list[int]] = {}
-    for index, block in enumerate(pem.blocks(bundle.encode())):
-        problem = _problem_with_block(block)
-        if problem:
-            errors.append(invalid(_PATH, _OMITTED, f"entry {index} {problem}"))
-        else:
-            anchors.setdefault(block.content, []).append(index)
-    if errors:
-        return errors
-    if not anchors:
-        return [invalid(_PATH, _OMITTED, "at least one trust anchor must be provided")]
-    repeated = [indices for indices in anchors.values() if len(indices) > 1]
-    return [invalid(_PATH, _OMITTED, f"duplicate trust anchor (indices [{' '.join(map(str, indices))}])") for indices in repeated]
-
-
-def _problem_with_block(block: pem.Block) -> str:
-    if block.type != "CERTIFICATE":
-        return f"has bad block type: {block.type}"
-    if block.has_headers:
-        return "has PEM block headers"
-    try:
-        certificate = x509.load_der_x509_certificate(block.content)
-        certificate.public_key()
-    except ValueError:
-        return "does not parse as X.509"
-    try:
-        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
-    except (x509.ExtensionNotFound, ValueError):
-        return "does not have the CA bit set"
-    return "" if constraints.ca else "does not have the CA bit set"

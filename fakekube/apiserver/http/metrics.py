@@ -28,7 +28,7 @@ from fakekube.apimachinery.codecs.protobuf.wire import encode_varint
 from fakekube.apimachinery.features import DEFAULT, PRE_ALPHA, Emulation
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import RequestInfo, Response
-from fakekube.apiserver.http import nonresource_paths
+from fakekube.apiserver.http.healthz import CHECKS, checks_of
 from fakekube.apiserver.http.nonresource_paths import version_info
 from fakekube.base.golang.strings import bytes_of
 
@@ -440,11 +440,7 @@ def _health(emulation: Emulation) -> Family:
         "kubernetes_healthcheck",
         GAUGE,
         "What became of each health check; 1 is well.",
-        [
-            Sample({"name": check, "type": kind}, 1)
-            for kind in nonresource_paths.CHECKS
-            for check in nonresource_paths.checks_of(kind, emulation)
-        ],
+        [Sample({"name": check, "type": kind}, 1) for kind in CHECKS for check in checks_of(kind, emulation)],
     )
 
 

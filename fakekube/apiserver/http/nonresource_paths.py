@@ -1,12 +1,11 @@
-"""Serves paths that are not resources: /version, health checks, OpenID Connect discovery, /statusz, /flagz, /debug.
+"""Serves paths that are not resources: /version, OpenID Connect discovery, /statusz, /flagz, /debug. `healthz` has health checks.
 
-A fake has no Go profiles, flags or queues: the pages have the format of the real server without such data. The health checks are
-those of the real server, in its order; all of them pass, and each also has its own path.
+A fake has no Go profiles, flags or queues: the pages have the format of the real server without such data.
 
 Invariant: several ranges at once are answered with the whole document, which HTTP allows; the real server sends them as
 multipart/byteranges.
 
-Specified by: k8s.io/apiserver/pkg/server/routes (version.go, profiling.go, flags.go), pkg/server/healthz/healthz.go,
+Specified by: k8s.io/apiserver/pkg/server/routes (version.go, profiling.go, flags.go),
 pkg/util/flowcontrol (apf_controller_debug.go); k8s.io/apimachinery/pkg/version, k8s.io/component-base/zpages;
 k8s.io/kubernetes/pkg/routes/openidmetadata.go and pkg/serviceaccount/openidmetadata.go; net/http (fs.go, parseRange and
 serveContent).
@@ -15,10 +14,10 @@ serveContent).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -29,10 +28,9 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import HTML, PLAIN_TEXT, MediaType, Offer, Target
-from fakekube.apiserver.endpoints.request import Query, Request, Response
+from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.base.clock import Clock
-from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 
 
@@ -339,104 +337,3 @@ def _statusz(clock: Clock, started: datetime, emulation: Emulation, request: Req
 
 def _flagz(emulation: Emulation, request: Request, chosen: MediaType) -> Response:
     return _text_page("flagz", []) if chosen.target is None else _page(request, "Flagz", {"flags": {}}, chosen)
-
-
-# --- Serves /healthz, /livez and /readyz, in all formats of the real server ------------------------------------------
-
-
-_HOOKS: Final = tuple(
-    f"poststarthook/{hook}"
-    for hook in (
-        "start-apiserver-admission-initializer",
-        "generic-apiserver-start-informers",
-        "priority-and-fairness-config-consumer",
-        "priority-and-fairness-filter",
-        "storage-object-count-tracker-hook",
-        "start-apiextensions-informers",
-        "start-apiextensions-controllers",
-        "crd-informer-synced",
-        "start-system-namespaces-controller",
-        "start-kube-apiserver-coordinated-leader-election-controller",
-        "peer-endpoint-reconciler-controller",
-        "start-cluster-authentication-info-controller",
-        "start-kube-apiserver-identity-lease-controller",
-        "start-kube-apiserver-identity-lease-garbage-collector",
-        "storage-readiness",
-        "start-legacy-token-tracking-controller",
-        "start-service-ip-repair-controllers",
-        "rbac/bootstrap-roles",
-        "scheduling/bootstrap-system-priority-classes",
-        "priority-and-fairness-config-producer",
-        "bootstrap-controller",
-        "start-kubernetes-service-cidr-controller",
-        "start-kube-aggregator-informers",
-        "apiservice-status-local-available-controller",
-        "apiservice-status-remote-available-controller",
-        "apiservice-registration-controller",
-        "apiservice-discovery-controller",
-        "built-in-resources-storage-version-updater",
-        "kube-apiserver-autoregistration",
-    )
-)
-_LAST: Final = (
-    "autoregister-completion",
-    "poststarthook/apiservice-openapi-controller",
-    "poststarthook/apiservice-openapiv3-controller",
-)
-
-#: The checks of each endpoint in the newest minor, in order.
-CHECKS: Final[Mapping[str, Sequence[str]]] = {
-    "healthz": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
-    "livez": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
-    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, *_LAST, "shutdown"),
-}
-
-
-#: Check → the number of the minor that has it first.
-_SINCE: Final[Mapping[str, int]] = {"loopback-serving-certificate": 36}
-_IDENTITY: Final = "APIServerIdentity"
-#: Check → the feature gates without which it is not made.
-_GATES: Final[Mapping[str, tuple[str, ...]]] = {
-    "poststarthook/built-in-resources-storage-version-updater": ("StorageVersionAPI", _IDENTITY),
-    "poststarthook/peer-endpoint-reconciler-controller": ("UnknownVersionInteroperabilityProxy",),
-    "poststarthook/start-kube-apiserver-coordinated-leader-election-controller": ("CoordinatedLeaderElection",),
-    "poststarthook/start-kube-apiserver-identity-lease-controller": (_IDENTITY,),
-    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector": (_IDENTITY,),
-    "poststarthook/storage-readiness": ("WatchCacheInitializationPostStartHook",),
-}
-
-
-def checks_of(name: str, emulation: Emulation) -> Sequence[str]:
-    """Returns the checks of an endpoint (`healthz`, `livez`, `readyz`) on a server, in order."""
-    checks = [check for check in CHECKS[name] if _SINCE.get(check, 0) <= emulation.minor]
-    return tuple(check for check in checks if all(map(emulation.enabled, _GATES.get(check, ()))))
-
-
-@cache
-def health_endpoints(emulation: Emulation) -> Mapping[str, Callable[[Request], Response]]:
-    """Returns the endpoints of all checks of a server, by path."""
-    found: dict[str, Callable[[Request], Response]] = {}
-    for name in CHECKS:
-        checks = checks_of(name, emulation)
-        found[f"/{name}"] = partial(_all_checks, name, checks)
-        found |= {f"/{name}/{check}": _one_check for check in checks}
-    return found
-
-
-def _one_check(_request: Request) -> Response:
-    return responses.plain_text("ok")
-
-
-def _all_checks(name: str, checks: Sequence[str], request: Request) -> Response:
-    text = _report(name, checks, request.query) if "verbose" in request.query else "ok"
-    return responses.plain_text(text, 200, responses.NO_SNIFFING)
-
-
-def _report(name: str, checks: Sequence[str], query: Query) -> str:
-    excluded = set(query.all("exclude"))
-    lines = [f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks]
-    unknown = sorted(excluded.difference(checks))
-    if unknown:
-        quoted = ",".join(map(go_quote, unknown))
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
-    return "\n".join([*lines, f"{name} check passed\n"])

@@ -27,8 +27,9 @@ from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
-from fakekube.apiserver.http import nonresource_paths, responses
+from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
+from fakekube.apiserver.http.healthz import health_endpoints
 from fakekube.apiserver.http.metrics import Metrics
 from fakekube.apiserver.http.nonresource_paths import (
     KEYS_PATH,
@@ -241,7 +242,7 @@ class Site:
             KEYS_PATH: _Service(lambda _: keys(signer), (KEYS_TYPE,)),
         }
         self._listed: Mapping[str, Handler] = {
-            **nonresource_paths.health_endpoints(emulation),
+            **health_endpoints(emulation),
             "/metrics": partial(_metrics, metrics.response, metrics.reset),
             "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),

@@ -105,13 +105,14 @@ def _authorization() -> Storage:
 
 def _horizontalpodautoscalers() -> Storage:
     from fakekube.apis.autoscaling import horizontalpodautoscalers
+    from fakekube.apis.autoscaling.scale import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
 
     return {
         "horizontalpodautoscalers": horizontalpodautoscalers.HorizontalPodAutoscalerStrategy,
-        "replicationcontrollers/scale": horizontalpodautoscalers.REPLICATION_CONTROLLERS,
-        "replicasets/scale": horizontalpodautoscalers.REPLICA_SETS,
-        "deployments/scale": horizontalpodautoscalers.DEPLOYMENTS,
-        "statefulsets/scale": horizontalpodautoscalers.STATEFUL_SETS,
+        "replicationcontrollers/scale": REPLICATION_CONTROLLERS,
+        "replicasets/scale": REPLICA_SETS,
+        "deployments/scale": DEPLOYMENTS,
+        "statefulsets/scale": STATEFUL_SETS,
         "horizontalpodautoscalers/status": horizontalpodautoscalers.STATUS,
     }
 
@@ -149,8 +150,8 @@ def _certificatesigningrequests() -> Storage:
 
 
 def _podcertificaterequests() -> Storage:
+    from fakekube.apis.certificates.clustertrustbundles import ClusterTrustBundleStrategy
     from fakekube.apis.certificates.podcertificaterequests import (
-        ClusterTrustBundleStrategy,
         PodCertificateRequestStatusStrategy,
         PodCertificateRequestStrategy,
     )

@@ -25,7 +25,7 @@ from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apis.rest.cluster_access import CallError, CallTimeoutError
 from fakekube.apis.validation.webhooks import SERVICE_PORT
-from fakekube.apiserver.webhooks.admission.configurations import TypeMetaError, type_meta
+from fakekube.apiserver.webhooks.admission.admission_review import TypeMetaError, type_meta
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.apiserver.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.base.golang.strconv import go_quote

@@ -363,9 +363,9 @@ def _print(found: Object, resource: DiscoveredResource, output: str, flags: Flag
     elif form in ("", "json", "wide"):
         print(json.dumps(found, indent=4))
     elif form == "jsonpath":
-        from fakekube.apimachinery.printers import custom
+        from fakekube.apimachinery.printers.jsonpath import parse
 
-        path = custom.parse(template.removeprefix("{").removesuffix("}"))
+        path = parse(template.removeprefix("{").removesuffix("}"))
         sys.stdout.write(" ".join(value if isinstance(value, str) else json.dumps(value) for value in path.find(found)))
     else:
         raise CommandError(f'unable to match a printer suitable for the output format "{output}"')

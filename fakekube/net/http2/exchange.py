@@ -22,7 +22,7 @@ from typing import IO, Any, Protocol
 from fakekube.net.environ import body_stream, make_environ
 from fakekube.net.http1 import HEADER_TOO_LARGE, BodyError
 from fakekube.net.http2.connection_socket import Multiplexer, StreamTransport, Unframed
-from fakekube.net.http2.frames import encode_block
+from fakekube.net.http2.header_blocks import encode_block
 from fakekube.net.http2.stream import RequestStream
 from fakekube.net.pump import Delivery, Progress, RequestService
 from fakekube.net.response import APPLICATION_FAILED, BODILESS, NO_RESPONSE, Fields, WSGIResponse

@@ -21,16 +21,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from fakekube.net.http2 import frames
-from fakekube.net.http2.frames import (
-    MAX_FRAME_BYTES,
-    MAX_LIST_BYTES,
-    BlockDecoder,
-    ConnectionFailure,
-    ErrorCode,
-    MalformedRequest,
-    Setting,
-    StreamFailure,
-)
+from fakekube.net.http2.frames import MAX_FRAME_BYTES, ConnectionFailure, ErrorCode, Setting, StreamFailure
+from fakekube.net.http2.header_blocks import MAX_LIST_BYTES, BlockDecoder, MalformedRequest
 from fakekube.net.http2.stream import MAX_AWAITED_BODY, STREAM_BUFFER, ConnectionState, RequestStream
 
 _MAX_IDLE_FRAMES = 10_000

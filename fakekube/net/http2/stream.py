@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable
 
 from fakekube.net.http1 import Request
 from fakekube.net.http2 import frames
-from fakekube.net.http2.frames import MAX_FRAME_BYTES, MAX_LIST_BYTES, ConnectionFailure, ErrorCode, Setting
+from fakekube.net.http2.frames import MAX_FRAME_BYTES, ConnectionFailure, ErrorCode, Setting
+from fakekube.net.http2.header_blocks import MAX_LIST_BYTES
 
 _LEAST_REFRESH = 4096
 

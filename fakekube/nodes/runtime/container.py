@@ -30,6 +30,7 @@ from fakekube.nodes.plans import OOM_KILLED
 from fakekube.nodes.runtime.behaviour import Behaviour, LogPlan
 from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
+from fakekube.nodes.runtime.environment import expand_each, fits_a_process
 from fakekube.nodes.runtime.filesystem import File, FileSystem
 from fakekube.nodes.runtime.images import APPLET, PROGRAM, START_LINES, base_name, hostname_of
 from fakekube.nodes.runtime.kernel import ProcessNamespace
@@ -50,7 +51,6 @@ from fakekube.nodes.runtime.scheduling import (
 )
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.state import ProgramNotFound, find_program, shebang
-from fakekube.nodes.runtime.volumes import expand_each, fits_a_process
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image

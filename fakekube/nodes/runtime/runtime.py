@@ -43,7 +43,7 @@ from fakekube.nodes.runtime.sessions import attach, exec_handler, exec_program
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
-    from fakekube.nodes.runtime.network import NetworkPolicies
+    from fakekube.nodes.runtime.network_policies import NetworkPolicies
 
 _SPECS: Final = ("containers", "initContainers", "ephemeralContainers")
 
@@ -257,7 +257,7 @@ class Runtime:
         """See `network.PodNetworks`."""
         if not self._enforces_policies():
             return None
-        from fakekube.nodes.runtime.network import NetworkPolicies
+        from fakekube.nodes.runtime.network_policies import NetworkPolicies
 
         return NetworkPolicies(self.cluster)
 

@@ -19,13 +19,14 @@ from fakekube.net.streaming.kubelet_api import Connection, Destination, KubeletE
 from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
+from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
 from fakekube.nodes.runtime.images import base_name, default_application, install, root_of
 from fakekube.nodes.runtime.kernel import ProcessNamespace, mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks
 from fakekube.nodes.runtime.resources import mount_cgroup
-from fakekube.nodes.runtime.volumes import Volumes, bytes_of, environment
+from fakekube.nodes.runtime.volumes import Volumes, bytes_of
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Images

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.apis.batch.cronjobs import parse_schedule
+from fakekube.apis.batch.schedules import parse_schedule
 from fakekube.controllers.cronjob import TooFrequent, most_recent_schedule_time, next_requeue_duration
 from tests.unit.controllers.workloads import names, reasons, template
 

@@ -492,7 +492,7 @@ def _validate_projected_downward_api(source: Part, taken: set[str], volume_path:
 
 def _validate_trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
     from fakekube.apis.certificates.certificatesigningrequests import validate_signer_name
-    from fakekube.apis.certificates.podcertificaterequests import bundle_name_errors
+    from fakekube.apis.certificates.clustertrustbundles import bundle_name_errors
 
     name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
     errors: list[FieldError] = []

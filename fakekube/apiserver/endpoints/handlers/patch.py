@@ -29,6 +29,7 @@ from fakekube.apimachinery.patch import (
     strategic,
 )
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
+from fakekube.apimachinery.patch.merge_patch import INVALID, apply_merge_patch, decode_merge_patch
 from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
 from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
@@ -145,18 +146,18 @@ def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change
 
 def _read_merge_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parse(body, "error decoding patch: {}" if strict else json_patch.INVALID)
-    document = json_patch.decode_merge_patch(value, strict=strict)
+    value, duplicates = _parse(body, "error decoding patch: {}" if strict else INVALID)
+    document = decode_merge_patch(value, strict=strict)
 
     def text(whole: Object) -> str:
-        return as_written(json_patch.apply_merge_patch(whole, loads_with_literals(body.raw)))
+        return as_written(apply_merge_patch(whole, loads_with_literals(body.raw)))
 
     edit = partial(_merge, document)
     return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body.raw) else None)
 
 
 def _merge(document: Any, whole: Object) -> Any:
-    return json_patch.apply_merge_patch(whole, document)
+    return apply_merge_patch(whole, document)
 
 
 def _json_patch(

@@ -1,8 +1,8 @@
 """Admission plugins that call webhooks.
 
-`configurations` provides the compiled webhooks, builds the AdmissionReview, calls a webhook and verifies the response; `plugins`
-has MutatingAdmissionWebhook, with its patches, and ValidatingAdmissionWebhook; `image_policy` is another plugin. The
-failurePolicy is applied in `plugins`.
+`configurations` provides the compiled webhooks and calls them, `admission_review` builds the AdmissionReview and verifies the
+response; `plugins` has MutatingAdmissionWebhook, with its patches, and ValidatingAdmissionWebhook, which apply the failurePolicy;
+`image_policy` is another plugin.
 
 No webhook is called under a lock. Without configurations, a write only reads the revision of an empty bucket.
 

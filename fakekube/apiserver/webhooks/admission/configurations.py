@@ -1,19 +1,17 @@
-"""The compiled webhooks of all configurations of one kind, the call of one webhook, its AdmissionReview and its response.
+"""The compiled webhooks of all configurations of one kind, and the call of one webhook.
 
 After a failure to call a webhook (`CallFailedError`) its failurePolicy decides whether the request is denied; every other
-error denies the request. Kind and apiVersion of a response are read with the errors for missing and unregistered ones.
+error denies the request.
 
 Invariant: the webhooks are those in the current state of the store. A configuration is compiled once for each of its versions.
 
 Specified by: k8s.io/apiserver/pkg/admission/configuration, pkg/admission/plugin/webhook (accessors.go,
-{mutating,validating}/dispatcher.go: callHook, errors/statuserror.go, request/admissionreview.go); k8s.io/apimachinery/pkg/runtime
-(error.go), pkg/runtime/serializer/json/meta.go.
+{mutating,validating}/dispatcher.go: callHook, errors/statuserror.go).
 """
 
 from __future__ import annotations
 
 import time
-from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,161 +21,19 @@ from uuid import uuid4
 
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apimachinery.errors.status import TYPE_META, uninterpretable
-from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.cluster_access import Call, CallError, ClusterAccess
-from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS
 from fakekube.apiserver.admission.chain import Attributes
-from fakekube.apiserver.admission.matching import Criteria, Match, VersionedAttributes, namespace_of
+from fakekube.apiserver.admission.matching import Criteria, Match, VersionedAttributes
+from fakekube.apiserver.webhooks.admission.admission_review import _STATUS, InvalidResponseError, Response, response_in, review_of
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.cel import MatchConditions
-
-
-# --- Builds the AdmissionReview for a webhook and verifies its response ----------------------------------------------
-
-
-class TypeMetaError(ValueError):
-    """A document is not an object, or its kind or apiVersion is not a string; has Go's error message."""
-
-
-def type_meta(value: Any) -> tuple[str, str]:
-    """Returns the kind and apiVersion of a document, "" for a missing one. Raises TypeMetaError."""
-    if not isinstance(value, dict):
-        raise TypeMetaError(uninterpretable(type_mismatch(value, f"Go value of type {TYPE_META}")))
-    for name, item in value.items():
-        if name in ("kind", "apiVersion") and not isinstance(item, str | None):
-            raise TypeMetaError(uninterpretable(type_mismatch(item, f"Go struct field .{name} of type string")))
-    return value.get("kind") or "", value.get("apiVersion") or ""
-
-
-_GROUP, _KIND = "admission.k8s.io", "AdmissionReview"
-_VERIFIED = "v1"
-
-
-class InvalidResponseError(Exception):
-    """The response of a webhook is invalid; has the message of kube-apiserver."""
-
-
-@dataclass(slots=True, frozen=True)
-class Response:
-    """The verified response of a webhook."""
-
-    allowed: bool
-    result: Object | None
-    """The Status of a denial."""
-    patch: bytes
-    patch_type: str
-    audit_annotations: Mapping[str, str]
-    warnings: Sequence[str]
-
-
-# ---------------------------------------------------------------- the request
-
-
-def review_of(versioned: VersionedAttributes, match: Match, version: str, uid: str) -> Object:
-    """Builds the AdmissionReview of a request in a version of AdmissionReview."""
-    attributes = versioned.attributes
-    request: dict[str, Any] = {"uid": uid, "kind": _kind(match.kind), "resource": _resource(match.resource)}
-    subresource = {"subResource": attributes.subresource} if attributes.subresource else {}
-    request |= subresource
-    request |= {"requestKind": _kind(attributes.kind), "requestResource": _resource(attributes.resource)}
-    request |= {"requestSubResource": attributes.subresource} if subresource else {}
-    name, namespace = attributes.name, namespace_of(attributes)
-    request |= {field: text for field, text in (("name", name), ("namespace", namespace)) if text}
-    request |= {
-        "operation": str(attributes.operation),
-        "userInfo": _user(attributes),
-        "object": versioned.object,
-        "oldObject": versioned.old,
-        "dryRun": attributes.context.dry_run,
-        "options": attributes.options or None,
-    }
-    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "request": request}
-
-
-def _kind(gvk: GVK) -> Object:
-    return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-
-
-def _resource(resource: Resource) -> Object:
-    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
-
-
-def _user(attributes: Attributes) -> Object:
-    context = attributes.context
-    user: dict[str, Any] = {"username": context.user, "uid": context.uid, "groups": list(context.groups)}
-    user = {field: value for field, value in user.items() if value}
-    if context.extra:
-        user["extra"] = {key: list(context.extra[key]) for key in sorted(context.extra)}
-    return user
-
-
-# ---------------------------------------------------------------- the response
-
-
-def response_in(review: Object, version: str, uid: str, *, mutating: bool) -> Response:
-    """Verifies the review that a webhook returned, and returns its response.
-
-    Args:
-        review: the returned review, decoded as the type of the one that was sent.
-        version: the version of the review that was sent; v1beta1 responses are not verified.
-        uid: the UID of the request.
-        mutating: whether a patch is allowed.
-
-    Raises:
-        InvalidResponseError: the response is invalid, or belongs to another request.
-    """
-    response = review.get("response")
-    if response is None:
-        raise InvalidResponseError("webhook response was absent")
-    patch, patch_type = b64decode(response.get("patch") or ""), response.get("patchType")
-    if version == _VERIFIED:
-        _verify(review, response, uid)
-        _verify_patch(patch, patch_type, mutating=mutating)
-    elif patch:
-        patch_type = "JSONPatch"
-    return Response(
-        bool(response.get("allowed")),
-        response.get("status"),
-        patch if mutating else b"",
-        patch_type or "",
-        response.get("auditAnnotations") or {},
-        response.get("warnings") or (),
-    )
-
-
-def _verify(review: Object, response: Object, uid: str) -> None:
-    if response.get("uid", "") != uid:
-        raise InvalidResponseError(f"expected response.uid={go_quote(uid)}, got {go_quote(response.get('uid', ''))}")
-    wanted = f"{_GROUP}/{_VERIFIED}, Kind={_KIND}"
-    api_version, kind = review.get("apiVersion", ""), review.get("kind", "")
-    found = f"{api_version if '/' in api_version else f'/{api_version}'}, Kind={kind}"
-    if found != wanted:
-        raise InvalidResponseError(f"expected webhook response of {wanted}, got {found}")
-
-
-def _verify_patch(patch: bytes, patch_type: str | None, *, mutating: bool) -> None:
-    if not mutating:
-        for field, given in (("patch", bool(patch)), ("patchType", patch_type is not None)):
-            if given:
-                raise InvalidResponseError(f"validating webhook may not return response.{field}")
-        return
-    if patch and patch_type is None:
-        raise InvalidResponseError("webhook returned response.patch but not response.patchType")
-    if not patch and patch_type is not None:
-        raise InvalidResponseError("webhook returned response.patchType but not response.patch")
-    if patch_type == "":
-        raise InvalidResponseError('webhook returned invalid response.patchType of ""')
-
-
-_STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
 
 
 Begin = Callable[..., Callable[[], Object]]

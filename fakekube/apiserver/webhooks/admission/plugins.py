@@ -31,16 +31,8 @@ from fakekube.apis.rest.cluster_access import Call
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, is_exempt
-from fakekube.apiserver.webhooks.admission.configurations import (
-    CallFailedError,
-    Calls,
-    Configurations,
-    Response,
-    TypeMetaError,
-    Webhook,
-    matching,
-    type_meta,
-)
+from fakekube.apiserver.webhooks.admission.admission_review import Response, TypeMetaError, type_meta
+from fakekube.apiserver.webhooks.admission.configurations import CallFailedError, Calls, Configurations, Webhook, matching
 from fakekube.base.golang.strconv import go_json, go_quote
 from fakekube.base.objects import Object
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.patch import json_patch
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch, decode_merge_patch
 
 _keys = st.sampled_from(["a", "b", "c"])
 _scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
@@ -29,14 +29,14 @@ _patches = st.dictionaries(_keys, _values(_scalars | st.none()), max_size=3)
 def test_patches_agree_with_rfc_7386(document: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copy.deepcopy((document, patch))
     expected = json_merge_patch.merge(copy.deepcopy(document), copy.deepcopy(patch))
-    assert json_patch.apply_merge_patch(document, patch) == expected
+    assert apply_merge_patch(document, patch) == expected
     assert (document, patch) == before
 
 
 @given(_documents, _patches)
 def test_patching_twice_equals_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
-    once = json_patch.apply_merge_patch(document, patch)
-    assert json_patch.apply_merge_patch(once, patch) == once
+    once = apply_merge_patch(document, patch)
+    assert apply_merge_patch(once, patch) == once
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,20 @@ def test_patching_twice_equals_patching_once(document: dict[str, Any], patch: di
 def test_nulls_within_replacing_values(current: Any, value: Any, expected: Any) -> None:
     """Where the real server departs from the standard: lists lose the nulls of their objects, unless they
     replace an object."""
-    assert json_patch.apply_merge_patch({"k": current}, {"k": value}) == {"k": expected}
+    assert apply_merge_patch({"k": current}, {"k": value}) == {"k": expected}
 
 
 def test_merged_objects_are_sorted_and_others_shared() -> None:
     document = {"z": {"b": 1}, "a": {"y": 1, "x": 2}}
-    patched = json_patch.apply_merge_patch(document, {"a": {"new": 1}})
+    patched = apply_merge_patch(document, {"a": {"new": 1}})
     assert list(patched) == ["a", "z"]
     assert list(patched["a"]) == ["new", "x", "y"]
     assert patched["z"] is document["z"]
 
 
 def test_list_patch_replaces_the_document_without_strict_decoding() -> None:
-    patch = json_patch.decode_merge_patch([{"x": None}], strict=False)
-    assert json_patch.apply_merge_patch({"a": 1}, patch) == [{}]
+    patch = decode_merge_patch([{"x": None}], strict=False)
+    assert apply_merge_patch({"a": 1}, patch) == [{}]
 
 
 @pytest.mark.parametrize(
@@ -79,5 +79,5 @@ def test_list_patch_replaces_the_document_without_strict_decoding() -> None:
 )
 def test_invalid_patch_bodies_are_rejected(patch: Any, strict: bool, message: str) -> None:
     with pytest.raises(StatusError) as caught:
-        json_patch.decode_merge_patch(patch, strict=strict)
+        decode_merge_patch(patch, strict=strict)
     assert (caught.value.code, caught.value.message) == (400, message)

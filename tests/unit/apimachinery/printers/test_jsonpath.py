@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.printers import custom
+from fakekube.apimachinery.printers import jsonpath
 
 OBJECT: dict[str, Any] = {
     "a": "x", "z": None, "l": [1, 2, 3, 4], "e": [], "m": {"k.d": "dot", "k": {"v": 1}},
@@ -45,13 +45,13 @@ BROKEN = [
 
 @pytest.mark.parametrize(("path", "values"), FOUND)
 def test_values_found_by_paths(path: str, values: list[Any]) -> None:
-    assert custom.parse(path).find(OBJECT) == values
+    assert jsonpath.parse(path).find(OBJECT) == values
 
 
 @pytest.mark.parametrize(("path", "message"), BROKEN)
 def test_invalid_paths(path: str, message: str) -> None:
-    with pytest.raises(custom.PathError) as caught:
-        custom.parse(path)
+    with pytest.raises(jsonpath.PathError) as caught:
+        jsonpath.parse(path)
     assert str(caught.value) == message
 
 
@@ -63,13 +63,13 @@ def test_invalid_paths(path: str, message: str) -> None:
     ],
 )  # fmt: skip
 def test_values_formatted_as_text(value: Any, text: str) -> None:
-    assert custom.text(value) == text
+    assert jsonpath.text(value) == text
 
 
 @given(st.lists(st.sampled_from([*".[]*?(@)'\"\\,:-0159 \n=<>!{}$é", "..", "a", "parts", "id", "l"]), max_size=15).map("".join))
 def test_arbitrary_text_parses_or_raises_path_error(path: str) -> None:
     try:
-        parsed = custom.parse(path)
-    except custom.PathError:
+        parsed = jsonpath.parse(path)
+    except jsonpath.PathError:
         return
     assert isinstance(parsed.find(OBJECT), list)

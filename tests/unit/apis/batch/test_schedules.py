@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apis.batch.cronjobs import ScheduleError, parse_schedule
+from fakekube.apis.batch.schedules import ScheduleError, parse_schedule
 
 
 def times(text: str, after: str, count: int = 3) -> list[str]:

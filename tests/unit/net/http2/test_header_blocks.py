@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.net.http2.frames import BlockDecoder, ConnectionFailure, ErrorCode, encode_block, parse_request
+from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
+from fakekube.net.http2.header_blocks import BlockDecoder, encode_block, parse_request
 
 NAMES = st.from_regex(r"[a-z][a-z0-9\-]{0,200}", fullmatch=True)
 VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=300)

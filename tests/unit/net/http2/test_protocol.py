@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakekube.net.http2 import frames
-from fakekube.net.http2.frames import MAX_LIST_BYTES, ErrorCode, encode_block, frame
+from fakekube.net.http2.frames import ErrorCode, frame
+from fakekube.net.http2.header_blocks import MAX_LIST_BYTES, encode_block
 from fakekube.net.http2.protocol import Protocol
 from fakekube.net.http2.stream import RequestStream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakekube.apimachinery import features
-from fakekube.apiserver.http.nonresource_paths import CHECKS, checks_of
+from fakekube.apiserver.http.healthz import CHECKS, checks_of
 
 
 @pytest.mark.parametrize("name", CHECKS)

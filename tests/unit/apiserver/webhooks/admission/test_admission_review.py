@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.apiserver.webhooks.admission.configurations import InvalidResponseError, response_in
+from fakekube.apiserver.webhooks.admission.admission_review import InvalidResponseError, response_in
 
 V1 = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
 PATCH = "W10="
