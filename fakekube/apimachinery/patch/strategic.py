@@ -492,6 +492,7 @@ def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes:
 def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """The original without the items that the patch deletes, and the patch without directives."""
     changes: list[Any] = []
+    unwanted: set[Any] = set()
     replaces = False
     for item in patch:
         if DIRECTIVE not in item:
@@ -499,15 +500,16 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
             continue
         directive = item[DIRECTIVE]
         if directive == "delete":
-            unwanted = identity(item, merge_key)
-            original = [entry for entry in original if found_identity(entry, merge_key) != unwanted]
+            unwanted.add(identity(item, merge_key))
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
             raise uninterpreted_error("merging lists cannot yet be specified in the patch")
         else:
             raise uninterpreted_error(_unknown_directive(directive, item))
-    return (changes, []) if replaces else (original, changes)
+    if replaces:
+        return changes, []
+    return [entry for entry in original if found_identity(entry, merge_key) not in unwanted] if unwanted else original, changes
 
 
 def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple[list[Any], bool]:
