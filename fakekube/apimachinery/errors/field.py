@@ -9,9 +9,11 @@ Specified by: k8s.io/apimachinery/pkg/util/validation/field (texts and order of 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import Any, Final
 
 from fakekube.base.golang.strconv import go_float, go_json, go_quote
@@ -54,6 +56,33 @@ IMMUTABLE = "field is immutable"
 #: The causes of a Status end when their texts have so many characters.
 _MAXIMUM_TEXT: Final = 8 << 20
 
+_MAXIMUM_ERRORS: Final = 50_000
+"""The errors that validation may find in one request; the real server takes about half a minute for ten times as many."""
+
+
+class _Budget(threading.local):
+    """How many more errors the request of this thread may have; without a request, any number."""
+
+    left: float = inf
+
+
+_budget: Final = _Budget()
+
+
+class TooManyErrorsError(Exception):
+    """A request has so many errors that the real server would not tell them in time."""
+
+
+def limit_errors(most: float = _MAXIMUM_ERRORS) -> None:
+    """Begins a request in this thread: after so many field errors the next one raises TooManyErrorsError."""
+    _budget.left = most
+
+
+def lift_limit() -> None:
+    """Ends the request of this thread."""
+    _budget.left = inf
+
+
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
 
 
@@ -93,6 +122,11 @@ class FieldError:
     """Whether Go holds an unsupported value as a plain string, and not as a string type of its own."""
     pointed_at: bool = False
     """Whether Go holds the value by a pointer, so that the message prints it as JSON, even a string."""
+
+    def __post_init__(self) -> None:
+        _budget.left -= 1
+        if _budget.left < 0:
+            raise TooManyErrorsError
 
     @property
     def body(self) -> str:

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs.document import Chunks
-from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.errors.field import TooManyErrorsError, lift_limit, limit_errors
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT
@@ -190,6 +191,7 @@ class Application:
         if self.observer is not None:
             exchange.observation = self.observer.observe(environ, exchange.path)
         emulated = features.CURRENT.set(self._backend.settings.emulation)
+        limit_errors()
         try:
             response = self._respond(exchange)
         except (BrokenStreamError, Refused):
@@ -203,6 +205,7 @@ class Application:
                 exchange.audit.emit_panic("internal error")
                 exchange.audit = None
         finally:
+            lift_limit()
             features.CURRENT.reset(emulated)
         if exchange.audit is not None and exchange.info is not None:
             auditing.write_event(exchange.audit, exchange.info, exchange.annotations, response)
@@ -265,6 +268,9 @@ class Application:
                 response = perform(request, environ, exchange)
             else:
                 response = observation.perform(request, partial(perform, request, environ, exchange))
+        except TooManyErrorsError:
+            late = status.timeout("request did not complete within requested timeout - context deadline exceeded")
+            response = responses.error_response(late, headers, exchange.query, cbor=self._cbor)
         except StatusError as error:
             response = responses.error_response(error, headers, exchange.query, cbor=self._cbor)
         if request.warnings:
