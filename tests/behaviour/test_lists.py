@@ -376,3 +376,9 @@ def test_repeated_list_shows_later_writes(api: Api, accept: str) -> None:
         assert shown(name) == {True}
         assert api.delete(f"{path}/{name}").status == 200
         assert shown(name) == {False}
+
+
+def test_long_selectors_end_with_the_time_of_the_request(collection: Collection) -> None:
+    query = {"labelSelector": ",".join(f"a notin (x{number})" for number in range(5000)), "timeout": "1ms"}
+    reply = collection.api.get(collection.path, query)
+    assert (reply.status, reply.at("reason")) == (504, "Timeout")

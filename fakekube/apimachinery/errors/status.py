@@ -239,6 +239,16 @@ def timeout(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, st
     return StatusError(504, "Timeout", f"Timeout: {message}", details)
 
 
+def context_deadline_exceeded() -> StatusError:
+    """Returns the 504 of a write that takes too long."""
+    return timeout("request did not complete within requested timeout - context deadline exceeded")
+
+
+def allotted_timeout() -> StatusError:
+    """Returns the 504 of any request that takes too long (the timeout filter)."""
+    return timeout("request did not complete within the allotted timeout")
+
+
 def too_large_resource_version(requested: int, current: int, retry_after: int = 1) -> StatusError:
     """Returns the 504 for a revision that the server has not reached after the wait of the real server."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}

@@ -269,7 +269,7 @@ class Application:
             else:
                 response = observation.perform(request, partial(perform, request, environ, exchange))
         except TooManyErrorsError:
-            late = status.timeout("request did not complete within requested timeout - context deadline exceeded")
+            late = status.context_deadline_exceeded()
             response = responses.error_response(late, headers, exchange.query, cbor=self._cbor)
         except StatusError as error:
             response = responses.error_response(error, headers, exchange.query, cbor=self._cbor)

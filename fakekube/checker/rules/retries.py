@@ -35,7 +35,7 @@ _RETRY_AFTER = 4
 _TOLERANCE = 0.15
 
 #: After this error it is unknown whether the request was performed.
-_TIMEOUT = status.timeout("request did not complete within requested timeout - context deadline exceeded")
+_TIMEOUT = status.context_deadline_exceeded()
 
 
 class RetryAfter(Rule):

@@ -14,6 +14,7 @@ k8s.io/apiserver/pkg/storage (selection_predicate.go, cacher, cacher/delegator, 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -285,6 +286,8 @@ def _whole_page(scope: Scope, view: View) -> Listing:
 
 #: Records read in one step of a list with selectors, so that a page that is full early costs little.
 _STEP = 500
+#: Records that are compared with selectors before the time is looked at.
+_CHECKED = 32
 
 
 def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matches) -> Listing:
@@ -298,13 +301,23 @@ def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matc
     while True:
         found = read(start=start, limit=step, revision=revision)
         records, revision = found.records, found.revision  # all steps read the same revision
-        matching += [record for record in records if matches(record.value)]
+        matching += _select(scope, records, matches)
         if view.limit and len(matching) >= view.limit:
             del matching[view.limit :]
             return Listing(matching, revision, _token_if_more(scope, matching[-1].key, revision))
         if not step or len(records) < step:
             return Listing(matching, revision)
         start = records[-1].key + "\0"
+
+
+def _select(scope: Scope, records: Sequence[Record[Document]], matches: Matches) -> list[Record[Document]]:
+    """Returns the records that match. Raises StatusError 504 when the time of the request is over: selectors may be very long."""
+    matching: list[Record[Document]] = []
+    for start in range(0, len(records), _CHECKED):
+        matching += [record for record in records[start : start + _CHECKED] if matches(record.value)]
+        if time.monotonic() >= scope.request.deadline:
+            raise status.allotted_timeout()
+    return matching
 
 
 def _single_name(scope: Scope, options: ListOptions) -> str | None:

@@ -128,7 +128,7 @@ class Calls:
             response = response_in(answer(), version, uid, mutating=self._mutating)
         except CallError as error:
             if time.monotonic() >= attributes.context.deadline:
-                raise status.timeout("request did not complete within the allotted timeout") from None
+                raise status.allotted_timeout() from None
             raise CallFailedError(webhook, f"failed to call webhook: {error}") from None
         except InvalidResponseError as error:
             raise CallFailedError(webhook, f"received invalid webhook response: {error}") from None
