@@ -58,7 +58,7 @@ def noted(path: Path | None) -> Notes:
             notes[probe] = in_fork(functools.partial(examine, probe), 600) or Known(fails="does not end")
             if notes[probe].fails:
                 print(f"{probe} fails without any error: {notes[probe].fails[:300]}", flush=True)
-            if path and len(notes) % 100 == 0:
+            if path and len(notes) % 25 == 0:
                 path.write_bytes(pickle.dumps((state, notes)))
     if path:
         path.write_bytes(pickle.dumps((state, notes)))

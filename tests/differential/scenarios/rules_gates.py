@@ -41,3 +41,16 @@ tell_of("resizes", "v1/pods", INIT, states=[
     State(base={"spec.resourceClaims": [{"name": "r", "resourceClaimName": "x"}]}, status={"status.nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "x", "containers": ["c"], "resources": {"cpu": "1"}}]}, calls=[("PUT", "resize", {"spec.initContainers[0].resources.requests.cpu": "1500m"})]),
 ])
 tell_of("tokens", "v1/serviceaccounts", {}, states=[State(calls=[("POST", "token", {"metadata": {"uid": uid}, "spec": {"expirationSeconds": 599}}) for uid in ("", "other")])])
+ALLOCATED = "status.nodeAllocatableResourceClaimStatuses"
+HELD: Edit = {"resourceClaimName": "x", "containers": ["c"], "resources": {"cpu": "1"}}
+tell_of("claims_of_nodes", "v1/pods", POD, states=[
+    State(
+        base={"spec.resourceClaims": [{"name": "r", "resourceClaimName": "x"}, {"name": "t", "resourceClaimTemplateName": "y"}]},
+        status={ALLOCATED: [HELD], "status.resourceClaimStatuses": [{"name": "t", "resourceClaimName": "z"}]},
+        status_update=[
+            *each(f"{ALLOCATED}[0].resourceClaimName", "", "y", "z"), *each(f"{ALLOCATED}[0].containers", None, [], ["nobody", "c"]),
+            *each(f"{ALLOCATED}[0].resources", None, {}, {"cpu": "0"}, {"cpu": "-1"}, {"example.com/x": "-1"}, {"requests.cpu": "1"}, {"hugepages-2Mi": "2Mi", "pods": "1"}),
+            {ALLOCATED: [HELD, HELD]}, {ALLOCATED: [{}]}, {ALLOCATED: None}, {"status.resourceClaimStatuses": None, f"{ALLOCATED}[0].resourceClaimName": "z"},
+        ],
+    ),
+])

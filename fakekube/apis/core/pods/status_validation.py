@@ -69,9 +69,8 @@ def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[Fie
         errors.append(invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE, pointed_at=True))
     errors += _validate_transitions(status, before, spec)
     errors += _validate_resource_claims(status, spec)
-    if from_minor(37):
-        errors += _validate_node_allocatable_claims(status, spec)
     errors += _validate_extended_claim(status, spec)
+    errors += _validate_node_allocatable_claims(status, spec)
     errors += _validate_addresses(status, before, "podIPs", "PodIP")
     errors += _validate_host_addresses(status, before)
     return errors + _validate_containers(status, spec)
