@@ -90,7 +90,8 @@ def test_large_integers_are_shown_exactly(cluster: Cluster, open_page: Open, tra
     for address in (cluster.page_url, trace()):
         page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=history", instead=page)
         wait(page, f"document.body.textContent.includes('{2**53 + 1}')")
-        page = open_page(f"{address}#/objects/jobs.batch/default/j?tab=fields", instead=page)
+        page.evaluate("location.hash = '#/objects/jobs.batch/default/j?tab=fields'")
+        page.wait_for_selector(".field-line")
         wait(page, f"document.body.textContent.includes('activeDeadlineSeconds: {2**63 - 1}')")
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -71,8 +72,8 @@ STEPS = st.lists(
         st.sampled_from("xyz"),
         st.sampled_from(["1", "2\n3\n", None, "<b>", "\u202e", ""]),
     ),
-    min_size=4,
-    max_size=14,
+    min_size=8,
+    max_size=20,
 )
 
 
@@ -188,7 +189,7 @@ def test_histories_are_shown_as_python_computes_them(open_page: Open, tmp_path: 
     numbers = itertools.count()
 
     @settings(
-        max_examples=settings.default.max_examples // 8,
+        max_examples=settings.default.max_examples // 12,
         derandomize=True,
         deadline=None,
         database=None,
@@ -217,7 +218,19 @@ def test_histories_are_shown_as_python_computes_them(open_page: Open, tmp_path: 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "recorded"
 
 
-def test_owners_of_recorded_objects_are_those_of_python(open_page: Open, trace: Callable[[], str]) -> None:
+@pytest.fixture(scope="module")
+def modules(browser: Any) -> Iterator[Any]:
+    """A page whose modules are called; nothing is done in it."""
+    with Cluster(profile="apiserver") as cluster:
+        tab = browser.take_tab()
+        tab.goto(cluster.page_url)
+        wait_until_loaded(tab)
+        yield tab
+        tab.check()
+        browser.put_back(tab)
+
+
+def test_owners_of_recorded_objects_are_those_of_python(modules: Any) -> None:
     """Each leaf of every fieldsV1 that a real server sent belongs to one path, the same in the page and in Python."""
 
     def find_objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -236,8 +249,7 @@ def test_owners_of_recorded_objects_are_those_of_python(open_page: Open, trace: 
             objects.setdefault(json.dumps(one["metadata"]["managedFields"], sort_keys=True), one)
     chosen = list(objects.values())[:400]
     assert len(chosen) > 20
-    page = open_page(trace())
-    shown = page.evaluate(
+    shown = modules.evaluate(
         "async (all) => { const {ownersOf} = await import('fk/owners'); return all.map((one) => Object.fromEntries(ownersOf(one))); }",
         chosen,
     )
@@ -264,7 +276,7 @@ def test_co_owners_and_items_of_associative_lists(cluster: Cluster, open_page: O
     assert next(line for line in lines if "image: busybox" in line).startswith("two ")
 
 
-def test_differences_and_owners_are_those_of_python(cluster: Cluster, open_page: Open) -> None:
+def test_differences_and_owners_are_those_of_python(cluster: Cluster, modules: Any) -> None:
     cluster.create(deployment("web"))
     clients = [cluster.client_of("one/1"), cluster.client_of("two/1")]
     path = "/apis/apps/v1/namespaces/default/deployments/web"
@@ -278,16 +290,15 @@ def test_differences_and_owners_are_those_of_python(cluster: Cluster, open_page:
     for number, patch in enumerate(patches):
         clients[number % 2].call("PATCH", path, patch, content_type="application/strategic-merge-patch+json")
     versions = [version.object for version in cluster.history("deployments", "web")]
-    page = open_page(cluster.page_url)
     for old, new in pairwise(versions):
-        shown = page.evaluate("async ([old, now]) => (await import('fk/diff')).diff(old, now)", [old, new])
+        shown = modules.evaluate("async ([old, now]) => (await import('fk/diff')).diff(old, now)", [old, new])
         assert shown == [one.data() for one in differences(old, new)]
-        owners = page.evaluate("async (obj) => Object.fromEntries((await import('fk/owners')).ownersOf(obj))", new)
+        owners = modules.evaluate("async (obj) => Object.fromEntries((await import('fk/owners')).ownersOf(obj))", new)
         assert owners == field_owners(new)
         assert owners["spec.replicas"]
 
 
-def test_yaml_lines_read_back_as_the_same_value(cluster: Cluster, open_page: Open) -> None:
+def test_yaml_lines_read_back_as_the_same_value(modules: Any) -> None:
     from fakekube.apimachinery.codecs import yaml
 
     values = [
@@ -312,8 +323,7 @@ def test_yaml_lines_read_back_as_the_same_value(cluster: Cluster, open_page: Ope
         "a #b",
     ]
     obj = {"data": {f"k{number}": value for number, value in enumerate(values)}, "list": [1, True, None, {"a": []}, {}], "y": "x"}
-    page = open_page(cluster.page_url)
-    text = page.evaluate("async (value) => (await import('fk/yaml_lines')).yamlText(value)", obj)
+    text = modules.evaluate("async (value) => (await import('fk/yaml_lines')).yamlText(value)", obj)
     assert yaml.loads(text.encode())[0] == obj
 
 
