@@ -17,8 +17,8 @@ from hypothesis import settings
 
 from fakekube.apimachinery import data
 
-# `pytest --hypothesis-profile=thorough` searches longer.
-settings.register_profile("suite", max_examples=50, deadline=None)
+# The suite has the same examples in all runs, so that none fails by chance. `pytest --hypothesis-profile=thorough` searches, and longer.
+settings.register_profile("suite", max_examples=30, derandomize=True, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("suite")
 
@@ -41,7 +41,18 @@ class _Compiled:
         sys.pycache_prefix, sys.dont_write_bytecode = (self._folder, False) if is_own else (None, True)
 
 
+def _leave_out_constants() -> None:
+    """Hypothesis tries the constants of all modules that are loaded: to find them takes a process seconds, and the examples would depend
+    on the tests before. A search (`thorough`) has them.
+    """
+    providers: Any = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if hasattr(providers, "_get_local_constants") and hasattr(providers, "_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--hypothesis-profile", None) is None:
+        _leave_out_constants()
     gc.set_threshold(50_000, 20, 100)  # what is collected stays: to look at it time and again takes a quarter of the time
     if os.environ.get("PYTHONDONTWRITEBYTECODE") and _COMPILED not in os.environ:
         os.environ[_COMPILED] = tempfile.mkdtemp(prefix="fakekube-tests-")

@@ -189,7 +189,7 @@ def test_histories_are_shown_as_python_computes_them(open_page: Open, tmp_path: 
     numbers = itertools.count()
 
     @settings(
-        max_examples=settings.default.max_examples // 12,
+        max_examples=settings.default.max_examples // 8,
         derandomize=True,
         deadline=None,
         database=None,

@@ -43,17 +43,18 @@ def created(ask: stories.Ask) -> Iterator[tuple[str, Any]]:
             ask("DELETE", f"{own}?gracePeriodSeconds=0", None, stories.JSON)
 
 
-@pytest.mark.parametrize("short", [True, False])
-def test_put_of_an_unchanged_object_returns_it_unchanged(ask: stories.Ask, monkeypatch: pytest.MonkeyPatch, short: bool) -> None:
+def test_put_of_an_unchanged_object_returns_it_unchanged(ask: stories.Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """The short way and the long one give the same answers: so what is stored need not be validated again."""
-    if not short:
-        monkeypatch.setattr(writes, "_changes_nothing", lambda *_: False)
     kinds = set()
     for path, obj in created(ask):
         ask("PUT", path, obj, stories.JSON)  # with which a claim settles
         before = json.loads(ask("GET", path, None, stories.JSON)[2])
-        code, _, text = ask("PUT", path, obj | {"metadata": before["metadata"]}, stories.JSON)
-        assert (code, json.loads(text)) == (200, before), path
+        for is_short in (True, False):
+            with monkeypatch.context() as patch:
+                if not is_short:
+                    patch.setattr(writes, "_changes_nothing", lambda *_: False)
+                code, _, text = ask("PUT", path, obj | {"metadata": before["metadata"]}, stories.JSON)
+            assert (code, json.loads(text)) == (200, before), (path, is_short)
         kinds.add(obj["kind"])
     assert len(kinds) > 40
 
