@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import POD_DELETION_COST
-from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.golang.strconv import MAX_INT32, parse_int
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.informers import new_controller_ref
@@ -263,7 +263,7 @@ def get_scaled_value(value: int | str | None, total: int, *, round_up: bool) -> 
         return value
     if not value.endswith("%"):
         raise ValueError("invalid value for IntOrString: invalid type: string is not a percentage")
-    share = int(value[:-1]) * total
+    share = parse_int(value[:-1]) * total
     return -(-share // 100) if round_up else share // 100
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, parse_int
 
 
 class PathError(ValueError):
@@ -343,9 +343,10 @@ def _index(inside: str) -> Step:
 
 def _parse_integer(part: str | None) -> int | None:
     digits = (part or "").removeprefix(":")
-    if digits == "-":
-        raise PathError("array index - is not a number")
-    return int(digits) if digits else None
+    try:
+        return parse_int(digits) if digits else None
+    except ValueError:
+        raise PathError(f"array index {digits} is not a number") from None
 
 
 def _is_word(character: str) -> bool:

@@ -10,7 +10,6 @@ getStatusValidationOptions in pkg/registry/batch/job/strategy.go, pkg/api/job/wa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, parse_int
 from fakekube.base.objects import Object
 
 Part = Mapping[str, Any]
@@ -497,15 +496,14 @@ class IntervalError(ValueError):
     """A text is not a list of intervals; the error text says why."""
 
 
-_integer_matches = re.compile("[+-]?[0-9]+").fullmatch
-
-
 def _index(text: str, completions: int) -> int:
-    if not _integer_matches(text):
-        raise IntervalError(f"cannot convert string to integer for index: {go_quote(text)}")
-    if int(text) >= completions:
+    try:
+        number = parse_int(text)
+    except ValueError:
+        raise IntervalError(f"cannot convert string to integer for index: {go_quote(text)}") from None
+    if number >= completions:
         raise IntervalError(f"too large index: {go_quote(text)}")
-    return int(text)
+    return number
 
 
 def _interval(text: str, completions: int) -> tuple[int, int]:

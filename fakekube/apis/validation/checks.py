@@ -19,6 +19,7 @@ from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, no
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import semantic_deep_equal, without_empty_fields
+from fakekube.base.golang.strconv import MAX_INT64, parse_int
 from fakekube.base.golang.strings import bytes_of
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -150,9 +151,14 @@ _percent_matches = re.compile("([0-9]+)%").fullmatch
 
 
 def percentage(value: IntOrString) -> int | None:
-    """Returns the number of a percentage; None for other values."""
+    """Returns the number of a percentage, at most the largest of 64 bits; None for other values."""
     found = _percent_matches(value) if isinstance(value, str) else None
-    return int(found[1]) if found else None
+    if found is None:
+        return None
+    try:
+        return parse_int(found[1])
+    except ValueError:
+        return MAX_INT64
 
 
 def int_or_percent(value: IntOrString, path: str) -> list[FieldError]:

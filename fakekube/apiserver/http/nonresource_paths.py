@@ -31,6 +31,7 @@ from fakekube.apiserver.endpoints.negotiation import HTML, PLAIN_TEXT, MediaType
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.base.clock import Clock
+from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import print_time
 
 
@@ -142,14 +143,17 @@ def _range(part: str, length: int) -> range | None:
     match = _RANGE.fullmatch(part)
     if match is None or not (match[1] or match[2]):
         raise _InvalidRangeError
-    if not match[1]:
-        return range(length - min(int(match[2]), length), length)
-    start = int(match[1])
+    try:
+        start, end = (parse_int(text) if text else None for text in match.groups())
+    except ValueError:
+        raise _InvalidRangeError from None
+    if start is None:
+        return range(length - min(end or 0, length), length)
     if start >= length:
         return None
-    if match[2] and int(match[2]) < start:
+    if end is not None and end < start:
         raise _InvalidRangeError
-    return range(start, min(int(match[2]) + 1, length) if match[2] else length)
+    return range(start, length if end is None else min(end + 1, length))
 
 
 # --- /statusz, /flagz and /debug ---------------------------------------------------------------------------------------

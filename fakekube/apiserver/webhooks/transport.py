@@ -29,7 +29,7 @@ from fakekube.apiserver.webhooks.connections import (
     TooLargeError,
     dial,
 )
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, parse_uint16
 from fakekube.base.golang.urls import parse_url
 from fakekube.net.http1 import BodyError
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader, decompress_gzip
@@ -226,9 +226,10 @@ def _port(parts: SplitResult) -> int:
     text = behind.rpartition(":")[2] if ":" in behind else ""
     if not text:
         return _PORTS[parts.scheme]
-    if not text.isdecimal() or int(text) > 65535:
-        raise ConnectionFailedError(f"dial tcp: address {text}: invalid port")
-    return int(text)
+    try:
+        return parse_uint16(text)
+    except ValueError:
+        raise ConnectionFailedError(f"dial tcp: address {text}: invalid port") from None
 
 
 # ---------------------------------------------------------------- the exchange

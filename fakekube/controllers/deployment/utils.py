@@ -22,7 +22,7 @@ from typing import Any, Final
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO, LAST_APPLIED_CONFIG_ANNOTATION
-from fakekube.base.golang.strconv import MAX_INT32, go_quote
+from fakekube.base.golang.strconv import MAX_INT32, go_quote, parse_int
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import get_scaled_value, is_namespace_terminating
@@ -84,8 +84,10 @@ def annotations_of(obj: Object) -> Annotations:
 
 def _parse_int(text: str) -> int | None:
     """Parses a number as strconv.ParseInt does; None if it is malformed."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    return int(text) if digits.isascii() and digits.isdigit() else None
+    try:
+        return parse_int(text)
+    except ValueError:
+        return None
 
 
 def revision_of(obj: Object) -> int | None:
@@ -108,7 +110,8 @@ def last_revision(replica_sets: Iterable[Object]) -> int:
 def _non_negative_annotation(obj: Object, name: str) -> int | None:
     """Returns the non-negative number in an annotation; None if it is absent or malformed."""
     text = (obj["metadata"].get("annotations") or {}).get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) <= MAX_INT32 else None
+    number = _parse_int(text) if text.isdigit() else None
+    return number if number is not None and number <= MAX_INT32 else None
 
 
 def get_desired_replicas_annotation(replica_set: Object) -> int | None:

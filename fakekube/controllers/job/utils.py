@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from fakekube.apis.validation.objectmeta import find_condition
-from fakekube.base.golang.strconv import MAX_INT32
+from fakekube.base.golang.strconv import MAX_INT32, parse_int
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.controller_utils import get_pod_ready_condition, parse_time, phase_of
 
@@ -138,8 +138,10 @@ def parse_indexes(text: str, completions: int) -> OrderedIntervals:
 def get_completion_index(pod: Object) -> int:
     """Returns the completion index in the pod's annotation; -1 if there is none."""
     text = (pod["metadata"].get("annotations") or {}).get(COMPLETION_INDEX, "")
-    digits = text.removeprefix("+")
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
+    try:
+        return max(parse_int(text), -1)
+    except ValueError:
+        return -1
 
 
 def first_pending_indexes(taken: OrderedIntervals, count: int, completions: int) -> list[int]:
@@ -229,7 +231,11 @@ def _failed_container(statuses: Iterable[Mapping[str, Any]], codes: Object) -> M
 
 def _count_in_annotation(pod: Object, name: str) -> int:
     text = (pod["metadata"].get("annotations") or {}).get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) <= MAX_INT32 else 0
+    try:
+        count = parse_int(text) if text.isdigit() else 0
+    except ValueError:
+        return 0
+    return count if count <= MAX_INT32 else 0
 
 
 def index_failure_count(pod: Object) -> int:

@@ -29,6 +29,7 @@ from fakekube.apis.validation.checks import non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
 from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.caches import BoundedCache
+from fakekube.base.golang.strconv import parse_int
 
 Spec = dict[str, Any]
 
@@ -158,7 +159,12 @@ NEW_TEMPLATE = ValidationOptions({}, {}, of_pod=False)
 
 def is_deletion_cost(text: str | None) -> bool:
     """Reports whether the value is a whole number of 32 bits, without plus or leading zeros; an absent one is valid."""
-    return text is None or (_number_matches(text) is not None and -(2**31) <= int(text) < 2**31)
+    if text is None or _number_matches(text) is None:
+        return text is None
+    try:
+        return -(2**31) <= parse_int(text) < 2**31
+    except ValueError:
+        return False
 
 
 def _has_indivisible_huge_pages(spec: Spec) -> bool:

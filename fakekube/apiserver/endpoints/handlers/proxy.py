@@ -150,7 +150,7 @@ def _port_number(port: str, scheme: str) -> int:
         return _NAMED_PORTS["https" if scheme == "https" else "http"]
     if port in _NAMED_PORTS:
         return _NAMED_PORTS[port]
-    number = int(port) if port.isascii() and port.isdigit() else -1
+    number = int(port.lstrip("0")[:6] or "0") if port.isascii() and port.isdigit() else -1  # five digits are the most
     if 0 < number <= _LARGEST_PORT:
         return number
     problem = f"address {port}: invalid port" if number >= 0 else f"lookup tcp/{port}: unknown port"
