@@ -1,6 +1,6 @@
-"""Access reviews and identity reviews: the server answers a POST and stores nothing.
+"""Access reviews: the server answers a POST and stores nothing.
 
-Specified by: pkg/registry/authorization, pkg/registry/authentication, pkg/apis/authorization/validation.
+Specified by: pkg/registry/authorization, pkg/apis/authorization/validation.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fakekube.apimachinery import features, selectors
 from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
+from fakekube.apis.authentication import current_user
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation.selectors import VALUES_FORBIDDEN, VALUES_REQUIRED, label_selector_requirement
 from fakekube.base.objects import Object
@@ -64,7 +65,7 @@ def review_own_access(context: WriteContext, name: str, review: Object) -> Objec
         _validate_resource_or_path(spec) + _validate_selectors(spec) + _require_empty_metadata(review, "must be empty", ())
     )
     context.check(review)
-    return {**review, "status": _decide(context, {**spec, **_current_user(context)})}
+    return {**review, "status": _decide(context, {**spec, **current_user(context)})}
 
 
 def review_own_rules(context: WriteContext, name: str, review: Object) -> Object:
@@ -75,15 +76,6 @@ def review_own_rules(context: WriteContext, name: str, review: Object) -> Object
     context.check(review)
     found = context.services.rules(context.user, context.groups, namespace)
     return {"metadata": {}, "spec": {}, "status": found}
-
-
-def _current_user(context: WriteContext) -> Object:
-    return {
-        "user": context.user,
-        "uid": context.uid,
-        "groups": list(context.groups),
-        "extra": {key: list(values) for key, values in context.extra.items()},
-    }
 
 
 def _with_known_selectors(review: Object) -> Object:
@@ -204,29 +196,3 @@ def _readable_field(requirement: Mapping[str, Any]) -> bool:
 
 def _readable_label(requirement: Mapping[str, Any]) -> bool:
     return not label_selector_requirement(requirement, "")
-
-
-# ---------------------------------------------------------------- identity
-
-
-def review_token(context: WriteContext, name: str, review: Object) -> Object:
-    """Handles a TokenReview; status fields that the client sends are kept if authentication does not set them.
-
-    Raises StatusError 400.
-    """
-    spec = review.get("spec") or {}
-    if not spec.get("token"):
-        raise status.bad_request("token is required for TokenReview in authentication")
-    context.check(review)
-    answer = context.services.authenticate(spec["token"], spec.get("audiences") or ())
-    kept = {name: value for name, value in (review.get("status") or {}).items() if name != "authenticated"}
-    return {**review, "status": {"user": {}, **kept, **{name: value for name, value in answer.items() if value}}}
-
-
-def review_self(context: WriteContext, name: str, review: Object) -> Object:
-    """Handles a SelfSubjectReview."""
-    context.check(review)
-    asker = _current_user(context)
-    info = {"username": asker.pop("user"), **asker}
-    user = {key: value for key, value in info.items() if value}
-    return {"metadata": {"creationTimestamp": context.now()}, "status": {"userInfo": user}}

@@ -48,7 +48,7 @@ def new_service_account_controller() -> Reconciler:
 
 
 def new_root_certificate_publisher() -> Reconciler:
-    from fakekube.controllers.service_accounts import RootCertificatePublisher
+    from fakekube.controllers.root_ca_cert_publisher import RootCertificatePublisher
 
     return RootCertificatePublisher()
 

@@ -1,8 +1,6 @@
-"""The controllers of ServiceAccounts, of their token Secrets, and of the cluster's CA in each namespace.
+"""The controllers of ServiceAccounts and of their token Secrets.
 
 The ServiceAccount controller creates the account `default` in each namespace.
-
-The root CA certificate publisher writes the CA into the ConfigMap kube-root-ca.crt.
 
 The tokens controller writes tokens into Secrets of type kubernetes.io/service-account-token, and deletes the Secrets of deleted
 accounts.
@@ -12,10 +10,8 @@ a token Secret that its account lists, that is older than a year, was not used f
 invalid-since. If the label is older than a year, the Secret is deleted. Nothing is done in the first year after the API server
 began to track the use of tokens.
 
-Specified by: pkg/controller/serviceaccount/serviceaccounts_controller.go,
-pkg/controller/certificates/rootcacertpublisher/publisher.go;
-pkg/controller/serviceaccount/{tokens_controller,legacy_serviceaccount_token_cleaner}.go, pkg/serviceaccount/legacy.go
-(LegacyClaims).
+Specified by: pkg/controller/serviceaccount/{serviceaccounts_controller,tokens_controller,legacy_serviceaccount_token_cleaner}.go,
+pkg/serviceaccount/legacy.go (LegacyClaims).
 """
 
 from __future__ import annotations
@@ -73,54 +69,6 @@ class ServiceAccountController(Reconciler):
         except ApiError as error:
             if error.reason != "AlreadyExists" and not is_namespace_terminating(error):
                 raise
-
-
-ROOT_CA_CERT_CONFIG_MAP: Final = "kube-root-ca.crt"
-_ANNOTATIONS: Final = {
-    "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
-    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
-    "distributions of Kubernetes clusters."
-}
-
-
-class RootCertificatePublisher(Reconciler):
-    """Creates the ConfigMap, and restores it when it is changed or deleted."""
-
-    name = "root-ca-certificate-publisher-controller"
-    watches = ("namespaces", "configmaps")
-
-    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
-        metadata = obj["metadata"]
-        if resource == "namespaces":
-            return () if event_type == "DELETED" else (Key("", metadata["name"]),)
-        return (Key("", metadata["namespace"]),) if metadata["name"] == ROOT_CA_CERT_CONFIG_MAP else ()
-
-    @staticmethod
-    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return resource == "namespaces" or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP
-
-    def reconcile(self, key: Key) -> None:
-        namespace = self.client.get("namespaces", key.name)
-        if namespace["status"].get("phase") == "Terminating":
-            return
-        config_map = {
-            "kind": "ConfigMap",
-            "apiVersion": "v1",
-            "metadata": {"name": ROOT_CA_CERT_CONFIG_MAP, "namespace": key.name, "annotations": _ANNOTATIONS},
-            "data": {"ca.crt": self.context.certificate_authority},
-        }
-        try:
-            found = self.client.get("configmaps", ROOT_CA_CERT_CONFIG_MAP, namespace=key.name)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            self.client.create(config_map)
-            return
-        metadata = found["metadata"]
-        annotations = metadata.get("annotations") or {}
-        if found.get("data") != config_map["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
-            metadata = {**metadata, "annotations": {**annotations, **_ANNOTATIONS}}
-            self.client.update({**found, "metadata": metadata, "data": config_map["data"]})
 
 
 _ACCOUNT, _SECRET = "serviceaccount", "secret"

@@ -27,7 +27,8 @@ from fakekube.apis.well_known import LABEL_OS_STABLE, TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
-from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration, insufficient_resources
+from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration
+from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
 from fakekube.nodes.running_pods import insufficient_resource
 
 if TYPE_CHECKING:

@@ -90,6 +90,12 @@ def _statefulsets() -> Storage:
     }
 
 
+def _authentication() -> Storage:
+    from fakekube.apis import authentication
+
+    return {"tokenreviews": authentication.review_token, "selfsubjectreviews": authentication.review_self}
+
+
 def _authorization() -> Storage:
     from fakekube.apis import authorization
 
@@ -98,22 +104,26 @@ def _authorization() -> Storage:
         "localsubjectaccessreviews": authorization.review_access_in_namespace,
         "selfsubjectaccessreviews": authorization.review_own_access,
         "selfsubjectrulesreviews": authorization.review_own_rules,
-        "tokenreviews": authorization.review_token,
-        "selfsubjectreviews": authorization.review_self,
     }
 
 
 def _horizontalpodautoscalers() -> Storage:
     from fakekube.apis.autoscaling import horizontalpodautoscalers
-    from fakekube.apis.autoscaling.scale import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
 
     return {
         "horizontalpodautoscalers": horizontalpodautoscalers.HorizontalPodAutoscalerStrategy,
-        "replicationcontrollers/scale": REPLICATION_CONTROLLERS,
-        "replicasets/scale": REPLICA_SETS,
-        "deployments/scale": DEPLOYMENTS,
-        "statefulsets/scale": STATEFUL_SETS,
         "horizontalpodautoscalers/status": horizontalpodautoscalers.STATUS,
+    }
+
+
+def _scale() -> Storage:
+    from fakekube.apis.autoscaling import scale
+
+    return {
+        "replicationcontrollers/scale": scale.REPLICATION_CONTROLLERS,
+        "replicasets/scale": scale.REPLICA_SETS,
+        "deployments/scale": scale.DEPLOYMENTS,
+        "statefulsets/scale": scale.STATEFUL_SETS,
     }
 
 
@@ -443,7 +453,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _policy: "pods/eviction",
         _podtemplates: "podtemplates",
         _deployments: "replicationcontrollers",
-        _horizontalpodautoscalers: "replicationcontrollers/scale",
+        _scale: "replicationcontrollers/scale",
         _serviceaccounts: "serviceaccounts",
         _services: "services",
     },
@@ -458,9 +468,9 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _statefulsets: "controllerrevisions statefulsets",
         _daemonsets: "daemonsets",
         _deployments: "deployments replicasets",
-        _horizontalpodautoscalers: "deployments/scale replicasets/scale statefulsets/scale",
+        _scale: "deployments/scale replicasets/scale statefulsets/scale",
     },
-    "authentication.k8s.io": {_authorization: "selfsubjectreviews tokenreviews"},
+    "authentication.k8s.io": {_authentication: "selfsubjectreviews tokenreviews"},
     "authorization.k8s.io": {
         _authorization: "localsubjectaccessreviews selfsubjectaccessreviews selfsubjectrulesreviews subjectaccessreviews"
     },

@@ -33,23 +33,21 @@ from fakekube.controllers.controller_utils import (
     sort_for_deletion,
 )
 from fakekube.controllers.informers import get_controller_of
-from fakekube.controllers.job.tracking import FINALIZER, StatusTracker, SyncContext, has_job_tracking_finalizer, remove_finalizer
-from fakekube.controllers.job.utils import (
+from fakekube.controllers.job.backoff_utils import BackoffRecord, get_remaining_time_per_index
+from fakekube.controllers.job.indexed_job_utils import (
     COMPLETION_INDEX,
-    BackoffRecord,
-    ensure_condition_status,
-    find_true_condition,
     first_pending_indexes,
     get_completion_index,
-    get_remaining_time_per_index,
-    is_job_finished,
+    match_success_policy,
+)
+from fakekube.controllers.job.pod_failure_policy import (
     is_pod_failed,
     match_pod_failure_policy,
-    match_success_policy,
-    new_condition,
     new_index_failure_counts,
     only_replace_failed_pods,
 )
+from fakekube.controllers.job.tracking import FINALIZER, StatusTracker, SyncContext, has_job_tracking_finalizer, remove_finalizer
+from fakekube.controllers.job.utils import ensure_condition_status, find_true_condition, is_job_finished, new_condition
 from fakekube.controllers.reconciler import Key, Reconciler
 
 _SELECTOR: Final = "/selector/"

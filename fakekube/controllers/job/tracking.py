@@ -18,20 +18,15 @@ from typing import Any, Final
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import is_pod_active, is_pod_ready, is_pod_terminating, phase_of
-from fakekube.controllers.job.utils import (
-    BackoffRecord,
-    OrderedIntervals,
+from fakekube.controllers.job.backoff_utils import BackoffRecord, get_finished_time
+from fakekube.controllers.job.indexed_job_utils import OrderedIntervals, get_completion_index, parse_indexes
+from fakekube.controllers.job.pod_failure_policy import (
     absolute_failure_count,
-    ensure_condition_status,
-    find_true_condition,
-    get_completion_index,
-    get_finished_time,
     is_index_failed,
     is_pod_failed,
     match_pod_failure_policy,
-    new_condition,
-    parse_indexes,
 )
+from fakekube.controllers.job.utils import ensure_condition_status, find_true_condition, new_condition
 
 #: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"

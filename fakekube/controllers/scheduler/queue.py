@@ -25,7 +25,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.framework import AffinityTerm, PodInfo, allocatable
-from fakekube.controllers.scheduler.plugins.node import insufficient_resources
+from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.controllers.job.utils import OrderedIntervals, first_pending_indexes, parse_indexes
+from fakekube.controllers.job.indexed_job_utils import OrderedIntervals, first_pending_indexes, parse_indexes
 
 INDEXES = st.sets(st.integers(0, 30))
 

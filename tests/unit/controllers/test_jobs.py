@@ -9,16 +9,9 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.controllers.controller_utils import parse_time
-from fakekube.controllers.job.utils import (
-    COMPLETION_INDEX,
-    BackoffRecord,
-    FailurePolicyMatch,
-    OrderedIntervals,
-    get_finished_time,
-    get_remaining_time,
-    match_pod_failure_policy,
-    match_success_policy,
-)
+from fakekube.controllers.job.backoff_utils import BackoffRecord, get_finished_time, get_remaining_time
+from fakekube.controllers.job.indexed_job_utils import COMPLETION_INDEX, OrderedIntervals, match_success_policy
+from fakekube.controllers.job.pod_failure_policy import FailurePolicyMatch, match_pod_failure_policy
 from tests.unit.controllers.workloads import condition, job, make_ready, names, reasons, write_status
 
 FINALIZER = "batch.kubernetes.io/job-tracking"

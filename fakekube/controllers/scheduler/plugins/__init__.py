@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from fakekube.controllers.scheduler.framework import FilterPlugin, ScorePlugin
+from fakekube.controllers.scheduler.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityScore
 from fakekube.controllers.scheduler.plugins.node import (
-    BalancedAllocation,
-    Fit,
     ImageLocality,
-    LeastAllocated,
     NodeAffinity,
     NodeAffinityScore,
     NodeName,
@@ -21,12 +19,8 @@ from fakekube.controllers.scheduler.plugins.node import (
     TaintToleration,
     TaintTolerationScore,
 )
-from fakekube.controllers.scheduler.plugins.pods import (
-    InterPodAffinity,
-    InterPodAffinityScore,
-    PodTopologySpread,
-    PodTopologySpreadScore,
-)
+from fakekube.controllers.scheduler.plugins.node_resources import BalancedAllocation, Fit, LeastAllocated
+from fakekube.controllers.scheduler.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadScore
 from fakekube.controllers.scheduler.plugins.volume import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 
 __all__ = ["FILTERS", "SCORES"]

@@ -1,0 +1,60 @@
+"""The root CA certificate publisher writes the cluster's CA into the ConfigMap kube-root-ca.crt of each namespace.
+
+Specified by: pkg/controller/certificates/rootcacertpublisher/publisher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from fakekube.base.objects import StoredObject
+from fakekube.controllers.client import ApiError
+from fakekube.controllers.reconciler import Key, Reconciler
+
+ROOT_CA_CERT_CONFIG_MAP: Final = "kube-root-ca.crt"
+_ANNOTATIONS: Final = {
+    "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
+    "distributions of Kubernetes clusters."
+}
+
+
+class RootCertificatePublisher(Reconciler):
+    """Creates the ConfigMap, and restores it when it is changed or deleted."""
+
+    name = "root-ca-certificate-publisher-controller"
+    watches = ("namespaces", "configmaps")
+
+    def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "namespaces":
+            return () if event_type == "DELETED" else (Key("", metadata["name"]),)
+        return (Key("", metadata["namespace"]),) if metadata["name"] == ROOT_CA_CERT_CONFIG_MAP else ()
+
+    @staticmethod
+    def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
+        return resource == "namespaces" or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP
+
+    def reconcile(self, key: Key) -> None:
+        namespace = self.client.get("namespaces", key.name)
+        if namespace["status"].get("phase") == "Terminating":
+            return
+        config_map = {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": ROOT_CA_CERT_CONFIG_MAP, "namespace": key.name, "annotations": _ANNOTATIONS},
+            "data": {"ca.crt": self.context.certificate_authority},
+        }
+        try:
+            found = self.client.get("configmaps", ROOT_CA_CERT_CONFIG_MAP, namespace=key.name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            self.client.create(config_map)
+            return
+        metadata = found["metadata"]
+        annotations = metadata.get("annotations") or {}
+        if found.get("data") != config_map["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
+            metadata = {**metadata, "annotations": {**annotations, **_ANNOTATIONS}}
+            self.client.update({**found, "metadata": metadata, "data": config_map["data"]})
