@@ -256,6 +256,7 @@ RECORDINGS = {
             "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation", "corners", "seams", "quotas", "corridors",
         )),
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
+        Recording("rules/metadata", "rules_metadata"),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
         Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
         Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),

@@ -53,16 +53,22 @@ def noted(path: Path | None) -> Notes:
     if path and path.exists():
         kept, notes = pickle.loads(path.read_bytes())
         notes = notes if kept == state else {}
-    for probe in probes():
-        if probe not in notes:
-            notes[probe] = in_fork(functools.partial(examine, probe), 600) or Known(fails="does not end")
-            if notes[probe].fails:
-                print(f"{probe} fails without any error: {notes[probe].fails[:300]}", flush=True)
-            if path and len(notes) % 25 == 0:
-                path.write_bytes(pickle.dumps((state, notes)))
-    if path:
-        path.write_bytes(pickle.dumps((state, notes)))
+    missing = [probe for probe in probes() if probe not in notes]
+    for start in range(0, len(missing), GROUP):
+        group = missing[start : start + GROUP]
+        found = in_fork(functools.partial(_examine, group), 600) or [Known(fails="does not end")] * len(group)
+        notes.update(zip(group, found, strict=True))
+        for probe, known in zip(group, found, strict=True):
+            if known.fails:
+                print(f"{probe} fails without any error: {known.fails[:300]}", flush=True)
+        if path:
+            path.write_bytes(pickle.dumps((state, notes)))
     return notes
+
+
+def _examine(group: Sequence[Probe]) -> list[Known]:
+    """Examines probes one after the other; a cache may hide from the later ones what an earlier one executes."""
+    return [examine(probe) for probe in group]
 
 
 def _state() -> str:

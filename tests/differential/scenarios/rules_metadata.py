@@ -1,0 +1,102 @@
+"""Metadata of every kind: which errors are told once and which twice, and what an object that is being deleted may still change."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.differential.client import MERGE, Client
+from tests.differential.registry import scenario
+
+DRY = {"dryRun": "All"}
+FOLDER = Path(__file__).parents[3] / "fixtures" / "kinds"
+HELD = "example.com/hold"
+WRONG: dict[str, Any] = {
+    "labels": {"a/b/c": ""},
+    "annotations": {"-": ""},
+    "finalizers": [HELD, "x"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "", "name": "n", "uid": "u"}],
+}
+OWN_NAMES = ("ipaddresses", "apiservices", "clustertrustbundles", "csinodes")
+CONTAINERS: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}]}
+TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": CONTAINERS}
+SPACE = "/api/v1/namespaces/$NS"
+OF_CORE: dict[str, dict[str, Any]] = {
+    f"{SPACE}/pods": {"spec": CONTAINERS},
+    f"{SPACE}/podtemplates": {"template": TEMPLATE},
+    f"{SPACE}/replicationcontrollers": {"spec": {"selector": {"a": "b"}, "template": TEMPLATE}},
+    f"{SPACE}/services": {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}},
+    f"{SPACE}/endpoints": {"subsets": []},
+    f"{SPACE}/configmaps": {"data": {"a": "b"}},
+    f"{SPACE}/secrets": {"data": {"a": "Yg=="}},
+    f"{SPACE}/serviceaccounts": {},
+    f"{SPACE}/limitranges": {"spec": {"limits": []}},
+    f"{SPACE}/resourcequotas": {"spec": {"hard": {"pods": "100"}}},
+    f"{SPACE}/persistentvolumeclaims": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
+    "/api/v1/persistentvolumes": {
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}
+    },
+    "/api/v1/nodes": {},
+    f"{SPACE}/events": {"involvedObject": {"namespace": "$NS", "kind": "Pod", "name": "p"}},
+    "/apis/events.k8s.io/v1/namespaces/$NS/events": {
+        "eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "a.b/c", "reportingInstance": "i", "action": "a",
+        "reason": "r", "type": "Normal", "regarding": {"namespace": "$NS", "kind": "Pod", "name": "p"},
+    },
+}  # fmt: skip
+
+
+def _tell_metadata(client: Client, collection: str, valid: dict[str, Any]) -> None:
+    """Makes an object with a finalizer, and writes wrong metadata before and after its deletion."""
+    plural = collection.rpartition("/")[2]
+    collection, base = (json.loads(json.dumps(part).replace("$NS", client.ns)) for part in (collection, valid))
+    given = base.get("metadata", {}).get("name", "") if plural in OWN_NAMES else ""
+    name = given or (client.name("m") if "/namespaces/" not in collection else "m")
+
+    def with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+        return {**obj, "metadata": {**obj.get("metadata", {}), **metadata}}
+
+    base = with_metadata(base, name=name)
+    path = f"{collection}/{name}"
+    client.post(collection, with_metadata(base, **WRONG), DRY)
+    client.post(collection, with_metadata(base, name="", generateName="A_"), DRY)
+    client.post(collection, with_metadata(base, finalizers=[HELD]), silent=True)
+    stored = client.get(path, silent=True).json
+    client.put(path, with_metadata(stored, **WRONG), DRY)
+    client.delete(path, {"gracePeriodSeconds": 0}, silent=True)
+    stored = client.get(path, silent=True).json
+    if stored.get("kind") != "Status":
+        for change in (
+            {"finalizers": [HELD, "example.com/more"]},
+            {"deletionGracePeriodSeconds": 7},
+            {"deletionTimestamp": None, "labels": {"a": "b"}},
+            {"generation": -1},
+        ):
+            client.put(path, with_metadata(copy.deepcopy(stored), **change), DRY)
+        client.patch(path, {"metadata": {"finalizers": None}}, MERGE, silent=True)
+    client.delete(path, {"gracePeriodSeconds": 0}, silent=True)
+
+
+def _register(title: str, collection: str, valid: dict[str, Any]) -> None:
+    play = functools.partial(_tell_metadata, collection=collection, valid=valid)
+    play.__name__, play.__module__, play.__doc__ = title, __name__, f"Metadata of {title}."  # type: ignore[attr-defined]
+    scenario(play)
+
+
+def _first_valid(file: Path) -> tuple[str, dict[str, Any]] | None:
+    """The first object of a story that the server made, and where."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        method, place, body = (*row.get("do", ()), None, None, None)[:3]
+        if method == "POST" and row.get("code") == 201 and isinstance(body, dict) and "?" not in place:
+            return place, body
+    return None
+
+
+for file in sorted(FOLDER.glob("*.jsonl")):
+    if found := _first_valid(file):
+        _register(file.stem, *found)
+for where, body in OF_CORE.items():
+    _register(where.rpartition("/")[2] if "events.k8s.io" not in where else "events_v1", where, body)
