@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import Object
@@ -120,17 +121,22 @@ class Commands:
         return bool(of_volumes()) or any(of_container(one) for one in concerned)
 
     def _host_path_error(self, pod: Object) -> str:
-        """Returns why a hostPath with a type cannot be mounted; "" if all can."""
-        typed = [one for one in pod["spec"].get("volumes") or () if (one.get("hostPath") or {}).get("type")]
-        if not typed:
+        """Returns why a hostPath with a type, or a local volume, cannot be mounted; "" if all can."""
+        volumes = pod["spec"].get("volumes") or ()
+        typed = [one for one in volumes if (one.get("hostPath") or {}).get("type")]
+        claimed = [one for one in volumes if "persistentVolumeClaim" in one]
+        if not typed and not claimed:
             return ""
         from fakekube.nodes.admission import describe_failed_setup
-        from fakekube.nodes.runtime.volumes import host_path_error
+        from fakekube.nodes.runtime.volumes import host_path_error, local_path_error
 
         runtime: Runtime = self._kubelet.context.shared["runtime of"]()
         files = runtime.node_files(pod["spec"]["nodeName"])
         problems = ((one["name"], host_path_error(files, one["hostPath"])) for one in typed)
-        return next((describe_failed_setup(name, problem) for name, problem in problems if problem), "")
+        failed = (describe_failed_setup(name, problem) for name, problem in problems if problem)
+        cluster, namespace = self._kubelet.context.services, pod["metadata"]["namespace"]
+        lacking = (local_path_error(files, cluster, namespace, one["persistentVolumeClaim"]["claimName"]) for one in claimed)
+        return next(chain(failed, filter(None, lacking)), "")
 
     def _certificate_error(self, pod: Object) -> str:
         """Returns why a volume with certificates of the pod cannot be mounted; "" if all can."""

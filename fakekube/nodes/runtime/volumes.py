@@ -59,6 +59,23 @@ def host_path_error(files: FileSystem, source: StoredObject) -> str:
     return "" if is_there else f"hostPath type check failed: {path} is not a {name}"
 
 
+def local_path_error(files: FileSystem, cluster: ClusterAccess, namespace: str, claim: str) -> str:
+    """Returns the message of the event about a claim whose local volume is not on the node; "" if there is nothing to tell."""
+    bound = _volume_of(cluster, namespace, claim)
+    path = "" if bound is None else (bound["spec"].get("local") or {}).get("path", "")
+    if bound is None or not path or files.exists(path):
+        return ""
+    name = bound["metadata"]["name"]
+    return f'MountVolume.NewMounter initialization failed for volume "{name}" : path {go_quote(path)} does not exist'
+
+
+def _volume_of(cluster: ClusterAccess, namespace: str, claim: str) -> StoredObject | None:
+    """Returns the PersistentVolume to which a claim is bound; None if it is not bound."""
+    found = cluster.get("", "persistentvolumeclaims", namespace, claim)
+    name = found["spec"].get("volumeName") if found is not None else None
+    return cluster.get("", "persistentvolumes", "", name) if name else None
+
+
 def bytes_of(node: Node) -> int:
     """Returns the bytes that a node and what is below it take."""
     inner = list(node.own.values()) if isinstance(node, Directory) else ()
@@ -188,9 +205,7 @@ class Volumes:
         Local volumes and hostPaths are directories of the node, all others of the cluster, also those of the provisioner of
         the default class: a pod finds its data on whatever node it starts again.
         """
-        found = self._cluster.get("", "persistentvolumeclaims", self._pod()["metadata"]["namespace"], claim)
-        name = found["spec"].get("volumeName") if found is not None else None
-        bound = self._cluster.get("", "persistentvolumes", "", name) if name else None
+        bound = _volume_of(self._cluster, self._pod()["metadata"]["namespace"], claim)
         if bound is None:
             return self._empty(volume)
         if "hostPath" in bound["spec"] and not _is_provisioned(bound):

@@ -84,9 +84,14 @@ def test_a_user_belongs_to_the_groups_of_its_image(cluster: Cluster) -> None:
     assert cluster.pods.get("strict").exec("id -G").stdout == "1000 60000\n"
 
 
-def test_a_local_volume_belongs_to_the_group_of_the_pod_that_mounts_it(cluster: Cluster) -> None:
+def test_a_local_volume_exists_on_its_node_and_belongs_to_the_group_of_the_pod_that_mounts_it(cluster: Cluster) -> None:
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-1"]}]}]
     bind(cluster, {"local": {"path": "/srv/a"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}})
+    start(cluster, "waiting")
+    assert cluster.get("pods", "waiting")["status"]["phase"] == "Pending"
+    (event,) = [one for one in cluster.list("events") if one["reason"] == "FailedMount"]
+    assert event["message"] == 'MountVolume.NewMounter initialization failed for volume "v" : path "/srv/a" does not exist'
+    start(cluster, "maker", volumes=[{"name": "data", "hostPath": {"path": "/srv/a"}}])
     start(cluster, "first", securityContext={"fsGroup": 1234})
     found = cluster.pods.get("first").exec("echo x > /data/f && stat -c '%g %a' /data /data/f").stdout
     assert found == "1234 2775\n1234 644\n"
