@@ -17,6 +17,7 @@ from fakekube.nodes.runtime.scheduling import SIGINT, Task
 from fakekube.nodes.runtime.shell.builtins import Exit
 from fakekube.nodes.runtime.shell.interpreter import Shell
 from fakekube.nodes.runtime.shell.parser import IncompleteError, ShellSyntaxError, parse
+from fakekube.nodes.runtime.shell.syntax import process_name
 
 
 async def _sh(program: Program) -> int:
@@ -113,7 +114,8 @@ async def _interactive(shell: Shell, program: Program) -> int:
                 ended.append(end.code)
                 return end.code
 
-        task: Task = program.task.scheduler.start(body(), "sh", program.host.next_pid(), program.task)
+        commands = script.items[0].first.commands if len(script.items) == 1 and not script.items[0].rest else ()
+        task: Task = program.task.scheduler.start(body(), process_name(commands), program.host.next_pid(), program.task)
         program.host.register(task)
         set_foreground(task)
         try:

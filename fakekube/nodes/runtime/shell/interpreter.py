@@ -37,6 +37,7 @@ from fakekube.nodes.runtime.shell.syntax import (
     Script,
     Simple,
     Subshell,
+    process_name,
 )
 
 #: The maximum depth of functions and substitutions.
@@ -125,7 +126,7 @@ class Shell(ShellState):
             finally:
                 _close(shell.descriptors)
 
-        self.background.append(self._task(body(), "sh"))
+        self.background.append(self._task(body(), process_name(item.first.commands if not item.rest else ())))
 
     def _task(self, coroutine: Any, name: str) -> Task:
         parent = current()
@@ -178,7 +179,7 @@ class Shell(ShellState):
                 pipe = Pipe()
                 descriptors[1].close()
                 descriptors[1], reader = PipeWriter(pipe), PipeReader(pipe)
-            tasks.append(self._task(self._stage(command, self.fork(descriptors)), "sh"))
+            tasks.append(self._task(self._stage(command, self.fork(descriptors)), process_name([command])))
         statuses = [await task.join() for task in tasks]
         if "pipefail" in self.options:
             return next((status for status in reversed(statuses) if status), 0)

@@ -221,6 +221,13 @@ def _text(word: Word) -> str:
     return "".join(part.text if isinstance(part, Literal) else "$" for part in word)
 
 
+def process_name(commands: Sequence[Command]) -> str:
+    """Returns what ps shows of a process that a shell starts for commands: a command of literal words, or else the shell."""
+    words = commands[0].words if len(commands) == 1 and isinstance(commands[0], Simple) else ()
+    literal = words and all(isinstance(part, Literal) for word in words for part in word)
+    return " ".join(map(_text, words)) if literal else "sh"
+
+
 def _walk(node: Any) -> Iterator[Any]:
     """Yields all nodes of a tree."""
     if isinstance(node, tuple | list):
