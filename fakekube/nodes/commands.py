@@ -88,6 +88,10 @@ class Commands:
         def current() -> Object:
             return self._kubelet.cache.get("pods", namespace, name) or pod
 
+        def read_file(volume: str, path: str) -> bytes:
+            runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+            return runtime.sandbox(current()).volumes.read_file(volume, path)
+
         def of_container(spec: Mapping[str, Any]) -> str:
             found, image = current(), images.find(spec.get("image") or "")
             if image is None:
@@ -96,7 +100,12 @@ class Commands:
             if any(one.get("subPathExpr") for one in spec.get("volumeMounts") or ()):
                 from fakekube.nodes.runtime.environment import environment
 
-                variables = environment(found, spec, cluster, None)
+                variables = environment(found, spec, cluster, None, read_file)
+            if any("fileKeyRef" in (one.get("valueFrom") or {}) for one in spec.get("env") or ()):
+                from fakekube.nodes.runtime.environment import env_file_error
+
+                if problem := env_file_error(spec, read_file):
+                    return problem
             return creation_error(found, spec, cluster, image, variables)
 
         def of_volumes() -> str:
@@ -239,7 +248,7 @@ class Commands:
         for field, spec in self._containers_with_command(pod):
             self._stopped.add(uid)
             hook = (spec.get("lifecycle") or {}).get("preStop")
-            if hook and field == "containers":
+            if hook and (field == "containers" or spec.get("restartPolicy") == "Always"):
                 took[spec["name"]] = self._run_pre_stop(pod, spec, hook)
             if spec["name"] not in self._started.get(uid, {}):
                 continue

@@ -117,12 +117,22 @@ class Container:
         return self.state is State.TERMINATED and not self.restarts
 
 
+def _matches_exit(rule: Mapping[str, Any], code: int) -> bool:
+    """Reports whether a rule of a container's restartPolicyRules is about an exit code."""
+    codes = rule.get("exitCodes") or {}
+    return (code in (codes.get("values") or ())) is (codes.get("operator") == "In")
+
+
+def restarts_all(spec: Mapping[str, Any], code: int) -> bool:
+    """Reports whether all containers of a pod are restarted when this one has terminated with this exit code."""
+    rules = spec.get("restartPolicyRules") or ()
+    return next((rule.get("action") == "RestartAllContainers" for rule in rules if _matches_exit(rule, code)), False)
+
+
 def should_restart(spec: Mapping[str, Any], policy: str, kind: Kind, code: int) -> bool:
     """Reports whether a container that has terminated with this exit code is restarted."""
     for rule in spec.get("restartPolicyRules") or ():
-        codes = rule.get("exitCodes") or {}
-        listed = code in (codes.get("values") or ())
-        if rule.get("action") == "Restart" and listed is (codes.get("operator") == "In"):
+        if rule.get("action") == "Restart" and _matches_exit(rule, code):
             return True
     own = spec.get("restartPolicy") or policy
     if own == "Always" and kind is Kind.INIT:
@@ -410,6 +420,8 @@ class PodState:
             self._record(one, "Warning", "Unhealthy", f"{run.probe.capitalize()} probe failed: ")
             self._record(one, "Normal", "Killing", f"Container {one.name} failed {run.probe} probe, will be restarted")
         self._terminate_container(one, now, run)
+        if restarts_all(one.spec, run.exit_code) and not self.terminating:
+            self._restart_all(now)
         if not one.restarts or self.terminating:
             return
         assert one.ended is not None
@@ -418,6 +430,19 @@ class PodState:
         one.steps[Step.RESTART] = now + delay
         if delay:
             one.steps[Step.WAIT] = now
+
+    def _restart_all(self, now: float) -> None:
+        """Stops all containers, and lets them start again, the init containers first."""
+        for one in self.containers:
+            if one.state is State.RUNNING:
+                self.events.append(stopping_event(one.name))
+                self._terminate_container(one, now, Run(0.0, KILLED if self._ignores_term(one) else 0))
+            if one.state is State.TERMINATED or one.reason == CRASH_LOOP:
+                one.attempt += 1
+            one.last, one.ended = one.ended or one.last, None
+            one.state, one.reason, one.message = State.WAITING, INITIALIZING, ""
+            one.begun, one.back_off = False, 0.0
+            one.steps.clear()
 
     @staticmethod
     def _terminate_container(one: Container, now: float, run: Run) -> None:

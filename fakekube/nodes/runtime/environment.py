@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
+from fakekube.nodes.runtime.env_files import read_variable
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: What Linux passes to a new process: bytes of one argument or variable (MAX_ARG_STRLEN), and of all together (a quarter of the
@@ -28,7 +29,13 @@ _MASTER_SERVICE: Final = "kubernetes"
 _SUBSCRIPT: Final = re.compile(r"(metadata\.(?:labels|annotations))\['(.+)'\]")
 
 
-def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAccess, node: StoredObject | None) -> dict[str, str]:
+#: Returns the content of a file, by the name of a volume and a path in it. Raises OSError.
+ReadFile = Callable[[str, str], bytes]
+
+
+def environment(
+    pod: StoredObject, container: StoredObject, cluster: ClusterAccess, node: StoredObject | None, read_file: ReadFile
+) -> dict[str, str]:
     """Returns the variables of a container.
 
     Args:
@@ -36,6 +43,7 @@ def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAcce
         container: an item of its spec.
         cluster: access to ConfigMaps, Secrets and Services.
         node: the node of the pod; its allocatable resources are the defaults of limits.
+        read_file: reads files in volumes of the pod.
     """
     namespace = pod["metadata"]["namespace"]
     made = {"PATH": PATH, "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"]}
@@ -50,7 +58,10 @@ def environment(pod: StoredObject, container: StoredObject, cluster: ClusterAcce
         if size > MAXIMUM_STRINGS:
             break
         if "valueFrom" in one:
-            value = _value_from(one["valueFrom"], pod, container, cluster, node)
+            if "fileKeyRef" in one["valueFrom"]:
+                value = _value_in_file(one["valueFrom"]["fileKeyRef"], read_file)
+            else:
+                value = _value_from(one["valueFrom"], pod, container, cluster, node)
             if value is None:
                 continue
         else:
@@ -151,6 +162,31 @@ def _env_from(source: StoredObject, namespace: str, cluster: ClusterAccess) -> d
     return {}
 
 
+def _value_in_file(reference: StoredObject, read_file: ReadFile) -> str | None:
+    """Returns the value to which a `fileKeyRef` refers; None if there is none."""
+    try:
+        text = read_file(reference["volumeName"], reference["path"]).decode("utf-8", "surrogateescape")
+        return read_variable(text, reference["key"]) or None
+    except (OSError, ValueError):
+        return None
+
+
+def env_file_error(container: StoredObject, read_file: ReadFile) -> str:
+    """Returns why a container cannot be created whose variables are in files; "" if it can."""
+    for one in container.get("env") or ():
+        reference = (one.get("valueFrom") or {}).get("fileKeyRef")
+        if reference is None:
+            continue
+        try:
+            text = read_file(reference["volumeName"], reference["path"]).decode("utf-8", "surrogateescape")
+            found = read_variable(text, reference["key"])
+        except (OSError, ValueError):
+            return "couldn't parse env file"
+        if not found and not reference.get("optional"):
+            return f"environment variable key {go_quote(reference['key'])} not found in file {go_quote(reference['path'])}"
+    return ""
+
+
 def _value_from(
     source: StoredObject, pod: StoredObject, container: StoredObject, cluster: ClusterAccess, node: StoredObject | None
 ) -> str | None:
@@ -197,6 +233,8 @@ def resource_value(pod: StoredObject, container: StoredObject, reference: Stored
     wanted = next((one for one in _containers(pod) if one["name"] == reference.get("containerName")), container)
     side, _, resource = reference["resource"].partition(".")
     quantity = ((wanted.get("resources") or {}).get(side) or {}).get(resource)
+    if quantity is None and side == "limits" and node is not None:
+        quantity = ((pod["spec"].get("resources") or {}).get("limits") or {}).get(resource)
     if quantity is None and side == "limits" and node is not None:
         quantity = ((node.get("status") or {}).get("allocatable") or {}).get(resource)
     divisor = reference.get("divisor") or "1"

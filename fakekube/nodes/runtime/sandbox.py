@@ -200,7 +200,7 @@ class Sandbox:
 
     def _environment_of(self, spec: StoredObject) -> dict[str, str]:
         """Returns the variables of a container: those of its image, unless the pod sets them, and all others."""
-        made = environment(self.pod, spec, self._runtime.cluster, self.node)
+        made = environment(self.pod, spec, self._runtime.cluster, self.node, self.volumes.read_file)
         image = self._runtime.images.find(spec.get("image") or "")
         given = {one["name"] for one in spec.get("env") or ()}
         for name, value in image.environment.items() if image is not None else ():

@@ -12,6 +12,7 @@ pkg/volume/util/atomic_writer.go.
 
 from __future__ import annotations
 
+import errno
 import posixpath
 from collections.abc import Callable, Mapping
 from stat import S_ISGID, S_ISVTX
@@ -21,9 +22,21 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang import pem
+from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.environment import _containers, expand, field_value, resource_value, values_of
-from fakekube.nodes.runtime.filesystem import SET_GROUP, BlockDevice, Device, Directory, File, FileSystem, Node, Socket, Symlink
+from fakekube.nodes.runtime.filesystem import (
+    SET_GROUP,
+    BlockDevice,
+    Device,
+    Directory,
+    File,
+    FileSystem,
+    Node,
+    Socket,
+    Symlink,
+    oserror,
+)
 
 
 class _Content(NamedTuple):
@@ -137,6 +150,14 @@ class Volumes:
         """Returns the bytes that the files of a volume take; 0 if it is not mounted."""
         found = self._directories.get(name)
         return 0 if found is None else bytes_of(found)
+
+    def read_file(self, volume: str, path: str) -> bytes:
+        """Returns the content of a file in a volume. Raises OSError."""
+        found = next((one for one in self._pod()["spec"].get("volumes") or () if one["name"] == volume), None)
+        node = None if found is None else self._directory(found)
+        if not isinstance(node, Directory):
+            raise oserror(errno.ENOENT, path)
+        return FileSystem(node, self._now).read(f"/{path}")
 
     def mount(self, container: StoredObject, environment: Mapping[str, str], files: FileSystem) -> None:
         """Mounts the volumeMounts of a container."""

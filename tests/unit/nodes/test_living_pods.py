@@ -286,3 +286,32 @@ def test_another_image_is_pulled(cluster: Cluster) -> None:
     assert broken["state"]["waiting"]["reason"] == "ImagePullBackOff"
     assert "terminated" in broken["lastState"]
     assert "running" in change_image(cluster, "p", "app:2")["state"]
+
+
+def test_an_exit_restarts_all_containers(cluster: Cluster) -> None:
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    script = "if [ -f /data/done ]; then sleep 1000; else touch /data/done; sleep 5; exit 42; fi"
+    busybox = {"image": "busybox", "command": ["sleep", "1000"]}
+    spec = {
+        "restartPolicy": "Never",
+        "initContainers": [
+            {**busybox, "name": "init", "command": ["true"]},
+            {**busybox, "name": "sidecar", "restartPolicy": "Always"},
+        ],
+        "containers": [
+            {**busybox, "name": "source", "command": ["sh", "-c", script], "volumeMounts": mounts,
+             "restartPolicy": "Never", "restartPolicyRules": rules},
+            {**busybox, "name": "other"},
+        ],
+        "volumes": [{"name": "data", "emptyDir": {}}],
+    }  # fmt: skip
+    run(cluster, pod("p", **spec))
+    pass_time(cluster, seconds=6)
+    found = status(cluster, "p")
+    statuses = {one["name"]: one for field in ("initContainerStatuses", "containerStatuses") for one in found[field]}
+    assert {name: one["restartCount"] for name, one in statuses.items()} == dict.fromkeys(statuses, 1)
+    codes = {name: one["lastState"]["terminated"]["exitCode"] for name, one in statuses.items()}
+    assert codes == {"init": 0, "sidecar": 137, "source": 42, "other": 137}
+    assert found["phase"] == "Running"
+    assert all(one["ready"] for one in statuses.values())
