@@ -3,7 +3,7 @@
 Their sources, later ones with precedence: the image, Services, `envFrom`, `env`.
 
 Specified by: pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), pkg/kubelet/envvars (FromServices),
-third_party/forked/golang/expansion, pkg/fieldpath.
+third_party/forked/golang/expansion, pkg/fieldpath, pkg/kubelet/util/env (ParseEnv).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.runtime.env_files import read_variable
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: What Linux passes to a new process: bytes of one argument or variable (MAX_ARG_STRLEN), and of all together (a quarter of the
@@ -160,6 +159,39 @@ def _env_from(source: StoredObject, namespace: str, cluster: ClusterAccess) -> d
             values = values_of(kind, namespace, source[field].get("name") or "", cluster)
             return {prefix + key: value.decode("utf-8", "surrogateescape") for key, value in values.items()}
     return {}
+
+
+def read_variable(text: str, name: str) -> str:
+    """Returns the value of a variable in a file of lines `NAME='value'`, whose values may have several lines; "" if it has none.
+
+    Raises ValueError: what comes before the variable is invalid.
+    """
+    lines = iter(text.splitlines())
+    for whole in lines:
+        line = whole.lstrip(" \t")
+        if not line or line.startswith("#"):
+            continue
+        variable, equals, value = line.partition("=")
+        if not equals or not variable or variable != variable.rstrip(" \t"):
+            raise ValueError(f"invalid environment variable format: {line}")
+        if value.startswith((" ", "\t")):
+            if variable == name:
+                return ""
+            continue
+        if not value.startswith("'"):
+            raise ValueError("value must be enclosed in single quotes")
+        quoted = value[1:]
+        while "'" not in quoted:
+            following = next(lines, None)
+            if following is None:
+                raise ValueError("unclosed single quote")
+            quoted += f"\n{following}"
+        quoted, _, rest = quoted.partition("'")
+        if rest.strip(" \t") and not rest.lstrip(" \t").startswith("#"):
+            raise ValueError("unexpected content after closing quote")
+        if variable == name:
+            return quoted
+    return ""
 
 
 def _value_in_file(reference: StoredObject, read_file: ReadFile) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.nodes.runtime.env_files import read_variable
+from fakekube.nodes.runtime.environment import read_variable
 
 
 @pytest.mark.parametrize(
