@@ -148,15 +148,16 @@ def _find_equal_factors(pauses: Sequence[float], factors: int) -> Sequence[float
 _SHORTEST_PAUSE, _FACTORS, _EQUAL_FACTORS, _LATENESS, _GROWS = 0.4, 3, 0.03, 0.06, 1.2
 
 
-def judge_write_backoff(trial: Trial) -> Verdict | None:
-    """Judges whether the client repeats a refused write without a pause, or with equal pauses.
+def judge_write_backoff(trial: Trial, *, denials: bool = False) -> Verdict | None:
+    """Judges whether the client repeats a refused write without a pause, or with equal pauses. `denials`: or a denied one.
 
     A few attempts that follow each other within a tenth of a second are one: helpers for conflicts try some times at once. Pauses
     that grow and begin anew are usual, because such helpers run within a queue with growing pauses.
     """
     refused: dict[tuple[str, str, str], list[Call]] = {}
     for call in trial.trace.since(trial.provoked_at):
-        if call.is_write and call.collection != LEASES and (call.dropped or (call.status or 0) in _REFUSALS):
+        refused_now = call.dropped or (call.status or 0) in (_REFUSALS | _DENIALS if denials else _REFUSALS)
+        if call.is_write and call.collection != LEASES and refused_now:
             refused.setdefault((call.verb, call.path, call.name), []).append(call)
     for (verb, path, _), calls in refused.items():
         starts = _starts_of_attempts([call.at for call in calls])
@@ -197,6 +198,8 @@ def _are_equal(pauses: Sequence[float]) -> bool:
 
 #: The status codes of refused writes after which a client tries again.
 _REFUSALS = frozenset({409, 429, 500, 502, 503, 504})
+#: Those of denied ones.
+_DENIALS = frozenset({403, 422})
 #: Pauses are equal if they differ from the median by no more than this part and so many seconds; this part of them has to.
 _EQUAL_PAUSES, _MEASURED, _MOST = 0.03, 0.03, 0.7
 

@@ -103,7 +103,8 @@ class RefuseInText(Action):
     codes: tuple[int, ...]
     text: str
     content_type: str = "text/plain; charset=utf-8"
-    retry_after: int | None = None
+    retry_after: int | str | None = None
+    """Seconds, or a date."""
 
     def __post_init__(self) -> None:
         """Skips the validation of faults that users arm."""
@@ -222,6 +223,29 @@ class ShortPages(Action):
         page = json.reread(raw)
         if isinstance(page, dict) and page.get("metadata", {}).pop("remainingItemCount", None) is not None:
             response.body = json.dumps(page) + b"\n"
+
+
+@dataclass(slots=True, frozen=True)
+class EmptyAsNull(Action):
+    """Writes null for the items of an empty list in JSON."""
+
+    name = "empty as null"
+    combines = True
+    on_watches = False
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "list"
+
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        body = response.body
+        if response.status != 200 or not isinstance(body, bytes | Chunks):
+            return
+        raw = body if isinstance(body, bytes) else b"".join(body)
+        response.body = raw.replace(b'"items":[]', b'"items":null', 1) if b'"items":[]' in raw[-_TAIL:] else raw
+
+
+#: The items of an empty list are within so many bytes before its end.
+_TAIL = 200
 
 
 @dataclass(slots=True, frozen=True)

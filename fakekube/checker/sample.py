@@ -38,6 +38,9 @@ _LETTERS = "bcdfghjkmnpqrstvwxz2456789"
 
 _LONGEST_NAME = 63
 
+#: How many changes of an object are tried until the API accepts one.
+_MOST_CHANGES = 12
+
 
 def new_token(dice: random.Random) -> str:
     """Returns a random suffix for the names of a copy."""
@@ -45,7 +48,7 @@ def new_token(dice: random.Random) -> str:
 
 
 def changes_of_texts(obj: Object, ending: str) -> list[Object]:
-    """Returns merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
+    """Returns some merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
     replaces the data of Secrets.
 
     The first annotation comes second: a client may react to nothing else in an object with a large spec.
@@ -58,7 +61,7 @@ def changes_of_texts(obj: Object, ending: str) -> list[Object]:
         found = [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
     annotations = (obj.get("metadata") or {}).get("annotations")
     noted: list[Object] = [{"metadata": {"annotations": change}} for change in _changes(annotations, ending)]
-    return found[:1] + noted[:1] + found[1:] + noted[1:]
+    return [*found[:1], *noted[:1], *found[1:], *noted[1:]][:_MOST_CHANGES]
 
 
 def _changes(value: Any, ending: str) -> Iterator[Any]:

@@ -35,9 +35,6 @@ _IDLE_LIMIT = 5.0
 #: The part of --idle within which a client does not close one; it begins to measure before the server does.
 _IDLE_PART = 0.5
 
-#: How many changes of an object are tried until the API accepts one.
-_MOST_CHANGES = 12
-
 #: The first pause of a backoff that is assumed for a client that has not paused yet, and the longest one, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 #: How many times a client that only lists may list before it reacts.
@@ -261,16 +258,17 @@ class Trial(ClientRun):
         except UnknownResource as error:
             raise NotExercised(str(error)) from None
 
-    def alter(self, copy: Copy, first: int = 0) -> int | None:
+    def alter(self, copy: Copy, first: int = 0, ending: str = "") -> int | None:
         """Changes a string in the data, the spec or the annotations of an object of a copy.
 
-        `first`: the number of the first change to try. Returns the number of the accepted one; None if the API accepts none.
+        `first`: the number of the first change to try; `ending`: what is appended to the string, by default a new token. Returns
+        the number of the accepted change; None if the API accepts none.
         """
-        ending = new_token(self.random)
+        ending = ending or new_token(self.random)
         changes = [
             (resource, obj["metadata"], change)
             for resource, obj in zip(copy.resources, copy.objects, strict=True)
-            for change in changes_of_texts(obj, ending)[:_MOST_CHANGES]
+            for change in changes_of_texts(obj, ending)
         ]
         for number, (resource, metadata, change) in enumerate(changes):
             if number < first:
@@ -300,10 +298,10 @@ class Trial(ClientRun):
         """Reports whether the client has received all objects of a copy that it receives in the baseline run."""
         keys = self.learned.delivering if self.learned is not None else {}
         streams = self.trace.streams()
-        for key, resources in keys.items():
-            stream = streams.get(key)
+        for key, resources in keys.items():  # a client may list with other selectors than it watches
+            same = [one for other, one in streams.items() if other == key or (other.path == key.path and not one.watches)]
             for resource, obj in zip(copy.resources, copy.objects, strict=True):
-                if resource in resources and (stream is None or not has_delivered(stream, copy, obj)):
+                if resource in resources and not any(has_delivered(one, copy, obj) for one in same):
                     return False
         return True
 

@@ -7,8 +7,8 @@ Invariant: a rule applies only to behavior that the baseline run has shown; `req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of, is_event
@@ -178,6 +178,16 @@ def writes_of(calls: Iterable[Call]) -> list[Call]:
 def is_apply(call: Call) -> bool:
     """Reports whether a call is a server-side apply."""
     return call.verb == "patch" and "apply-patch" in call.exchange.content_type
+
+
+@contextmanager
+def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
+    """Refuses writes, each a verb and a resource, within the context."""
+    with ExitStack() as outage:
+        for verb, resource in writes:
+            selector = trial.faults.on(verb, resource)
+            outage.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
+        yield
 
 
 # --- Changes that other clients make to the objects of a copy and to its children, while the client runs -------------

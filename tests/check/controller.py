@@ -74,7 +74,7 @@ class Controller:
             self._sweep_all()
         if active("N3-gets", "N3-writes"):
             threading.Thread(target=self._bustle, daemon=True).start()
-        for _ in range(2):
+        for _ in range(1 if active("R6-blocks") else 2):
             threading.Thread(target=self._work, daemon=True).start()
 
     # Event handlers
@@ -110,9 +110,25 @@ class Controller:
                     crash(str(error))
                 if isinstance(error, ApiError) and error.code == 409 and active("C1-stop"):
                     self._given_up.add(key)
-                self._queue.add_rate_limited(key)
+                if isinstance(error, ApiError) and error.code == 403 and active("R6-blocks"):
+                    self._block(key)
+                elif not active("R6-spins"):
+                    self._queue.add_rate_limited(key)
+                else:
+                    self._queue.add(key)
             finally:
                 self._queue.done(key)
+
+    def _block(self, key: str) -> None:
+        """A defect: tries until it succeeds."""
+        pause = 0.5
+        while True:
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 1.5, 10.0)
+            try:
+                return self._reconcile(key)
+            except (ApiError, Broken, Retry) as error:
+                print(f"{key}: {error}", flush=True)
 
     def _reconcile(self, key: str) -> None:
         widget = self._widgets.items.get(key)
@@ -120,7 +136,7 @@ class Controller:
             return
         if widget is None:
             self._sweep(key)
-        elif widget["metadata"].get("deletionTimestamp"):
+        elif widget["metadata"].get("deletionTimestamp") and not active("C4-deleting"):
             self._finalize(widget)
         else:
             self._ensure(copy.deepcopy(widget))
@@ -134,7 +150,7 @@ class Controller:
         uid, path = widget["metadata"]["uid"], self._path(widget)
         if active("S2-marker") and (widget["metadata"].get("annotations") or {}).get(OBSERVED):
             return
-        if FINALIZER not in (widget["metadata"].get("finalizers") or ()):
+        if FINALIZER not in (widget["metadata"].get("finalizers") or ()) and not active("C4-deleting"):
             widget = writes.add_finalizer(self._api, path, widget)
         if active("S2-marker"):
             widget = self._annotate(path, widget)
@@ -241,18 +257,23 @@ class Controller:
         collection = f"/api/v1/namespaces/{metadata['namespace']}/configmaps"
         path = f"{collection}/{metadata['name']}"
         config = self._configs.items.get(key_of(widget))
-        if config is None:
+        gone = active("C6-terminating") and config is not None and config["metadata"].get("deletionTimestamp")
+        if config is None or gone:
             try:
                 config = self._create(collection, self._child(widget, "ConfigMap", name=metadata["name"]))
             except ApiError as error:
                 if error.code != 409:
                     raise
+                if gone:
+                    return self._ensure_config(widget)
                 config = self._api.request("GET", path)
         if not _belongs(config, widget) and not active("C5-adopts"):
             if _controlled_by_namesake(config, widget):
                 writes.delete(self._api, path, config)  # of a deleted widget
             raise Retry
-        data = {"message": str((widget.get("spec") or {}).get("message", ""))}
+        data = {"message": str((widget.get("spec") or {}).get("message", "")), "widget": metadata["name"]}
+        if active("C7-part") and config.get("data"):
+            data = {name: value for name, value in data.items() if config["data"].get(name) != value} or config["data"]
         if config.get("data") == data and _belongs(config, widget):
             return config
         body = self._child(widget, "ConfigMap", name=metadata["name"])

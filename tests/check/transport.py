@@ -194,6 +194,8 @@ class Api:
         if not isinstance(status, dict):
             status = {"message": data.decode(errors="replace")}
         header = response.getheader("Retry-After", "")
+        if active("R1-date") and header and not header.isdigit():
+            crash(f"not a number: {header}")
         return ApiError(status, response.status, float(header) if header.isdigit() else None)
 
     def request(

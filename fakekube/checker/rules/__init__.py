@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING
 
 from fakekube.checker.rules import (
     apply,
+    changes,
     conflicts,
     content,
     credentials,
     deletions,
+    denials,
     discovery,
     economy,
     identity,
     leases,
     lifecycles,
     lists,
+    namespaces,
     outages,
     retries,
     sieve,
+    terminations,
     unprovoked,
     watch_ends,
     watch_errors,
@@ -51,6 +55,10 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     sieve.RULES,
     lifecycles.RULES,
     outages.RULES,
+    changes.RULES,
+    denials.RULES,
+    namespaces.RULES,
+    terminations.RULES,
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.

@@ -47,11 +47,11 @@ class AppliedByOthers(Rule):
         self.mark = -1
 
     def require(self, baseline: Baseline) -> None:
-        _applies(baseline)
+        applied_resources(baseline)
 
     def provoke(self, trial: Trial) -> None:
         met = self.met
-        for resource in _applies(trial.baseline):
+        for resource in applied_resources(trial.baseline):
 
             def take(exchange: Exchange, resource: str = resource) -> None:
                 if exchange.path not in met and apply_as_other(trial, exchange, self.MANAGER):
@@ -74,7 +74,7 @@ class AppliedByOthers(Rule):
 
     def _change_children(self, trial: Trial, subject: Copy) -> None:
         """Applies other texts to the children of a copy as another manager: a client that watches them applies them again."""
-        for resource in _applies(trial.baseline):
+        for resource in applied_resources(trial.baseline):
             for child in children_of(trial.cluster, subject, resource):
                 metadata = {key: child["metadata"][key] for key in ("name", "namespace") if key in child["metadata"]}
                 parts = {part: copy.deepcopy(child[part]) for part in ("data", "spec") if isinstance(child.get(part), dict)}
@@ -136,7 +136,7 @@ def _add_label(obj: Object) -> None:
     obj["metadata"].setdefault("labels", {})[OTHERS_LABEL] = "kept"
 
 
-def _applies(baseline: Baseline) -> list[str]:
+def applied_resources(baseline: Baseline) -> list[str]:
     """Returns the resources that the client applies. Raises NotExercised if there are none."""
     known = learned_writes(baseline, "patch")
     applied = {call.resource for call in baseline.trial.trace.since() if is_apply(call)}
@@ -228,10 +228,10 @@ class ConstantManager(Rule):
     """The resources, with the field managers before and after the restart."""
 
     def require(self, baseline: Baseline) -> None:
-        _applies(baseline)
+        applied_resources(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        resources = _applies(trial.baseline)
+        resources = applied_resources(trial.baseline)
         before = _managers(trial.trace.since(), resources)
         trial.restart_client()
         mark = trial.trace.mark()

@@ -456,7 +456,7 @@ class ForeignCondition(KeptFields):
             return False
         change = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},
-            "status": {"conditions": [*conditions, self.CONDITION]},
+            "status": {"conditions": [self.CONDITION, *conditions]},  # a client may take the first one for its own
         }
         place = {"namespace": metadata.get("namespace"), "subresource": "status"}
         with suppress(ApiError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.provocations import AddWarning, arm, asked_revision
+from fakekube.checker.provocations import AddWarning, EmptyAsNull, arm, asked_revision
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import expire
@@ -189,4 +189,53 @@ class UnknownFields(Content):
         trial.faults.on("watch").end(label="ended").remove()
 
 
-RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields)
+class BareStatus(UnknownFields):
+    """The Status of an ERROR event has only the fields that it must have."""
+
+    name = "bare"
+    provocation = "an ERROR event whose Status has neither a code nor a reason"
+    advice = "read code, reason and details of a Status as fields that may be missing"
+
+    STATUS: ClassVar[dict[str, Any]] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "the backend went away",
+    }
+
+    def provoke(self, trial: Trial) -> None:
+        require_resumption(trial)
+        await_long_watches(trial)
+        bare = trial.faults.on("watch").intercept(lambda exchange: (200, {"type": "ERROR", "object": self.STATUS}), label="bare")
+        with bare:
+            await_requests(trial, trial.end_watches())
+
+
+class NullItems(Content):
+    """Lists without items have null for them, as those of servers whose lists nobody has filled."""
+
+    name = "null"
+    provocation = "the items of an empty list are null"
+    advice = "take missing and null items for no items"
+    source = "Go's encoding/json (a nil slice); lists of metadata of kube-apiserver"
+    watches = True
+    at_start = True
+    steps = ("W14",)
+    legality = "B"
+
+    def prepare(self, trial: Trial) -> None:
+        require_lists(trial)
+        arm(trial.faults.on("list"), EmptyAsNull(), label="null")
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        empty = [call for call in trial.trace.since() if call.is_list and b'"items":null' in _answer_of(call)]
+        return Verdict.success() if empty else Verdict.not_exercised("the client got no empty list")
+
+
+def _answer_of(call: Call) -> bytes:
+    raw = call.exchange.raw_answer or b""
+    return raw if isinstance(raw, bytes) else b"".join(raw)
+
+
+RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields, BareStatus, NullItems)

@@ -9,9 +9,11 @@ from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.writes import writes_of
+from fakekube.checker.writes import learned_writes, refuse_writes, writes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
@@ -121,7 +123,7 @@ class SkewedClock(Election):
             self.hold(trial, lease, renewTime=_time(3600.0))
             trial.wait(0.5)
         self.held = False
-        self.hold(trial, lease, holderIdentity="", leaseDurationSeconds=1)
+        self.hold(trial, lease, holderIdentity="", leaseDurationSeconds=1, renewTime=None, acquireTime=None)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         if self.taken:
@@ -184,7 +186,7 @@ class LongerDuration(Election):
 
 
 class LostLease(Election):
-    """The lease cannot be renewed, and another candidate takes it when it has expired."""
+    """The lease cannot be renewed, and another candidate takes it when it has expired. Meanwhile writes for a copy fail."""
 
     name = "errors"
     provocation = "renewing fails until another candidate has the lease"
@@ -194,16 +196,19 @@ class LostLease(Election):
     DURATIONS = 1.0
 
     mark: int = -1
-    copy: Copy | None = None
+    copies: Sequence[Copy] = ()
+    """What was created before the other candidate took the lease, and after that."""
 
     def provoke(self, trial: Trial) -> None:
         lease = self.lease_of(trial.baseline)
         duration = lease["spec"]["leaseDurationSeconds"]
-        self.disturb(trial)
-        trial.wait(self.DURATIONS * duration + 1.0)
-        self.hold(trial, lease, holderIdentity=OTHER, renewTime=_time(), leaseDurationSeconds=3600)
-        self.mark = trial.trace.mark()
-        self.copy = trial.stimulate()
+        with refuse_writes(trial, [pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES]):
+            begun = trial.stimulate()  # whoever repeats its writes has to look at the lease before each attempt
+            self.disturb(trial)
+            trial.wait(self.DURATIONS * duration + 1.0)
+            self.hold(trial, lease, holderIdentity=OTHER, renewTime=_time(), leaseDurationSeconds=3600)
+            self.mark = trial.trace.mark()
+        self.copies = (begun, trial.stimulate())
         trial.wait(trial.baseline.seconds_to_react(4.0))
 
     def disturb(self, trial: Trial) -> None:
@@ -213,9 +218,8 @@ class LostLease(Election):
         )
 
     def judge(self, trial: Trial) -> Verdict:
-        if self.copy is not None:
-            token = self.copy.token
-            written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(token)]
+        for copy in self.copies:
+            written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(copy.token)]
             if written:
                 return Verdict.failure(
                     "two leaders: the client still writes after another candidate has taken its lease", *trial.excerpt(written)
@@ -239,6 +243,44 @@ class HangingRenewal(LostLease):
 
     def disturb(self, trial: Trial) -> None:
         trial.faults.on("get,list,update,patch,create", LEASES).hang(label="not answered")
+
+
+class DeletedLease(Election):
+    """The lease is deleted while the client leads."""
+
+    name = "deleted"
+    provocation = "the lease is deleted while the client leads"
+    obligation = "a leader whose lease is deleted creates it again, or stops leading"
+    advice = "treat 404 for the lease as a lease that nobody has: create it, and lead when that has succeeded"
+    converges = False
+    expected_seconds = 15.0
+
+    #: How many durations of the lease the client may take to create it again.
+    DURATIONS = 2.0
+
+    copy: Copy | None = None
+    mark: int = -1
+
+    def provoke(self, trial: Trial) -> None:
+        lease = self.lease_of(trial.baseline)
+        name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
+        trial.cluster.delete(LEASES, name, namespace=namespace)
+
+        def is_there() -> bool:
+            return any(one["metadata"]["name"] == name for one in trial.cluster.list(LEASES, namespace=namespace))
+
+        if trial.await_until(is_there, self.DURATIONS * lease["spec"]["leaseDurationSeconds"] + _LONGER):
+            return
+        self.mark = trial.trace.mark()
+        self.copy = trial.stimulate()
+        trial.wait(trial.baseline.seconds_to_react(2.0))
+
+    def judge(self, trial: Trial) -> Verdict:
+        copy = self.copy
+        written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(copy.token)] if copy else []
+        if written:
+            return Verdict.failure("leads without a lease, which was deleted and not created again", *trial.excerpt(written))
+        return Verdict.success(trial.ended) if trial.ended or copy is not None else super().judge(trial)
 
 
 class GuardedUpdate(Election):
@@ -294,4 +336,4 @@ class GuardedUpdate(Election):
         return Verdict.success(trial.ended or "")
 
 
-RULES = (SkewedClock, LongerDuration, LostLease, HangingRenewal, GuardedUpdate)
+RULES = (SkewedClock, LongerDuration, LostLease, HangingRenewal, DeletedLease, GuardedUpdate)

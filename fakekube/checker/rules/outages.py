@@ -23,10 +23,10 @@ from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
 from fakekube.checker.trace import LEASES, WRITES, is_failure
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import require_resumption
-from fakekube.checker.writes import learned_writes, own_objects, require_writes, set_editor
+from fakekube.checker.writes import learned_writes, own_objects, refuse_writes, require_writes, set_editor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
@@ -200,16 +200,6 @@ class RefusedAgainAndAgain(WriteOutage):
         return Verdict.success(f"{self.refused} refused writes") if self.refused else super().judge_trace(trial)
 
 
-@contextmanager
-def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
-    """Refuses writes, each a verb and a resource, within the context."""
-    with ExitStack() as outage:
-        for verb, resource in writes:
-            selector = trial.faults.on(verb, resource)
-            outage.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
-        yield
-
-
 class ChangedUnderFault(MissedChange):
     """A copy is changed while the client's writes fail."""
 
@@ -244,8 +234,10 @@ class DeletedUnderFault(MissedDeletion):
         after_deletion = {
             (one.detail[0], one.resource) for one in trial.baseline.deletion.effects if one.detail[:1] and one.detail[0] in WRITES
         }
-        writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_deletion)
-        with refuse_writes(trial, writes):
+        writes = {pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_deletion
+        if any(verb == "delete" for verb, _ in after_deletion) and any(verb != "delete" for verb, _ in after_deletion):
+            writes = {pair for pair in writes if pair[0] == "delete"}  # so that what follows the deletes succeeds
+        with refuse_writes(trial, sorted(writes)):
             trial.delete(subject)
             trial.wait(_UNDER_FAULT)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
+from email.utils import formatdate
 from functools import partial
 from itertools import pairwise
 from statistics import median
@@ -217,6 +219,36 @@ class RetryAfterOnWatch(RetryAfter):
 
 #: The text that filters of the API server send instead of a Status.
 _TEXT = f"{TOO_MANY_REQUESTS}\n"
+
+
+class RetryAfterDate(RetryAfter):
+    """What refuses requests is no API server: its Retry-After is a date."""
+
+    name = "date"
+    provocation = "requests are refused with 503 and a date in Retry-After"
+    legality = "C"
+    watches = True
+    steps = ("W5",)
+    source = "RFC 9110, section 10.2.3 (Retry-After); client-go rest/request.go takes a date for no header"
+
+    #: For how many seconds requests are refused, and how many of them the date is ahead.
+    SECONDS, AHEAD = 2.5, 2.0
+
+    def provoke(self, trial: Trial) -> None:
+        require_resumption(trial)
+        page = "<html><body>Down for maintenance</body></html>\n"
+        refusal = RefuseInText((503,), page, "text/html", retry_after=formatdate(time.time() + self.AHEAD, usegmt=True))
+        with arm(trial.faults.on("list,watch,create,update,patch"), refusal, label="maintenance"):
+            trial.faults.on("watch").end(label="ended").remove()
+            trial.stimulate()
+            trial.wait(self.SECONDS)
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return None
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        refused = sum(call.status == 503 for call in trial.trace.since(trial.provoked_at))
+        return Verdict.success(f"{refused} refusals") if refused else Verdict.not_exercised("the client sent no request")
 
 
 #: How many writes are refused, each of which costs the client the time of Retry-After.
@@ -480,6 +512,7 @@ RULES = (
     RetryAfterAgainAndAgain,
     RetryAfterOnWatch,
     RetryAfterOnWrite,
+    RetryAfterDate,
     ServerErrors,
     ProxyErrors,
     RefusedConnections,

@@ -305,6 +305,8 @@ class MissedChange(Rule):
     """The writes of the client after a change of a copy."""
     change: int = 0
     """The number of the change to which the client reacts."""
+    ending: str = ""
+    """What the last change has appended to a string."""
     mark: int = -1
 
     #: How many changes are tried until the client reacts to one.
@@ -367,7 +369,8 @@ class MissedChange(Rule):
 
     def _alter(self, trial: Trial, copy: Copy) -> None:
         """Changes a copy. Raises NotExercised if there is nothing to change."""
-        number = trial.alter(copy, self.change)
+        self.ending = new_token(trial.random)
+        number = trial.alter(copy, self.change, self.ending)
         if number is None:
             tried = "no other string" if self.change else "no string"
             raise NotExercised(f"the sample has {tried} that can be changed")

@@ -27,7 +27,8 @@ from fakekube.checker.writes import own_objects
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fakekube.checker.trace import Call
+    from fakekube.base.objects import Object
+    from fakekube.checker.trace import Call, StreamKey
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
@@ -304,6 +305,70 @@ def _revisions_of_items(listed: Call) -> set[int]:
     return {int(item["metadata"].get("resourceVersion", "0")) for item in items}
 
 
+class SelectorsOfList(WatchAfterList):
+    """An object is created that matches the selectors of the client's watch, and not those of the list before it."""
+
+    name = "selectors"
+    provocation = "an object is created that the watch selects, and the list before it does not"
+    watches = True
+    obligation = "a list and the watch after it have the same selectors"
+    advice = "send labelSelector and fieldSelector with every list, each of its pages, and every watch"
+    converges = False
+
+    def require(self, baseline: Baseline) -> None:
+        if not self._find_pair(baseline):
+            raise NotExercised("the client's lists and watches have the same selectors")
+
+    @staticmethod
+    def _find_pair(baseline: Baseline) -> tuple[Call, Call] | None:
+        """Returns a list, and the watch from its revision that has other selectors; None if there is none. A stream has both, or
+        belongs to another one of the same path."""
+        streams = baseline.trial.trace.streams()
+        listed = [call for one in streams.values() if not one.watches for call in one.lists if call.succeeded]
+        watched = [call for one in streams.values() if not one.lists for call in one.watches if call.resumes]
+        return next(
+            (
+                (before, call)
+                for before in listed
+                for call in watched
+                if before.path == call.path
+                and before.revision == revision_of(call)
+                and before.number < call.number
+                and before.stream.label_selector
+                and not call.stream.label_selector
+            ),
+            None,
+        )
+
+    def provoke(self, trial: Trial) -> None:
+        found = self._find_pair(trial.baseline)
+        assert found is not None
+        listed, watch = found
+        keys = [part.strip(" !").partition("=")[0].strip("!= ") for part in listed.stream.label_selector.split(",")]
+
+        def drop_labels(obj: Object) -> None:
+            for key in keys:
+                (obj["metadata"].get("labels") or {}).pop(key, None)
+
+        copy = self.copy = trial.stimulate(drop_labels)
+        copy.judged = False
+        self.pair = (listed.stream.label_selector, watch.stream)
+        trial.await_until(lambda: not trial.missing_of(copy), trial.baseline.seconds_to_react(2.0))
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if trial.missing_of(self.copy):
+            return Verdict.success("it does not handle what only the watch selects")
+        selector, stream = self.pair
+        return Verdict.failure(
+            f"reacts to {self.copy.names()[0]}, which the watch of {stream} selects, and its list with labelSelector={selector} "
+            "does not",
+            *trial.excerpt(),
+        )
+
+    copy: Copy
+    pair: tuple[str, StreamKey]
+
+
 class RepeatedAfterRelist(Rule):
     """The client lists all objects again after a 410."""
 
@@ -516,6 +581,7 @@ RULES = (
     FrequentBookmarks,
     NoBookmarks,
     RevisionOfList,
+    SelectorsOfList,
     RepeatedAfterRelist,
     RepeatedAfterRestart,
     LargeRevisions,

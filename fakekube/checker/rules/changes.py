@@ -1,0 +1,277 @@
+"""Rules about objects that are changed several times: the last change counts, whatever the client was doing (S3, C7).
+
+Invariant: only texts are judged that the client has copied after each of several changes without a fault.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from fakekube.apimachinery.patch.json_patch import apply_merge_patch
+from fakekube.checker.provocations import Budget
+from fakekube.checker.reaction import children_of
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
+from fakekube.checker.rules.sieve import MissedChange
+from fakekube.checker.sample import changes_of_texts
+from fakekube.checker.trace import LEASES
+from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.waits import await_quiet
+from fakekube.checker.writes import learned_writes, own_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fakekube.base.objects import Object
+    from fakekube.checker.reaction import Copy
+    from fakekube.checker.trial import Baseline, Trial
+    from fakekube.powers.exchange import Exchange
+
+_Place = tuple[str, tuple[str, ...]]
+"""The resource of an object, and the path of a text in it."""
+
+
+class ChangedMeanwhile(MissedChange):
+    """A copy is changed several times in a row, and then while a write of the client is under way."""
+
+    name = "meanwhile"
+    provocation = "an object is changed several times in a row, and while a write of the client is under way"
+    steps = ()
+    fast = False
+    advice = "handle one object at a time, read it when the work begins, and look at it again if it has changed since then"
+    source = "client-go util/workqueue (one worker for a key, which is queued again); API conventions, level-based behavior"
+
+    #: How many changes come in a row, and the pause between them in seconds.
+    IN_A_ROW, PAUSE = 4, 0.12
+    #: How many calm changes show where the client copies a text to.
+    CALM = 2
+    #: How long a write is under way at most, in seconds.
+    UNDER_WAY = 1.2
+    #: The client is late after so many seconds, and so many times the longest ones of calm changes.
+    LATE, TIMES_LATE = 5.0, 20
+
+    stale: str = ""
+    """What has not followed the last change; "" if all has."""
+    late: str = ""
+    """What has followed it late; "" if nothing has."""
+    usual: float = 0.0
+    """The seconds after a calm change until the client has copied the text."""
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        subject = trial.copies[0]
+        places = self._find_places(trial, subject)
+        if not places:
+            raise NotExercised("the client copies no text of the object that is changed")
+        mark = trial.trace.mark()
+        for _ in range(self.IN_A_ROW):
+            self._alter(trial, subject)
+            trial.wait(self.PAUSE)
+        if self._follows(trial, subject, places, "in a row"):
+            await_quiet(trial, mark, [subject.token])
+            self._change_under_writes(trial, subject)
+            self._follows(trial, subject, places, "while a write of the client was under way")
+
+    def _find_places(self, trial: Trial, subject: Copy) -> set[_Place]:
+        """Returns where the client copies the changed text to, each time."""
+        found: set[_Place] | None = None
+        for _ in range(self.CALM):
+            mark, begun = trial.trace.mark(), trial.now
+            self._alter(trial, subject)
+            trial.await_until(lambda: bool(_places_of(trial, subject, self.ending)), trial.baseline.seconds_to_react(2.0))
+            self.usual = max(self.usual, trial.now - begun)
+            await_quiet(trial, mark, [subject.token])
+            now = _places_of(trial, subject, self.ending)
+            found = now if found is None else found & now
+        return found or set()
+
+    def _change_under_writes(self, trial: Trial, subject: Copy) -> None:
+        """Changes the copy just before each kind of write for it, and holds the write up, until another one has been sent."""
+        budget = Budget(1)
+
+        def change(exchange: Exchange) -> None:
+            named = exchange.path + exchange.raw_body.decode(errors="replace")
+            if subject.token not in named or not budget.take((exchange.verb, exchange.resource, exchange.subresource)):
+                return
+            mark = trial.trace.mark()
+            with suppress(NotExercised):
+                self._alter(trial, subject)
+            end = time.monotonic() + self.UNDER_WAY
+            while time.monotonic() < end and not _has_written(trial, subject, mark):
+                time.sleep(_LOOK)
+
+        writes = {pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES}
+        writes |= {(one.detail[0], one.resource) for one in self.reaction.effects}
+        with ExitStack() as held:
+            for verb, resource in sorted(writes):
+                held.enter_context(trial.faults.on(verb, resource).intercept(change, label="held up"))
+            mark = trial.trace.mark()
+            self._alter(trial, subject)
+            trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout)
+            await_quiet(trial, mark, [subject.token])
+
+    def _follows(self, trial: Trial, subject: Copy, places: set[_Place], when: str) -> bool:
+        """Waits until all copied texts are those of the last change; returns whether they are."""
+
+        def find_stale() -> set[_Place]:
+            return places - _places_of(trial, subject, self.ending)
+
+        begun, stale = trial.now, find_stale()
+        follows = trial.await_until(lambda: not find_stale(), trial.reaction_timeout)
+        late = trial.now - begun > max(self.LATE * trial.session.slowness(), self.TIMES_LATE * self.usual)
+        for resource, path in sorted(stale if follows and late else find_stale())[:1]:
+            what = f"{'.'.join(path)} of {resource} for {subject.names()[0]}"
+            if follows:
+                self.late = (
+                    f"{what} follows the last change, made {when}, only {trial.now - begun:.0f} s later; usually it takes "
+                    f"{self.usual:.1f} s"
+                )
+            else:
+                self.stale = f"{what} is not that of the last change, made {when}"
+        return not (self.stale or self.late)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.success()
+
+    def judge(self, trial: Trial) -> Verdict:
+        found = self.stale or self.late
+        if found and not (trial.ended or trial.loop):
+            return Verdict.failure(found, *trial.excerpt(), by_time=True, by_chance=bool(self.late))
+        return super().judge(trial)
+
+
+class AppliedAfterChange(MissedChange):
+    """A copy is changed: what the client applies then has all that it has applied before."""
+
+    id = "C7"
+    name = "changed"
+    provocation = "an object is changed, so that the client applies again"
+    obligation = AppliedByOthers.obligation
+    advice = "each apply contains all fields that the client wants: the server removes those that are left out"
+    source = "Kubernetes docs, server-side apply, managers (fields that are no longer applied are removed)"
+    steps = ()
+    fast = False
+
+    lost: str = ""
+
+    def require(self, baseline: Baseline) -> None:
+        applied_resources(baseline)
+        super().require(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        resources = applied_resources(trial.baseline)
+        self.reaction = self.learn(trial)
+        subject = trial.copies[0]
+        self.mark = trial.trace.mark()
+        self._alter(trial, subject)
+        trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
+        await_quiet(trial, self.mark, [subject.token])
+        fresh = self._make_changed(trial)
+        for resource in resources:
+            lost = _shapes(trial, fresh, resource) - _shapes(trial, subject, resource)
+            if lost:
+                path = ".".join(min(lost))
+                self.lost = (
+                    f"{resource} for {subject.names()[0]} has no {path} any more since that was changed; those for "
+                    f"{fresh.names()[0]}, which has had the same texts from the beginning, have it"
+                )
+                return
+
+    def _make_changed(self, trial: Trial) -> Copy:
+        """Creates a copy that has the change from the beginning, and waits for the reaction."""
+        changed = iter(_with_change(trial.sample.copies("check"), self.change, self.ending))
+
+        def take(obj: Object) -> None:
+            parts = next(changed)
+            obj.update({part: parts[part] for part in ("data", "stringData", "spec") if part in parts})
+            annotations = (parts.get("metadata") or {}).get("annotations")
+            if annotations:
+                obj["metadata"]["annotations"] = annotations
+
+        fresh = trial.stimulate(take)
+        trial.await_reaction(fresh)
+        await_quiet(trial, fresh.mark, [fresh.token])
+        return fresh
+
+    def judge(self, trial: Trial) -> Verdict:
+        if self.lost and not (trial.ended or trial.loop):
+            return Verdict.failure(self.lost, *trial.excerpt())
+        return super().judge(trial)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.success()
+
+
+def _has_written(trial: Trial, copy: Copy, mark: int) -> bool:
+    """Reports whether a write for a copy that began after a mark has succeeded."""
+    return any(call.is_write and call.succeeded and call.mentions(copy.token) for call in trial.trace.since(mark))
+
+
+#: The interval between two looks at the trace, in seconds.
+_LOOK = 0.03
+
+
+def _with_change(objects: list[Object], number: int, ending: str) -> list[Object]:
+    """Returns objects of which one has a change of `Trial.alter`, told by its number."""
+    for index, obj in enumerate(objects):
+        changes = changes_of_texts(obj, ending)
+        if number < len(changes):
+            return [*objects[:index], apply_merge_patch(obj, changes[number]), *objects[index + 1 :]]
+        number -= len(changes)
+    return objects
+
+
+def _shapes(trial: Trial, copy: Copy, resource: str) -> set[tuple[str, ...]]:
+    """Returns the paths of the values in the children of a copy, without their metadata and status."""
+    parts = (
+        {part: value for part, value in child.items() if part not in ("metadata", "status", "apiVersion", "kind")}
+        for child in children_of(trial.cluster, copy, resource)
+    )
+    return {path for one in parts for path, _ in _leaves(one)}
+
+
+def _places_of(trial: Trial, copy: Copy, text: str) -> set[_Place]:
+    """Returns where a text is found that was put into a copy: in its children, and in what is new in its own objects."""
+    found = {
+        (resource, path)
+        for resource in trial.baseline.reaction.children
+        for child in children_of(trial.cluster, copy, resource)
+        for path, value in _leaves(child)
+        if _contains(value, text)
+    }
+    given = {obj["metadata"]["uid"]: {path for path, _ in _leaves(obj)} for obj in copy.objects}
+    for resource, obj in own_objects(trial, copy):
+        before = given.get(obj["metadata"]["uid"], set())
+        found |= {(resource, path) for path, value in _leaves(obj) if path not in before and _contains(value, text)}
+    return {(resource, path) for resource, path in found if path[:2] != ("metadata", "managedFields")}
+
+
+def _contains(value: Any, text: str) -> bool:
+    """Reports whether a string contains a text, also in base64."""
+    if not isinstance(value, str):
+        return False
+    if text in value:
+        return True
+    try:
+        return text.encode() in base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yields the paths and values of all that is neither an object nor a list; the items of a list share one path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, (*path, "[]"))
+    else:
+        yield path, value
+
+
+RULES: tuple[type[Rule], ...] = (ChangedMeanwhile, AppliedAfterChange)

@@ -1,0 +1,101 @@
+"""Rules about objects of the same name in two namespaces (C5)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fakekube.checker.reaction import EffectKind, children_of
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.identity import RecreatedOwner
+from fakekube.checker.sample import new_token
+from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.controllers.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.base.objects import Object
+    from fakekube.checker.reaction import Copy
+    from fakekube.checker.trial import Baseline, Trial
+
+
+class SameName(Rule):
+    """Two objects of the same name are created in two namespaces while the client cannot watch; later one of them is deleted."""
+
+    id = "C5"
+    name = "namespaces"
+    provocation = "objects of the same name are created in two namespaces, and one of them is deleted"
+    obligation = RecreatedOwner.obligation
+    advice = "key caches and queues by namespace and name, or by the uid"
+    source = "API conventions, metadata (a name is unique within its namespace)"
+    steps = ("W8", "R2")
+    watches = True
+    converges = False
+    expected_seconds = 10.0
+
+    lacking: str = ""
+    """What the client has not done for one of the objects, or has undone; "" if nothing."""
+
+    def require(self, baseline: Baseline) -> None:
+        found = {obj["metadata"].get("namespace", "") for obj in baseline.control.objects}
+        if len(found) != 1 or "" in found:
+            raise NotExercised("the objects of the sample are not in one namespace")
+        if any("/namespaces/" in key.path for key in baseline.delivering):
+            raise NotExercised("the client watches one namespace")
+        if not any(effect.is_state for effect in baseline.reaction.effects):
+            raise NotExercised("the client's reaction is not visible in the cluster")
+        for resource in baseline.reaction.children:
+            children = children_of(baseline.trial.cluster, baseline.control, resource)
+            if any(child["metadata"].get("namespace", "") not in found for child in children):
+                raise NotExercised("what the client creates for an object is not in the object's namespace")
+
+    def provoke(self, trial: Trial) -> None:
+        namespace = f"check-{new_token(trial.random)}"
+        trial.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        trial.cluster.settle(timeout=10.0)
+
+        def move(obj: Object) -> None:
+            obj["metadata"]["namespace"] = namespace
+
+        first = trial.stimulate(move)
+        first.judged = False
+        if not trial.await_reaction(first, trial.baseline.seconds_to_react(5.0)):
+            raise NotExercised("the client does not handle objects in a new namespace")
+        token = new_token(trial.random)
+        with trial.disconnect():
+            pair = (trial.stimulate(token=token), trial.stimulate(move, token=token))
+        for copy in pair:
+            copy.judged = False
+        if not trial.await_until(lambda: not any(_lacking(trial, copy) for copy in pair), trial.reaction_timeout):
+            name = pair[0].names()[0]
+            lacking = next(text for copy in pair if (text := _lacking(trial, copy)))
+            self.lacking = f"{lacking}, while {name} exists in two namespaces"
+            return
+        there = pair[1]
+        trial.delete(there)
+        trial.wait(trial.baseline.seconds_to_react(1.0))
+        undone = _lacking(trial, pair[0])
+        if undone:
+            self.lacking = f"{undone} any more, since the object of the same name in {namespace} was deleted"
+
+    def judge(self, trial: Trial) -> Verdict:
+        if self.lacking and not (trial.ended or trial.loop):
+            return Verdict.failure(self.lacking, *trial.excerpt(), by_time=True)
+        return super().judge(trial)
+
+
+def _lacking(trial: Trial, copy: Copy) -> str:
+    """Returns what of the reaction to a copy is missing in its own namespace; "" if nothing is."""
+    namespace, name = copy.objects[0]["metadata"]["namespace"], copy.names()[0]
+    for effect in trial.missing_of(copy):
+        if effect.kind is EffectKind.FIELD:
+            return f"{namespace}/{name} has no {'.'.join(effect.detail)}"
+    for resource, count in trial.baseline.reaction.children.items():
+        found = []
+        with suppress(ApiError):
+            found = [one for one in children_of(trial.cluster, copy, resource) if one["metadata"].get("namespace") == namespace]
+        if len(found) < count:
+            return f"{namespace}/{name} has no {resource}"
+    return ""
+
+
+RULES = (SameName,)
