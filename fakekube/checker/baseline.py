@@ -59,7 +59,8 @@ def _failures_of(trial: Trial) -> Iterator[None]:
     try:
         yield
     except (BaselineFailed, NotExercised) as problem:
-        raise BaselineFailed(str(problem)) from None
+        early = " before the baseline run had ended" if str(problem) == trial.session.TIME_IS_UP else ""
+        raise BaselineFailed(f"{problem}{early}") from None
     except Exception as problem:
         if trial.ended:
             raise BaselineFailed(trial.ended) from None

@@ -226,29 +226,6 @@ class ShortPages(Action):
 
 
 @dataclass(slots=True, frozen=True)
-class EmptyAsNull(Action):
-    """Writes null for the items of an empty list in JSON."""
-
-    name = "empty as null"
-    combines = True
-    on_watches = False
-
-    def concerns(self, exchange: Exchange) -> bool:
-        return exchange.verb == "list"
-
-    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
-        body = response.body
-        if response.status != 200 or not isinstance(body, bytes | Chunks):
-            return
-        raw = body if isinstance(body, bytes) else b"".join(body)
-        response.body = raw.replace(b'"items":[]', b'"items":null', 1) if b'"items":[]' in raw[-_TAIL:] else raw
-
-
-#: The items of an empty list are within so many bytes before its end.
-_TAIL = 200
-
-
-@dataclass(slots=True, frozen=True)
 class ExpireContinue(Action):
     """Compacts the history just before a list is continued, so that the continue token is expired."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,11 @@ class RuleReport:
         """Whether the rule failed, and this is not accepted."""
         return self.verdict == Outcome.FAIL and self.accepted is None
 
+    @property
+    def shown_verdict(self) -> str:
+        """The verdict as people read it: "accepted" for an accepted failure."""
+        return "accepted" if self.verdict == Outcome.FAIL and self.accepted is not None else self.verdict
+
     def as_json(self) -> dict[str, Any]:
         """Returns the rule's member of report.json."""
         return {
@@ -135,6 +141,13 @@ class CheckResult:
     def of(self, verdict: str) -> list[RuleReport]:
         """Returns the rules with a verdict."""
         return [rule for rule in self.rules if rule.verdict == verdict]
+
+    def counts(self) -> str:
+        """Returns how many rules have each verdict; accepted failures are counted apart."""
+        found = Counter(rule.shown_verdict for rule in self.rules)
+        accepted = [f"{found['accepted']} accepted"] if found["accepted"] else []
+        failed, *others = [f"{found[outcome]} {outcome}" for outcome in Outcome]
+        return ", ".join([failed, *accepted, *others])
 
 
 _ORDER = tuple(Outcome)
@@ -291,8 +304,7 @@ class Report(CheckResult):
                         lines += _wrap(f"  {one.id}", one.verdict, one.legality, f"same cause as {rule.id}: {_reason_of(one)}")
         for reason, ids in left_out.items():
             lines += ["", *textwrap.wrap(f"not exercised, {reason}: {', '.join(ids)}", _WIDTH, subsequent_indent="  ")]
-        counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in Outcome)
-        return "\n".join([*lines, "", *self.remarks, f"{counts}; seed {self.seed}, {self.seconds:.0f} s"])
+        return "\n".join([*lines, "", *self.remarks, f"{self.counts()}; seed {self.seed}, {self.seconds:.0f} s"])
 
     def _rules_by_reason(self) -> dict[str, list[str]]:
         """Returns the reasons that several rules have for being not exercised, with their ids: one line tells each."""
@@ -301,8 +313,7 @@ class Report(CheckResult):
 
     @staticmethod
     def _lines(rule: RuleReport) -> list[str]:
-        verdict = "accepted" if rule.accepted is not None and rule.verdict == Outcome.FAIL else rule.verdict
-        lines = _wrap(rule.id, verdict, rule.legality, _reason_of(rule))
+        lines = _wrap(rule.id, rule.shown_verdict, rule.legality, _reason_of(rule))
         if rule.verdict in (Outcome.FAIL, Outcome.WARN):
             if rule.accepted:
                 lines += _wrap("", "", "", f"accepted: {rule.accepted}")
@@ -316,7 +327,7 @@ class Report(CheckResult):
         for rule in self.rules:
             if rule.verdict in (Outcome.FAIL, Outcome.WARN) and not rule.same_as:
                 shown = "\n".join(f"    {line}" for line in rule.evidence)
-                parts.append(f"{rule.id} {rule.verdict}: {rule.obligation}\n{shown}")
+                parts.append(f"{rule.id} {rule.shown_verdict}: {rule.obligation}\n{shown}")
         return "\n\n".join(parts)
 
     def __str__(self) -> str:
@@ -435,8 +446,7 @@ def markdown(report: CheckResult) -> str:
     title = "passed" if report.exit_code == 0 else f"{len(broken)} rules broken" if broken else "not enough exercised"
     lines = [f"### fakekube check: {title}", "", f"`{report.client}`, profile {report.profile}, seed {report.seed}, "]
     lines[-1] += f"{report.seconds:.0f} s"
-    counts = ", ".join(f"{len(report.of(outcome))} {outcome}" for outcome in Outcome)
-    lines += ["", counts, ""]
+    lines += ["", report.counts(), ""]
     lines += [f"* {remark}" for remark in report.remarks]
     shown = [rule for rule in report.rules if rule.verdict in _LEVELS]
     if shown:
@@ -451,11 +461,10 @@ def markdown(report: CheckResult) -> str:
 
 
 def _table_row(rule: RuleReport) -> str:
-    verdict = "accepted" if rule.accepted is not None and rule.verdict == Outcome.FAIL else rule.verdict
     reason = rule.evidence[0] if rule.evidence else rule.obligation
     reason = f"same cause as {rule.same_as}: {reason}" if rule.same_as else reason
     again = next((one.key for one in rule.provocations if one.verdict == rule.verdict), rule.id)
-    return f"| {rule.id} | {verdict} | {_cell(reason)} | {_cell(rule.accepted or rule.advice)} (`--again {again}`) |"
+    return f"| {rule.id} | {rule.shown_verdict} | {_cell(reason)} | {_cell(rule.accepted or rule.advice)} (`--again {again}`) |"
 
 
 def _cell(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.provocations import AddWarning, EmptyAsNull, arm, asked_revision
+from fakekube.checker.provocations import AddWarning, arm, asked_revision
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import expire
@@ -212,30 +212,4 @@ class BareStatus(UnknownFields):
             await_requests(trial, trial.end_watches())
 
 
-class NullItems(Content):
-    """Lists without items have null for them, as those of servers whose lists nobody has filled."""
-
-    name = "null"
-    provocation = "the items of an empty list are null"
-    advice = "take missing and null items for no items"
-    source = "Go's encoding/json (a nil slice); lists of metadata of kube-apiserver"
-    watches = True
-    at_start = True
-    steps = ("W14",)
-    legality = "B"
-
-    def prepare(self, trial: Trial) -> None:
-        require_lists(trial)
-        arm(trial.faults.on("list"), EmptyAsNull(), label="null")
-
-    def judge_trace(self, trial: Trial) -> Verdict:
-        empty = [call for call in trial.trace.since() if call.is_list and b'"items":null' in _answer_of(call)]
-        return Verdict.success() if empty else Verdict.not_exercised("the client got no empty list")
-
-
-def _answer_of(call: Call) -> bytes:
-    raw = call.exchange.raw_answer or b""
-    return raw if isinstance(raw, bytes) else b"".join(raw)
-
-
-RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields, BareStatus, NullItems)
+RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields, BareStatus)

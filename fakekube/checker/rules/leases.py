@@ -256,7 +256,7 @@ class DeletedLease(Election):
     expected_seconds = 15.0
 
     #: How many durations of the lease the client may take to create it again.
-    DURATIONS = 2.0
+    CREATED_WITHIN = 2.0
 
     copy: Copy | None = None
     mark: int = -1
@@ -269,7 +269,7 @@ class DeletedLease(Election):
         def is_there() -> bool:
             return any(one["metadata"]["name"] == name for one in trial.cluster.list(LEASES, namespace=namespace))
 
-        if trial.await_until(is_there, self.DURATIONS * lease["spec"]["leaseDurationSeconds"] + _LONGER):
+        if trial.await_until(is_there, self.CREATED_WITHIN * lease["spec"]["leaseDurationSeconds"] + _LONGER):
             return
         self.mark = trial.trace.mark()
         self.copy = trial.stimulate()
