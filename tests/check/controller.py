@@ -136,7 +136,7 @@ class Controller:
             return
         if widget is None:
             self._sweep(key)
-        elif widget["metadata"].get("deletionTimestamp") and not active("C4-deleting"):
+        elif widget["metadata"].get("deletionTimestamp"):
             self._finalize(widget)
         else:
             self._ensure(copy.deepcopy(widget))
@@ -150,7 +150,7 @@ class Controller:
         uid, path = widget["metadata"]["uid"], self._path(widget)
         if active("S2-marker") and (widget["metadata"].get("annotations") or {}).get(OBSERVED):
             return
-        if FINALIZER not in (widget["metadata"].get("finalizers") or ()) and not active("C4-deleting"):
+        if FINALIZER not in (widget["metadata"].get("finalizers") or ()):
             widget = writes.add_finalizer(self._api, path, widget)
         if active("S2-marker"):
             widget = self._annotate(path, widget)

@@ -117,7 +117,6 @@ DEFECTS = {
         Defect("C5-by-name", "deletes children by name without their uid", CONTROLLER),
         Defect("C5-adopts", "takes over an object of the child's name that belongs to another", CONTROLLER),
         Defect("C5-owner-name", "takes children of an owner of the same name for its own", CONTROLLER),
-        Defect("C4-deleting", "makes children for objects that are being deleted, and sets no finalizer", CONTROLLER),
         Defect("C6-terminating", "creates a child again and again whose predecessor still exists", CONTROLLER),
         Defect("C6-gone", "repeats a delete that is answered with 404", CONTROLLER),
         Defect("C6-exists", "repeats a create that is answered with 409", CONTROLLER),

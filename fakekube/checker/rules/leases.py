@@ -28,6 +28,8 @@ _TOLERANCE = 0.5
 _AHEAD = 3600.0
 #: For how many more seconds than the client's own duration the other candidate holds the lease.
 _LONGER = 7
+#: How many times its longest pause the next one of a client may take, and the longest that is waited for, in seconds.
+_NEXT, _LONGEST_PAUSE = 2.2, 20.0
 
 
 def _time(ago: float = 0.0) -> str:
@@ -208,8 +210,10 @@ class LostLease(Election):
             trial.wait(self.DURATIONS * duration + 1.0)
             self.hold(trial, lease, holderIdentity=OTHER, renewTime=_time(), leaseDurationSeconds=3600)
             self.mark = trial.trace.mark()
+            repeated = trial.trace.refused_writes(begun.mark)
         self.copies = (begun, trial.stimulate())
-        trial.wait(trial.baseline.seconds_to_react(4.0))
+        longest = max((pause for one in repeated for pause in one.pauses()), default=0.0)
+        trial.wait(max(trial.baseline.seconds_to_react(4.0), min(_NEXT * longest, _LONGEST_PAUSE)))
 
     def disturb(self, trial: Trial) -> None:
         """Makes the client's renewals of its lease fail from now on."""

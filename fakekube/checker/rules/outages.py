@@ -21,7 +21,7 @@ from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
 from fakekube.checker.trace import LEASES, WRITES, is_failure
-from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import require_resumption
 from fakekube.checker.writes import learned_writes, own_objects, refuse_writes, require_writes, set_editor
 
@@ -341,7 +341,11 @@ class UnauthorizedSpell(Rule):
     expected_seconds = 12.0
 
     #: For how many seconds.
-    SECONDS = 3.0
+    SECONDS = 5.0
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        loop = judge_backoff(trial.attempts_since())
+        return loop if loop is not None and loop.outcome is Outcome.FAIL else Verdict.success()
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)

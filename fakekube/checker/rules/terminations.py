@@ -1,5 +1,4 @@
-"""Rules about objects that are being deleted, and exist until their finalizers are gone: a child, or an owner whose deletion
-waits for its children (C4, C6)."""
+"""Rules about children that are being deleted, and exist until their finalizers are gone (C6)."""
 
 from __future__ import annotations
 
@@ -12,15 +11,13 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired
 from fakekube.checker.rules.identity import AlreadyThere
 from fakekube.checker.rules.lifecycles import Finalizers
-from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.writes import drop_finalizers, named_children, own_objects, require_children, require_named_children
+from fakekube.checker.writes import drop_finalizers, named_children, require_named_children
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.base.objects import Object
-    from fakekube.checker.reaction import Copy
-    from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
+    from fakekube.checker.verdict import Verdict
 
 
 class ChildTerminates(Rule):
@@ -68,59 +65,4 @@ class ChildTerminates(Rule):
         return judge_write_backoff(trial)
 
 
-class ForegroundDeletion(Rule):
-    """A copy is deleted in the foreground: it exists until its children are gone."""
-
-    id = "C4"
-    name = "foreground"
-    provocation = "an object is deleted in the foreground, so that it exists until its children are deleted"
-    obligation = "an object that is being deleted gets no new children"
-    advice = "look at metadata.deletionTimestamp before anything is created for an object"
-    source = "Kubernetes docs, garbage collection (foreground cascading deletion)"
-    expected_seconds = 6.0
-
-    #: How many times all children may be created while the object is being deleted: the first ones are a race.
-    TIMES = 2
-
-    copy: Copy | None = None
-
-    def require(self, baseline: Baseline) -> None:
-        require_children(baseline)
-        if not baseline.controls_children:
-            raise NotExercised("no child refers to its owner, so that the deletion of the owner does not wait for it")
-
-    def provoke(self, trial: Trial) -> None:
-        subject = self.copy = trial.copies[0]
-        subject.deleted = True
-        for resource, obj in reversed(own_objects(trial, subject)):
-            metadata = obj["metadata"]
-            with suppress(ApiError):
-                trial.cluster.delete(
-                    resource, metadata["name"], namespace=metadata.get("namespace"), propagationPolicy="Foreground"
-                )
-        trial.await_until(lambda: not own_objects(trial, subject), trial.baseline.seconds_to_react(6.0))
-
-    def find_failure(self, trial: Trial) -> Verdict | None:
-        if self.copy is None or not own_objects(trial, self.copy):
-            return None
-        made = self._find_made(trial, self.copy)
-        if len(made) <= self.TIMES * sum(trial.baseline.reaction.children.values()):
-            return None
-        return Verdict.failure(
-            f"creates {made[0].collection} for {self.copy.names()[0]} again and again, which is being deleted and waits until "
-            "its children are gone",
-            *trial.excerpt(made),
-        )
-
-    @staticmethod
-    def _find_made(trial: Trial, copy: Copy) -> list[Call]:
-        """Returns the creates of children for a copy since its deletion."""
-        children = trial.baseline.reaction.children
-        return [
-            call
-            for call in trial.trace.since(trial.provoked_at)
-            if call.is_write and call.status == 201 and call.collection in children and call.mentions(copy.token)
-        ]
-
-
-RULES = (ChildTerminates, ForegroundDeletion)
+RULES = (ChildTerminates,)
