@@ -51,6 +51,9 @@ PROGRAMS = {
     "vaults": ("widget.yaml", [sys.executable, "vaults.py"]),
     "shares": ("inline.yaml", ["node", "shares.mjs"]),
     "quotas": ("namespaces.yaml", ["{go}/quotas"]),
+    "ledger": ("mirrored.yaml", [sys.executable, "ledger.py"]),
+    "tenants": ("tenants.yaml", ["node", "tenants.mjs"]),
+    "fleet": ("mirrored.yaml", ["{go}/fleet"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -279,6 +282,28 @@ DEFECTS = (
     ("quotas", "ignores", "R2"),
     ("quotas", "new-manager", "C7"),
     ("quotas", "only-new", "W12,S3"),
+    ("ledger", "thread-per-event", "S3"),
+    ("ledger", "drops-burst", "S3"),
+    ("ledger", "key-no-namespace", "C5"),
+    ("ledger", "page-selector", "P2"),
+    ("ledger", "list-selector", "W11"),
+    ("ledger", "retry-after-date", "R1"),
+    ("ledger", "apply-partial", "C7"),
+    ("ledger", "writer-old-token", "A1"),
+    ("ledger", "head-of-line", "R6"),
+    ("ledger", "denied-spins", "R6"),
+    ("ledger", "status-no-code", "N1"),
+    ("tenants", "observed-too-new", "S3"),
+    ("tenants", "initial-cut-resume", "W14"),
+    ("tenants", "stream-ghosts", "W12"),
+    ("tenants", "terminating-child-spin", "C6"),
+    ("tenants", "cond-index", "C3"),
+    ("tenants", "cleanup-ignored", "S3"),
+    ("fleet", "empty-holder-stuck", "L1"),
+    ("fleet", "lease-gone-leads", "L1"),
+    ("fleet", "null-renew", "L1"),
+    ("fleet", "works-after-loss", "L1"),
+    ("fleet", "lists-each", "N3"),
 )
 
 
@@ -290,6 +315,7 @@ SUSPECTED = frozenset(
         ("orders", "relists-at-once"),
         ("vaults", "own-shape"),
         ("shares", "own-notes"),
+        ("fleet", "lists-each"),
     }
 )
 
