@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery.patch.json_patch import apply_merge_patch
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
