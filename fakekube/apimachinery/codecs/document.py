@@ -67,6 +67,15 @@ class Document:
         except AttributeError:
             return _unpack(self._packed, self._end)
 
+    @property
+    def labels(self) -> Mapping[str, str] | None:
+        """The labels of the object, or what it has in their place; of a packed document no more than the metadata is read."""
+        try:
+            tree = _get_tree(self)
+        except AttributeError:
+            tree = _unpack_metadata(self._packed, self._end)[0] if self._end else orjson.loads(self._packed)
+        return tree["metadata"].get("labels")  # type: ignore[no-any-return]
+
     def pack(self) -> None:
         """Holds the object as text from now on; not if it holds values that the text would change.
 
@@ -187,12 +196,17 @@ def _unpack(packed: bytes, end: int) -> StoredObject:
     """
     if not end:
         return orjson.loads(packed)  # type: ignore[no-any-return]
-    begin = packed.find(_BEFORE_MANAGED_FIELDS, 0, end)
-    tree: Object = orjson.loads(packed[:end] + b"}" if begin < 0 else packed[:begin] + b"}}")
+    tree, begin = _unpack_metadata(packed, end)
     if begin >= 0:
         tree["metadata"]["managedFields"] = _read_part(packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1])
     tree.update(_read_part(b"{" + packed[end + 1 :]))
     return tree
+
+
+def _unpack_metadata(packed: bytes, end: int) -> tuple[Object, int]:
+    """Makes the tree of a packed object of its metadata alone, without managedFields; returns where these begin, or -1."""
+    begin = packed.find(_BEFORE_MANAGED_FIELDS, 0, end)
+    return orjson.loads(packed[:end] + b"}" if begin < 0 else packed[:begin] + b"}}"), begin
 
 
 def _read_part(text: bytes) -> Any:

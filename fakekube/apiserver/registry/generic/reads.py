@@ -44,7 +44,7 @@ def matcher(resource: Resource, options: ListOptions) -> Matches | None:
         return None
     read = resource.read_field
     if fields.empty and not resource.converts_by_call:
-        return lambda document: labels.matches(document.tree["metadata"].get("labels"))
+        return lambda document: labels.matches(document.labels)
 
     def matches(document: Document) -> bool:
         obj = conversion.to_version(resource, document).tree if resource.custom else document.tree
@@ -60,7 +60,7 @@ class _Label:
     key: str
 
     def __call__(self, document: Document) -> str | None:
-        labels: dict[str, str] | None = document.tree["metadata"].get("labels")
+        labels = document.labels
         return labels.get(self.key) if labels else None
 
 

@@ -200,6 +200,7 @@ def test_the_parts_of_packed_documents_are_those_of_the_object(objects: list[dic
     for obj in objects:
         packed, written = _packed(copy.deepcopy(obj)), json.dumps(obj["metadata"])
         assert repr(packed.tree) == repr(obj)
+        assert packed.labels == Document(obj).labels == obj["metadata"].get("labels")
         is_usual = list(obj)[:2] == ["metadata", "spec"]
         assert packed.cut_metadata() == (written if is_usual and json.is_canonical(orjson.dumps(obj["metadata"])) else None)
         kept = Document(copy.deepcopy(obj))
