@@ -241,7 +241,8 @@ def identity(item: Any, merge_key: str) -> Any:
 
 
 def _key_of(item: Any, merge_key: str) -> Any:
-    require_type(item, dict)
+    if item.__class__ is not dict:
+        require_type(item, dict)
     if merge_key not in item:
         raise uninterpreted_error(f"map: {plain(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
@@ -344,8 +345,10 @@ def _merge_objects(original: _Object, patch: _Object, type: Type) -> _Object:
     if DIRECTIVE in patch:
         return _replaced_object(patch)
     merged = dict(original)
-    _retain_keys(merged, patch)
-    _order_lists(merged, patch, type)
+    if _RETAIN_KEYS in patch:
+        _retain_keys(merged, patch)
+    for key in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
+        _order_list(merged, patch, key, type)
     for key, value in patch.items():
         _merge_member(merged, key, value, type)
     return merged
@@ -362,8 +365,7 @@ def _replaced_object(patch: _Object) -> _Object:
 
 
 def _retain_keys(merged: _Object, patch: _Object) -> None:
-    if _RETAIN_KEYS not in patch:
-        return
+    """Drops the members that the `$retainKeys` directive does not name; removes it from the patch."""
     retained = patch.pop(_RETAIN_KEYS)
     if not isinstance(retained, list):
         raise _bad_format("retainKeys")
@@ -428,30 +430,29 @@ def _drop_nulls(value: Any) -> None:
 # ---------------------------------------------------------------- lists
 
 
-def _order_lists(merged: _Object, patch: _Object, type: Type) -> None:
-    """Merges and orders the lists with a `$setElementOrder` directive; removes both from the patch."""
-    for key in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
-        order = patch.pop(key)
-        require_type(order, list)
-        name = _list_name(key, _ELEMENT_ORDER, "setElementOrder list")
-        current, changes = merged.get(name, []), patch.get(name, [])
-        require_type(current, list)
-        require_type(changes, list)
-        lookup = _expect_lookup(look_up_list(type, name))
-        _check_order(changes, order, lookup.merge_key)
-        if name not in merged and name not in patch:
-            continue
-        if name not in patch:
-            items = current
-        elif name not in merged:
-            items = _without_directives(changes)
-        else:
-            items = _merge_lists(current, changes, lookup, deletes=False)
-        wanted, others = partition(items, order, lookup.merge_key)
-        if element_type(current, changes) is dict:
-            require_merge_keys(lookup.merge_key, wanted, order, others, current)
-        merged[name] = in_order(wanted, others, order, current, lookup.merge_key)
-        patch.pop(name, None)
+def _order_list(merged: _Object, patch: _Object, directive: str, type: Type) -> None:
+    """Merges and orders the list of a `$setElementOrder` directive; removes both from the patch."""
+    order = patch.pop(directive)
+    require_type(order, list)
+    name = _list_name(directive, _ELEMENT_ORDER, "setElementOrder list")
+    current, changes = merged.get(name, []), patch.get(name, [])
+    require_type(current, list)
+    require_type(changes, list)
+    lookup = _expect_lookup(look_up_list(type, name))
+    _check_order(changes, order, lookup.merge_key)
+    if name not in merged and name not in patch:
+        return
+    if name not in patch:
+        items = current
+    elif name not in merged:
+        items = _without_directives(changes)
+    else:
+        items = _merge_lists(current, changes, lookup, deletes=False)
+    wanted, others = partition(items, order, lookup.merge_key)
+    if element_type(current, changes) is dict:
+        require_merge_keys(lookup.merge_key, wanted, order, others, current)
+    merged[name] = in_order(wanted, others, order, current, lookup.merge_key)
+    patch.pop(name, None)
 
 
 def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:

@@ -86,8 +86,11 @@ def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | No
     return check
 
 
-def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:
-    """Returns the validating admission of a PUT or an apply that creates: the user needs permission to create, too."""
+def update_checker(scope: Scope, record: Record[Document] | None) -> Callable[[Object, Object | None], None]:
+    """Returns the validating admission of a PUT or a patch of a stored object, or of an absent one, which it creates: for that
+    the user needs permission to create, too."""
+    if record is not None:
+        return checker(scope, UPDATE)
     check = checker(scope, CREATE)
 
     def check_created(obj: Object, old: Object | None) -> None:

@@ -201,8 +201,8 @@ def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool,
 
 
 def _entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    keys = ("operation", "time", "manager", "apiVersion", "subresource")
-    return tuple(entry.get(key, "") for key in keys)
+    get = entry.get
+    return get("operation", ""), get("time", ""), get("manager", ""), get("apiVersion", ""), get("subresource", "")
 
 
 def _sorted_tree(tree: Tree) -> Tree:

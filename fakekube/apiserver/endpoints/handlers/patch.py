@@ -31,7 +31,6 @@ from fakekube.apimachinery.patch import (
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.patch.merge_patch import INVALID, apply_merge_patch, decode_merge_patch
 from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
-from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import conversion, field_manager, writes
@@ -385,7 +384,6 @@ def patch(scope: Scope) -> Response:
 
 
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
-    check, check_created = admission.checker(scope, UPDATE), admission.creation_checker(scope)
     for record in writes.attempts(scope, create_absent=patch.creates):
         if record is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
@@ -395,7 +393,7 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         else:
             obj = conversion.to_storage(scope.resource, patch(live))
         admission.admit_update(scope, record, obj, live)
-        written = writes.commit(scope, record, obj, check, check_created)
+        written = writes.commit(scope, record, obj, admission.update_checker(scope, record))
         if written is not None:
             if record is not None and written.document is record.value and patch.key is not None and not scope.request.warnings:
                 record.value.note_unchanged(patch.key)

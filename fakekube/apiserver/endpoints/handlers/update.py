@@ -1,12 +1,13 @@
 """Handles PUT of an object or of a subresource.
 
+Invariant: the tree of an attempt is its own: it is decoded again after a conflict, since the write path changes it.
+
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 """
 
 from __future__ import annotations
 
 from fakekube.apimachinery.schema.trees import deep_copy
-from fakekube.apiserver.admission.chain import UPDATE
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry import request_options
@@ -37,13 +38,11 @@ def update(scope: Scope) -> Response:
             lambda shown: field_manager.update(scope, shown, deep_copy(body), chosen.field_manager),
             uid=uid,
         )
-
-    check, check_created = admission.checker(scope, UPDATE), admission.creation_checker(scope)
     for record in writes.attempts(scope, uid=uid):
         live = conversion.live_object(scope.resource, record)
         obj = conversion.to_storage(scope.resource, field_manager.update(scope, live, body, chosen.field_manager))
         admission.admit_update(scope, record, obj, live)
-        written = writes.commit(scope, record, obj, check, check_created)
+        written = writes.commit(scope, record, obj, admission.update_checker(scope, record))
         if written is not None:
             return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
         # The write path has changed the tree: the next attempt starts from the object that the client sent.

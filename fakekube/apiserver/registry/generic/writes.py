@@ -314,9 +314,7 @@ def attempts(scope: Scope, *, uid: str = "", create_absent: bool = False) -> Ite
         yield record
 
 
-def commit(
-    scope: Scope, record: Record[Document] | None, obj: Object, check: Check, check_created: Check | None = None
-) -> Written | None:
+def commit(scope: Scope, record: Record[Document] | None, obj: Object, check: Check) -> Written | None:
     """Writes the new state of an object by compare-and-set; returns None if another write came first.
 
     Args:
@@ -324,7 +322,6 @@ def commit(
         record: that of the attempt; None to create the object.
         obj: the new state, a tree of the caller's own.
         check: validating admission.
-        check_created: validating admission of an object that is created, if it differs.
 
     Raises:
         StatusError: 409 for a stale resourceVersion, 422, and what the checks raise.
@@ -335,7 +332,7 @@ def commit(
         _revision_of(scope, obj["metadata"])
         if not scope.dry_run:  # the storage takes it away, where a dry run does not come
             obj["metadata"].pop("resourceVersion", None)
-        return _create_named(scope, obj, check_created or check)
+        return _create_named(scope, obj, check)
     except Conflict:
         return None
     except StatusError as error:
