@@ -362,16 +362,21 @@ def _parameter_kind(policy: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _print_text(report: Report) -> None:
     for line in report.unreadable:
-        print(line)
+        print(_escape_controls(line))
     for one in report.manifests:
         for line in one.lines():
-            print(line)
+            print(_escape_controls(line))
     refused = sum(bool(one.errors) for one in report.manifests)
     warned = sum(bool(one.warnings) for one in report.manifests)
     skipped = sum(bool(one.skipped) for one in report.manifests)
     files = len({one.file for one in report.manifests})
     text = f"{len(report.manifests)} objects in {files} files: {refused} refused, {warned} with warnings, {skipped} skipped"
     print(f"fakekube: {text}", file=sys.stderr)
+
+
+def _escape_controls(line: str) -> str:
+    """Returns a line in which manifests and file names cannot control the terminal, or begin a line that a CI system obeys."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in line)
 
 
 def _print_json(report: Report) -> None:
@@ -391,13 +396,15 @@ def _print_junit(report: Report) -> None:
     print(f'<testsuites name="fakekube validate" tests="{total}" failures="{failures}" errors="{len(report.unreadable)}">')
     for file, found in by_file.items():
         failed, skipped = sum(bool(one.errors) for one in found), sum(bool(one.skipped) for one in found)
-        print(f'  <testsuite name={quoteattr(file)} tests="{len(found)}" failures="{failed}" errors="0" skipped="{skipped}">')
+        shown = quoteattr(_printable(file))
+        print(f'  <testsuite name={shown} tests="{len(found)}" failures="{failed}" errors="0" skipped="{skipped}">')
         for one in found:
-            print(f'    <testcase classname={quoteattr(file)} name={quoteattr(one.title or "document")} line="{one.line}">')
+            name = quoteattr(_printable(one.title or "document"))
+            print(f'    <testcase classname={shown} name={name} line="{one.line}">')
             for text in one.errors:
                 print(f"      <failure message={quoteattr(_printable(text))}>{escape(_printable(text))}</failure>")
             if one.skipped:
-                print(f"      <skipped message={quoteattr(one.skipped)}/>")
+                print(f"      <skipped message={quoteattr(_printable(one.skipped))}/>")
             if one.warnings:
                 print(f"      <system-out>{escape(_printable(chr(10).join(one.warnings)))}</system-out>")
             print("    </testcase>")
@@ -415,7 +422,7 @@ def _print_junit(report: Report) -> None:
 
 def _printable(text: str) -> str:
     """Returns a text without the characters that XML does not have."""
-    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]", "?", text)
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
 
 _PRINTERS: Final = {"text": _print_text, "json": _print_json, "junit": _print_junit}

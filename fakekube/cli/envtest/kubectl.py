@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -373,9 +374,7 @@ def _print(found: Object, resource: DiscoveredResource, output: str, flags: Flag
 
 def _print_table(table: Object, resource: DiscoveredResource, flags: Flags, session: Session, *, wide: bool) -> None:
     columns = [place for place, column in enumerate(table["columnDefinitions"]) if wide or not column.get("priority")]
-    rows = [
-        [str("" if row["cells"][place] is None else row["cells"][place]) for place in columns] for row in table.get("rows") or ()
-    ]
+    rows = [[_cell_text(row["cells"][place]) for place in columns] for row in table.get("rows") or ()]
     heads = [table["columnDefinitions"][place]["name"].upper() for place in columns]
     if "all-namespaces" in flags:
         heads = ["NAMESPACE", *heads]
@@ -389,6 +388,13 @@ def _print_table(table: Object, resource: DiscoveredResource, flags: Flags, sess
     widths = [max(map(len, column)) + 3 for column in zip(*lines, strict=True)]
     for line in lines:
         print("".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell_text(cell: Any) -> str:
+    """Returns the first line of a cell, without what a terminal would obey (appendCellValue of kubectl's printer)."""
+    text = "" if cell is None else str(cell)
+    line, *rest = re.split("[\f\n\r]", text.replace("\x1b", "^["), maxsplit=1)
+    return f"{line}..." if rest else line
 
 
 def _resource_name(resource: DiscoveredResource) -> str:

@@ -212,3 +212,22 @@ def test_files_of_kustomize_helm_and_other_programs_are_skipped(tmp_path: Path, 
     assert "ci.yml:1: not a Kubernetes object" in capsys.readouterr().out
     assert main(["validate", str(tmp_path / "kind.yaml")]) == 1
     assert "kind.x-k8s.io/v1alpha4 Cluster is not known" in capsys.readouterr().out
+
+
+HOSTILE = 'apiVersion: v1\nkind: "Config\\e[31mMap\\n::error::a"\nmetadata: {name: "a\\e]0;b\\a\\r\\n::warning::c\\u202e", namespace: d}\n'
+
+
+def test_manifests_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a\x1b[2J\n::error::.yaml").write_text(HOSTILE)
+    assert main(["validate", str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert lines[0].isprintable()
+    assert r"Config\x1b[31mMap\n::error::a" in lines[0]
+
+
+def test_reports_of_hostile_manifests_are_xml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a\x1b[2J.yaml").write_text(HOSTILE)
+    assert main(["validate", "--output", "junit", str(tmp_path)]) == 1
+    (suite,) = ElementTree.fromstring(capsys.readouterr().out)
+    assert (suite.get("failures"), suite[0].get("name", "").partition("\n")[0]) == ("1", "Config?[31mMap")

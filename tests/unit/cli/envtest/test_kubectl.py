@@ -50,6 +50,12 @@ def test_get_prints_tables(kubectl: Kubectl, cluster: fakekube.Cluster) -> None:
     assert kubectl("get", "cm,ns", "-o=name")[1].splitlines()[:2] == ["configmap/web", "namespace/default"]
 
 
+def test_cells_of_tables_do_not_control_the_terminal(kubectl: Kubectl, cluster: fakekube.Cluster) -> None:
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "message": "red \x1b[31m\n::error::more"}
+    cluster.create({**event, "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}})
+    assert kubectl("get", "events", "--no-headers")[1].endswith("   red ^[[31m...\n")
+
+
 def test_get_prints_objects(kubectl: Kubectl, cluster: fakekube.Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"a": "1"}})
     assert json.loads(kubectl("get", "cm", "web", "-o", "json")[1])["data"] == {"a": "1"}
