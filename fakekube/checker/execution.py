@@ -217,14 +217,16 @@ def keep_run(trial: Trial, verdict: Verdict | None) -> None:
 
 def _write_run(place: Path, trial: Trial, verdict: Verdict | None) -> None:
     """Writes trace.txt, output.txt and verdict.json into an empty folder, and trace.html unless the client passed."""
-    (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8")
+    (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8", errors="backslashreplace")
     looked_at = verdict is None or verdict.outcome is not Outcome.PASS  # a page costs as much as a tenth of a run
     if looked_at and trial.trace.count_since(-1) <= _MOST_SHOWN:
         trial.cluster.trace(place / "trace.html", limit=_LARGEST)
-    (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8")
+    (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8", errors="backslashreplace")
     if verdict is not None:
         told = {"key": trial.key, "seed": trial.session.seed, "verdict": str(verdict.outcome), "evidence": list(verdict.evidence)}
-        (place / "verdict.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (place / "verdict.json").write_text(
+            json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
+        )
 
 
 def _new_folder(folder: Path, key: str) -> Path:

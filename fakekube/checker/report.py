@@ -265,13 +265,15 @@ class Report(CheckResult):
 
     def write_json(self, path: Path | str) -> None:
         """Writes report.json. Raises OSError."""
-        Path(path).write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        Path(path).write_text(
+            json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
+        )
 
     def write_html(self, path: Path | str) -> None:
         """Writes the report as a page that a browser opens without a server, with the traces of the runs that failed or warned
         if the check made them. Raises OSError."""
 
-        Path(path).write_text(report_html(self), encoding="utf-8")
+        Path(path).write_text(report_html(self), encoding="utf-8", errors="backslashreplace")
 
     def write_junit(self, path: Path | str) -> None:
         """Writes JUnit XML with a test case for each provocation. Raises OSError."""
@@ -403,7 +405,7 @@ def _valid_xml(text: str) -> str:
 
 def write_sarif(report: CheckResult, path: Path) -> None:
     """Writes SARIF 2.1.0. Raises OSError."""
-    path.write_text(json.dumps(sarif(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(sarif(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def sarif(report: CheckResult) -> dict[str, Any]:

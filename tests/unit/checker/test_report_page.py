@@ -51,3 +51,10 @@ def test_a_report_without_traces(tmp_path: Path) -> None:
     Report("op", [rule("W1", "fail")]).write_html(tmp_path / "report.html")
     report = report_in((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert (report["trials"], report["verdicts"][0]["trial"], report["baseline"]) == ({}, None, None)
+
+
+def test_reports_of_clients_that_send_lone_surrogates(tmp_path: Path) -> None:
+    report = Report("op \ud800", [rule("W1", "fail")])
+    report.write_html(tmp_path / "report.html")
+    report.write_json(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["client"] == "op \ud800"
