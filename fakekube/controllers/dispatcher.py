@@ -99,7 +99,7 @@ class WorkQueue(Generic[T]):
 
     def due_until(self, time: float) -> list[T]:
         """Returns the delayed items whose time comes until then."""
-        return [item for item, due in self._due.items() if due <= time]
+        return [item for item, due in list(self._due.items()) if due <= time]
 
     def waiting(self) -> list[tuple[float, T]]:
         """Returns the delayed items with their times, the next one first."""

@@ -16,6 +16,7 @@ k8s.io/apimachinery/pkg/util/wait (Until, one second) and util/runtime (HandleCr
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import weakref
@@ -228,7 +229,8 @@ class Manager:
         names = {controller.name for controller, _ in self._queue}
         names |= {item[0].name for item in self._queue.due_until(now + horizon) if item not in self._periodic}
         names |= {item[0].name for item in self._queue.due_until(now + RETRY_HORIZON) if item in self._retries}
-        names |= set() if self._clock.held else {controller.name for controller, _ in self._awaited}
+        if self._awaited and not self._clock.held:
+            names |= {item[0].name for item in self._queue.due_until(math.inf) if item in self._awaited}
         names |= {name for due, name, _, periodic in self._inherited if due <= now + horizon and not periodic}
         names |= {*self._dispatcher.starting, *(name for name, _, _ in list(self._requests))}
         return sorted(names if current is None else names | {current.name})
