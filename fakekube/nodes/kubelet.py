@@ -115,6 +115,15 @@ def healthy_conditions(node: StoredObject, now: str) -> list[dict[str, str]]:
     return conditions
 
 
+def extended_resources(node: StoredObject) -> dict[str, str | None]:
+    """Returns the allocatable resources to set because others have added extended resources to the capacity of a node, or have
+    removed them: name → amount, None to remove it."""
+    status = node.get("status") or {}
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    added: dict[str, str | None] = {name: str(capacity[name]) for name in capacity if "/" in name and name not in allocatable}
+    return added | {name: None for name in allocatable if "/" in name and name not in capacity}
+
+
 LEASE_SECONDS: Final = 40
 #: Seconds between two renewals of a node's lease, and between two reports of its unchanged status.
 RENEW_EVERY: Final = 10.0
@@ -183,7 +192,7 @@ class Kubelet(StatusManager):
             return ()
         self._hold_node_addresses(obj)
         if old is not None and has_kubelet(old) == has_kubelet(obj) and is_ready(obj):
-            return ()
+            return (Key("", name),) if extended_resources(obj) else ()
         return (Key("", name), *self._on_node.get(name, ()))
 
     def _pod_changed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
@@ -244,6 +253,8 @@ class Kubelet(StatusManager):
             self.patch_status("nodes", node, status)
         elif self._is_report_due(node):
             self.patch_status("nodes", node, {"conditions": healthy_conditions(node, self.client.now())})
+        elif changed := extended_resources(node):
+            self.patch_status("nodes", node, {"allocatable": changed})
         self._renew_lease(node)
         self.requeue_periodically(Key("", name), self._next_renewal(name))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from fakekube.base.objects import StoredObject
 
@@ -134,8 +135,24 @@ def mount_proc(
     def status() -> bytes:
         return _status(pod(), container, *ids()).encode()
 
+    ids_of_user = _id_map(pod()).encode()
     own = {"status": File(0o444, mtime=files.now(), source=status)}
+    own |= {name: File(0o444, mtime=files.now(), source=lambda: ids_of_user) for name in ("uid_map", "gid_map")}
     files.mount("/proc/self", Directory(0o555, mtime=files.now(), own={**own}), read_only=True)
+
+
+#: The number of users in the user namespace of a pod, and of all.
+_USERS: Final = 65536
+_ALL_USERS: Final = 2**32 - 1
+
+
+def _id_map(pod: StoredObject) -> str:
+    """Returns the line of uid_map and gid_map: a pod with `hostUsers: false` has a range of the host's users of its own."""
+    if pod["spec"].get("hostUsers", True):
+        first, count = 0, _ALL_USERS
+    else:
+        first, count = (1 + crc32(pod["metadata"]["uid"].encode()) % (_ALL_USERS // _USERS - 1)) * _USERS, _USERS
+    return f"{0:10} {first:10} {count:10}\n"
 
 
 def _status(pod: StoredObject, container: StoredObject, uid: int, gid: int, groups: Sequence[int]) -> str:

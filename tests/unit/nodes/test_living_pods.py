@@ -315,3 +315,24 @@ def test_an_exit_restarts_all_containers(cluster: Cluster) -> None:
     assert codes == {"init": 0, "sidecar": 137, "source": 42, "other": 137}
     assert found["phase"] == "Running"
     assert all(one["ready"] for one in statuses.values())
+
+
+def test_extended_resources_in_the_capacity_of_a_node_are_allocatable(cluster: Cluster) -> None:
+    cluster.settle()
+    cluster.patch("nodes", "node-1", {"status": {"capacity": {"example.com/dongle": "4"}}}, subresource="status")
+    requests = {"requests": {"example.com/dongle": "3"}, "limits": {"example.com/dongle": "3"}}
+    first = pod("first", containers=[{"name": "c", "image": "x", "resources": requests}])
+    assert run(cluster, first)["phase"] == "Running"
+    second = pod("second", containers=[{"name": "c", "image": "x", "resources": requests}])
+    assert run(cluster, second)["phase"] == "Pending"
+    cluster.patch("nodes", "node-1", {"status": {"capacity": {"example.com/dongle": None}}}, subresource="status")
+    cluster.settle()
+    assert cluster.get("nodes", "node-1")["status"]["allocatable"].keys() == {"cpu", "ephemeral-storage", "memory", "pods"}
+
+
+@pytest.mark.parametrize(("host_users", "count"), [(False, "65536"), (True, "4294967295")])
+def test_a_pod_has_its_own_users(cluster: Cluster, host_users: bool, count: str) -> None:
+    container = {"name": "c", "image": "busybox", "command": ["cat", "/proc/self/uid_map"]}
+    run(cluster, pod("p", containers=[container], hostUsers=host_users))
+    inside, outside, found = cluster.pods.get("p").logs().split()
+    assert (inside, outside == "0", found) == ("0", host_users, count)
