@@ -26,7 +26,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from fakekube.base.objects import Object
     from fakekube.checker.trace import Call, Stream

@@ -24,7 +24,6 @@ from fakekube.page import trace_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from fakekube.checker.execution import Run
     from fakekube.powers.trace import TraceParts

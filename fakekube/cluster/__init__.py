@@ -1,7 +1,7 @@
 """The public interface of a cluster: start, load, read, wait, snapshot, fork, stop.
 
-`cluster` has the class that users see. Its base classes are parts of it: `seen` (what happened), `served` (the server, users and
-recorded requests), `state` (the contents of the store). `components` builds the API server and the controllers, `serving` the
+`cluster` has the class that users see. Its base classes are parts of it: `observed` (what happened), `served` (the server, users
+and recorded requests), `state` (the contents of the store). `components` builds the API server and the controllers, `serving` the
 HTTP server, `kubeconfig` writes kubeconfig files, and `pool` has many clusters.
 """
 

@@ -30,7 +30,7 @@ from fakekube.base.chance import Chance
 from fakekube.base.clock import Clock
 from fakekube.base.golang.net import is_loopback
 from fakekube.cluster.components import Components
-from fakekube.cluster.seen import SeenCluster
+from fakekube.cluster.observed import ObservedCluster
 from fakekube.cluster.serving import WSGI, Control, Serving
 from fakekube.cluster.testing.clients import Clients
 from fakekube.cluster.testing.services import AggregatedAPI, ForwardedServices
@@ -59,7 +59,7 @@ _COMPONENTS = ("kube-", "kubelet/", FAULTS_USER_AGENT)
 _REST_SECONDS = (2.0, 60.0)
 
 
-class Cluster(SeenCluster):
+class Cluster(ObservedCluster):
     """One cluster; a context manager that starts and stops it.
 
     Objects can be read and written before `start` and after `stop`; only `url`, `kubeconfig` and what else needs the

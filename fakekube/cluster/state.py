@@ -58,7 +58,7 @@ class ClusterState(ObjectClient):
         self._note_replacement("restore", f"revision {snapshot.revision}")
 
     def _did(self, kind: str, text: str) -> None:
-        """Called with what was done to the cluster outside of the API, for its marks (`seen.SeenCluster`)."""
+        """Called with what was done to the cluster outside of the API, for its marks (`observed.ObservedCluster`)."""
 
     def _note_replacement(self, kind: str, text: str) -> None:
         """Called after the objects were replaced, as `_did`."""

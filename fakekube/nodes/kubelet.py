@@ -205,17 +205,7 @@ class Kubelet(StatusManager):
             pods.discard(key)
             if not pods:
                 del self._on_node[node]
-            self._addresses.release(metadata["uid"])
-            self.context.scheduled.discard(metadata["uid"])
-            self._intervals.pop(metadata["uid"], None)
-            self._workers.forget(metadata["uid"])
-            if self._certificates is not None:
-                self._certificates.forget(metadata["uid"])
-            for is_deleted in (False, True):
-                self._due.pop((metadata["uid"], is_deleted), None)
-            self._commands.forget(metadata["uid"])
-            self._probes.forget(metadata["uid"])
-            self.context.shared.get(EXITS, {}).pop(metadata["uid"], None)
+            self._forget_pod(metadata["uid"])
             return self._running.pods_with_deferred_resize(node)
         pods.add(key)
         status = obj.get("status") or {}
@@ -223,6 +213,20 @@ class Kubelet(StatusManager):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
         return (key, *self._running.pods_with_deferred_resize(node)) if status.get("phase") in TERMINAL_POD_PHASES else (key,)
+
+    def _forget_pod(self, uid: str) -> None:
+        """Releases the addresses of a deleted pod, and drops what is remembered of it."""
+        self._addresses.release(uid)
+        self.context.scheduled.discard(uid)
+        self._intervals.pop(uid, None)
+        self._workers.forget(uid)
+        if self._certificates is not None:
+            self._certificates.forget(uid)
+        for is_deleted in (False, True):
+            self._due.pop((uid, is_deleted), None)
+        self._commands.forget(uid)
+        self._probes.forget(uid)
+        self.context.shared.get(EXITS, {}).pop(uid, None)
 
     def _hold_node_addresses(self, node: StoredObject) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():

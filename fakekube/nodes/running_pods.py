@@ -30,7 +30,6 @@ from fakekube.nodes.pod_status import container_id, image_id, resized_status, re
 from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
-    from fakekube.nodes.container_runtime import Exit
     from fakekube.nodes.pod_status import StatusManager
 
 

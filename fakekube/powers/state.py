@@ -52,7 +52,6 @@ from fakekube.base.objects import Object
 from fakekube.store import Bucket, Contents, Event, Record, Snapshot, rebuilt
 
 if TYPE_CHECKING:
-    from fakekube.apis.rest.resource import Resource
     from fakekube.apiserver.registry.scope import Backend
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fakekube.apimachinery.codecs import formats
 from fakekube.apimachinery.codecs.document import Chunks, Document, Items, encode_all
@@ -33,10 +33,6 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.depth import with_deep_stack
 from fakekube.base.objects import Object
 from fakekube.store import Event, Record
-
-if TYPE_CHECKING:
-    from fakekube.apiserver.registry.generic.reads import Listing
-
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: The value of includeObject for rows that carry metadata only.

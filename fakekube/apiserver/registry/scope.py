@@ -33,11 +33,9 @@ from fakekube.base.objects import Object
 from fakekube.store import Bucket
 
 if TYPE_CHECKING:
-    from fakekube.apimachinery.codecs.document import Document
     from fakekube.apis.rest.cluster_access import ClusterAccess
     from fakekube.apis.rest.resource import Registry
     from fakekube.apiserver.admission.chain import Chain
-    from fakekube.apiserver.endpoints.request import Request
     from fakekube.base.clock import Clock
     from fakekube.net.streaming.kubelet_api import Kubelet
     from fakekube.store import Store

@@ -35,7 +35,6 @@ from fakekube.checker.verdict import Verdict
 if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
-    from fakekube.checker.verdict import Verdict
 
 
 class InEveryRun(Rule):

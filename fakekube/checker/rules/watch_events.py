@@ -25,8 +25,6 @@ from fakekube.checker.waits import SHORT, await_quiet, require_resumption
 from fakekube.checker.writes import own_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fakekube.base.objects import Object
     from fakekube.checker.trace import Call, StreamKey
     from fakekube.checker.trial import Baseline, Trial

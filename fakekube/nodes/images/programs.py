@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from fakekube.apiserver.endpoints.negotiation import HTML
@@ -32,10 +32,6 @@ from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.ports import serve
 from fakekube.nodes.runtime.program import Program, Usage
 from fakekube.nodes.runtime.scheduling import SIGTERM, Killed, sleep, wait_until
-
-if TYPE_CHECKING:
-    from fakekube.nodes.runtime.program import Program
-
 
 #: The token of the pod's service account.
 SERVICE_ACCOUNT_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"

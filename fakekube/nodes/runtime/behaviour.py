@@ -21,7 +21,6 @@ from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import Destination, ExitStatus
 
 if TYPE_CHECKING:
-    from fakekube.net.pipes import Pipe
     from fakekube.nodes.runtime.filesystem import FileSystem
 
 
@@ -94,7 +93,7 @@ def _result(found: int | str | bytes | None, context: Context) -> int:
     return int(found or 0) & 0xFF
 
 
-PortHandler = Callable[["Pipe", "Pipe"], None]
+PortHandler = Callable[[Pipe, Pipe], None]
 """Serves one connection: reads the first pipe and writes the second one, in a thread of its own."""
 
 

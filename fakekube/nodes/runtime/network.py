@@ -25,7 +25,7 @@ from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
 from fakekube.nodes.runtime.filesystem import oserror
 from fakekube.nodes.runtime.listeners import Listeners, Peer
-from fakekube.nodes.runtime.network_policies import NetworkPolicies, _is_port_of
+from fakekube.nodes.runtime.network_policies import NetworkPolicies
 
 #: The first of the ports from which connections come.
 _FIRST_PORT: Final = 32_768
@@ -423,3 +423,9 @@ class Network:
         parts = name.rstrip(".").removesuffix(f".{DOMAIN}").removesuffix(".svc").split(".")
         namespace = parts[1] if len(parts) > 1 else self._pod()["metadata"]["namespace"]
         return f"{parts[0]}.{namespace}.svc.{DOMAIN}"
+
+
+def _is_port_of(target: StoredObject, wanted: StoredObject) -> bool:
+    """Reports whether a port of an EndpointSlice is that of a port of a Service: they have the same name and protocol."""
+    has_same_name = (target.get("name") or "") == (wanted.get("name") or "")
+    return has_same_name and (target.get("protocol") or "TCP") == wanted.get("protocol", "TCP")

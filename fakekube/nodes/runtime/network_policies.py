@@ -130,9 +130,3 @@ def _is_in(address: str, cidr: str) -> bool:
 
 def _address_of(pod: StoredObject) -> str:
     return str((pod.get("status") or {}).get("podIP") or "0.0.0.0")
-
-
-def _is_port_of(target: StoredObject, wanted: StoredObject) -> bool:
-    """Reports whether a port of an EndpointSlice is that of a port of a Service: they have the same name and protocol."""
-    has_same_name = (target.get("name") or "") == (wanted.get("name") or "")
-    return has_same_name and (target.get("protocol") or "TCP") == wanted.get("protocol", "TCP")

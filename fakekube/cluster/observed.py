@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MAX_DUE: Final = 100
 
 
-class SeenCluster(ServedCluster):
+class ObservedCluster(ServedCluster):
     """A cluster that shows what happened in it."""
 
     _profile: str
@@ -62,8 +62,8 @@ class SeenCluster(ServedCluster):
         from fakekube.powers.live import LiveSource, Shown
 
         me, observer = weakref.proxy(self), self._observe()
-        clock, findings = partial(SeenCluster.describe_clock, me), partial(SeenCluster.count_findings, me)
-        faults, scenario = partial(SeenCluster.describe_faults, me), partial(SeenCluster.scenario, me)
+        clock, findings = partial(ObservedCluster.describe_clock, me), partial(ObservedCluster.count_findings, me)
+        faults, scenario = partial(ObservedCluster.describe_faults, me), partial(ObservedCluster.scenario, me)
         return LiveSource(observer, self.rows, Shown(clock, faults, findings, scenario))
 
     def live(self, *, requests: int = -1, changes: int = 0, marks: int = 0) -> Live:
