@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apiextensions.instances.formats import FORMATS
 from fakekube.apiextensions.instances.validation import (
-    becomes,
+    AllowedValues,
     integer_limits,
     number_errors,
     supported_formats,
@@ -122,7 +122,7 @@ def _of_text(schema: Schema) -> Fits:
 
 def _of_enum(schema: Schema) -> Fits | None:
     allowed = schema.get("enum")
-    return (lambda value: any(becomes(value, item) for item in allowed)) if allowed else None
+    return AllowedValues(allowed).__contains__ if allowed else None
 
 
 def _of_list(schema: Schema) -> Fits:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 from fakekube.apiextensions.instances.formats import FORMATS
@@ -29,9 +30,11 @@ from fakekube.apiextensions.schema import holds, schemas_in
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import FieldError, field
+from fakekube.apimachinery.errors.field import FieldErrorType
 from fakekube.apimachinery.schema.model import ListType, Shape, Type
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_integer, go_quote, plain
 
 Schema = Mapping[str, Any]
@@ -156,12 +159,49 @@ def _keys_of(schema: Schema, item: Any) -> bytes:
     return json.dumps([item.get(key) for key in keys]) if keys and isinstance(item, dict) else b""
 
 
+class AllowedValues:
+    """The values of an `enum`, which may be very many: a text is found at once, and the message is made once."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+        self._texts = frozenset(item for item in values if isinstance(item, str))
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, str):
+            return value in self._texts
+        return any(becomes(value, item) for item in self.values)
+
+    @cached_property
+    def told(self) -> str:
+        """The detail of errors."""
+        texts = [item if isinstance(item, str) else json.dumps(item).decode() for item in self.values]
+        return field.not_supported("", "", texts, plain=True).detail
+
+
+_known_enums: Final[BoundedCache[int, AllowedValues]] = BoundedCache(64)
+"""By the identity of the list in the schema."""
+
+
+def allowed_values(values: Sequence[Any]) -> AllowedValues:
+    """Returns the values of an `enum` in a schema; those of the latest schemas are kept."""
+    found = _known_enums.get(id(values))
+    if found is None or found.values is not values:
+        found = AllowedValues(values)
+        if len(values) >= _MANY:
+            _known_enums.add(id(values), found, size=len(values) * _BYTES_EACH)
+    return found
+
+
+_MANY: Final = 16
+"""The number of values from which on they are kept."""
+_BYTES_EACH: Final = 200
+
+
 def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
-    allowed = schema.get("enum")
-    if not allowed or any(becomes(value, item) for item in allowed):
+    values = schema.get("enum")
+    if not values or value in (allowed := allowed_values(values)):
         return []
-    told = [item if isinstance(item, str) else json.dumps(item).decode() for item in allowed]
-    return [field.not_supported(path, value, told, plain=True)]
+    return [FieldError(FieldErrorType.NOT_SUPPORTED, path, value, allowed.told, plain=True)]
 
 
 def becomes(value: Any, item: Any) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from fakekube.apiextensions.instances import validation
+from fakekube.apimachinery.errors import field
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/v1/widgets"
@@ -86,3 +88,20 @@ def test_duplicates_in_large_sets_are_found(server: Server) -> None:
 def test_huge_numbers_are_rejected(server: Server, number: str) -> None:
     code, body = server.ask("POST", WIDGETS, widget(f'{{"n": {number}}}'))
     assert (code, b"json: cannot unmarshal number" in body) == (400, True)
+
+
+def test_long_enums_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each item of a list is looked up, and its error says all values, which are made a text once."""
+    quoted: list[str] = []
+    quote = field.go_quote
+    monkeypatch.setattr(field, "go_quote", lambda text: quoted.append(text) or quote(text))
+    compared: list[object] = []
+    becomes = validation.becomes
+    monkeypatch.setattr(validation, "becomes", lambda value, item: compared.append(item) or becomes(value, item))
+    schema = {"type": "array", "items": {"type": "string", "enum": [f"e{number}" for number in range(100)]}}
+    assert validation.value_errors(schema, ["e99"] * 100) == []
+    errors = validation.value_errors(schema, [f"x{number}" for number in range(100)])
+    assert len(errors) == 100
+    assert errors[0].body == f'Unsupported value: "x0": {errors[1].detail}'
+    assert len(quoted) == 100 + 1
+    assert not compared
