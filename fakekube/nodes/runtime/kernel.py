@@ -119,10 +119,14 @@ class ProcessNamespace:
             self.tasks = {pid: one for pid, one in self.tasks.items() if one.exit_code is None}
 
 
+#: The number of a descriptor of the main program → the name of the device that writes there.
+MAIN_OUTPUT: Final = {"1": "stdout of 1", "2": "stderr of 1"}
+
+
 def mount_proc(
     files: FileSystem, pod: Callable[[], StoredObject], container: StoredObject, ids: Callable[[], tuple[int, int, Sequence[int]]]
 ) -> None:
-    """Mounts /proc/self of a container, which is read-only.
+    """Mounts /proc/self of a container, which is read-only, and the output of its main program, /proc/1/fd/1 and 2.
 
     Args:
         files: the files of the container.
@@ -130,7 +134,7 @@ def mount_proc(
         container: the container's item in the pod's spec.
         ids: returns user, group, and all groups of its processes.
     """
-    from fakekube.nodes.runtime.filesystem import Directory, File  # the first cluster imports this module, and needs no files
+    from fakekube.nodes.runtime.filesystem import Device, Directory, File  # the first cluster imports this module without need
 
     def status() -> bytes:
         return _status(pod(), container, *ids()).encode()
@@ -139,6 +143,8 @@ def mount_proc(
     own = {"status": File(0o444, mtime=files.now(), source=status)}
     own |= {name: File(0o444, mtime=files.now(), source=lambda: ids_of_user) for name in ("uid_map", "gid_map")}
     files.mount("/proc/self", Directory(0o555, mtime=files.now(), own={**own}), read_only=True)
+    output = {number: Device(0o666, mtime=files.now(), name=name) for number, name in MAIN_OUTPUT.items()}
+    files.mount("/proc/1/fd", Directory(0o555, mtime=files.now(), own={**output}))
 
 
 #: The number of users in the user namespace of a pod, and of all.

@@ -227,9 +227,12 @@ class Program:
         return OpenFile(self.files, node, Flags(read, write, append))
 
     def _own_descriptor(self, node: Device, path: str) -> Descriptor:
-        """Returns the descriptor for /dev/stdin, /dev/fd/3 or /dev/tty. Raises OSError if it is closed."""
+        """Returns the descriptor for /dev/stdin, /dev/fd/3, /dev/tty or /proc/1/fd/1. Raises OSError if it is closed."""
         if not node.name:
             raise oserror(errno.ENXIO, path)
+        stream, _, of_main = node.name.partition(" of ")
+        if of_main:
+            return _MainOutput(self.host, stream)
         number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
         found = self.descriptors.get(number)
         if found is None:
@@ -260,6 +263,17 @@ class Program:
     async def run(self, argv: Sequence[str], **changes: Any) -> int:
         """Runs another command with the fields of this one, except `changes`. Returns the exit code."""
         return await self.run_other(argv, replace(self, **changes))
+
+
+class _MainOutput(Descriptor):
+    """The output of the main program of a container, which is in its log."""
+
+    def __init__(self, host: Host, stream: str) -> None:
+        super().__init__()
+        self._host, self._stream = host, stream
+
+    async def write(self, data: bytes) -> None:
+        self._host.write_log(data.decode("utf-8", "replace"), self._stream)
 
 
 Command = Callable[[Program], Awaitable[int]]

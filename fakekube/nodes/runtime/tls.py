@@ -170,6 +170,7 @@ class Client:
         context.verify_mode = ssl.CERT_NONE if authorities is None else ssl.CERT_REQUIRED
         if authorities:
             context.load_verify_locations(cadata=authorities)
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as curl, and Go
         if credentials:
             load_credentials(context, credentials, credentials)
         self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()

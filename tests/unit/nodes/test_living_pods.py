@@ -336,3 +336,12 @@ def test_a_pod_has_its_own_users(cluster: Cluster, host_users: bool, count: str)
     run(cluster, pod("p", containers=[container], hostUsers=host_users))
     inside, outside, found = cluster.pods.get("p").logs().split()
     assert (inside, outside == "0", found) == ("0", host_users, count)
+
+
+def test_hooks_write_to_the_output_of_the_main_program(cluster: Cluster) -> None:
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo stopping > /proc/1/fd/1; sleep 5"]}}}
+    container = {"name": "c", "image": "busybox", "command": ["sh", "-c", "echo started; sleep 1000"], "lifecycle": hook}
+    run(cluster, pod("p", containers=[container]))
+    cluster.delete("pods", "p")
+    cluster.settle()
+    assert cluster.pods.get("p").logs() == "started\nstopping\n"

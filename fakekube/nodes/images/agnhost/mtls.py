@@ -8,12 +8,15 @@ Specified by: test/images/agnhost/mtlsserver, test/images/agnhost/mtlsclient of 
 
 from __future__ import annotations
 
+import errno
 import ssl
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
 
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
@@ -33,9 +36,10 @@ async def _mtls_server(program: Program) -> int:
     if not all(given.values()):
         return await program.complain("missing required flags")
     try:
-        anchors = program.read_file(given["spiffe-trust-bundle"]).decode("ascii", "replace")
+        anchors = _read_anchors(program, given["spiffe-trust-bundle"], given["server-creds"])
         context = tls_context(program, given["server-creds"], given["server-creds"])
         context.load_verify_locations(cadata=anchors)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     except (OSError, ssl.SSLError) as error:
         return await program.complain(f"error while serving: {error.strerror}")
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -45,6 +49,32 @@ async def _mtls_server(program: Program) -> int:
 
     with program.host.network.listeners.tcp(int(given["listen"].rpartition(":")[2]), accept, secure=True):
         return await wait(program)
+
+
+def _read_anchors(program: Program, anchors: str, credentials: str) -> str:
+    """Returns the certificates to trust, in PEM: those of a file, or instead of one the intermediate ones of its name that it
+    has signed and that are among the own credentials. OpenSSL finds issuers by their names, and CAs of tests have none.
+
+    Raises OSError.
+    """
+    try:
+        trusted = x509.load_pem_x509_certificates(program.read_file(anchors))
+        own = x509.load_pem_x509_certificates(program.read_file(credentials))[1:]
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error)) from None
+    intermediate = [one for one in own if any(_is_signed(one, anchor) for anchor in trusted)]
+    names = {one.subject for one in intermediate}
+    found = [*intermediate, *(one for one in trusted if one.subject not in names)]
+    return "".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in found)
+
+
+def _is_signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Reports whether a certificate is signed by an issuer."""
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (InvalidSignature, TypeError, ValueError):
+        return False
+    return certificate != issuer
 
 
 def _echo_identity(program: Program, certificate: bytes | None, request: Request) -> Answer:
@@ -81,7 +111,7 @@ async def _poll(program: Program, url: str, anchors: str, credentials: str) -> s
     """Sends a request, and returns the body of the answer. Raises OSError, ConnectionEndedError, MalformedResponseError."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    authorities, bundle = program.read_file(anchors).decode("ascii", "replace"), program.read_file(credentials)
+    authorities, bundle = _read_anchors(program, anchors, credentials), program.read_file(credentials)
     connection = program.host.network.connect(host, parts.port or 443)
     try:
         client = Client(connection, host, authorities, bundle)

@@ -21,7 +21,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Authority:
-    """A CA without a name, as that of the conformance suite; an intermediate one has a parent."""
+    """A CA without a name and identifiers, as that of the conformance suite; an intermediate one has a parent."""
 
     def __init__(self, parent: Authority | None = None) -> None:
         self.key = ed25519.Ed25519PrivateKey.generate()
@@ -34,9 +34,6 @@ class Authority:
         builder = x509.CertificateBuilder().subject_name(NAMELESS).issuer_name(NAMELESS).public_key(key)
         builder = builder.serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(START).not_valid_after(START + timedelta(days=36_500))
-        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        builder = builder.add_extension(authority, critical=False)
         for extension, critical in extensions:
             builder = builder.add_extension(extension, critical=critical)
         return builder.sign(self.key, None)
@@ -76,9 +73,9 @@ def cluster() -> Iterator[Cluster]:
             made.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": spec})
         service = {"selector": {"app": "server"}, "ports": [{"port": 443, "targetPort": 8443}]}
         made.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "server"}, "spec": service})
-        made.settle()
+        made.settle(timeout=60)
         made.clock.advance(seconds=11)
-        made.settle()
+        made.settle(timeout=60)
         yield made
 
 
