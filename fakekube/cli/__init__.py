@@ -469,8 +469,8 @@ def _export(options: Options) -> int:
 def _envtest(options: Options) -> int:
     """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
     from fakekube.apiserver.http.nonresource_paths import git_version
-    from fakekube.cli.arguments import release_of
     from fakekube.cli.envtest.folder import default_folder, installed_folder, named_release, write_folder
+    from fakekube.cli.values import release_of
 
     named = named_release(options.dir) if options.dir is not None else None
     releases = options.releases or [release_of(named) if named else (git_version(DEFAULT).removeprefix("v"), DEFAULT)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +10,25 @@ from typing import Any, NoReturn
 
 from fakekube.apimachinery.data import DEFAULT, RELEASES
 from fakekube.apiserver.options import flags
+from fakekube.cli.values import (
+    read_boolean,
+    read_certificate,
+    read_controllers,
+    read_count,
+    read_duration,
+    read_forward,
+    read_gates,
+    read_minor,
+    read_node_count,
+    read_pause,
+    read_port,
+    read_seconds,
+    read_speed,
+    read_user,
+    release_of,
+)
 
 PROFILES = ("apiserver", "envtest", "cluster")
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class UsageError(Exception):
@@ -130,10 +143,6 @@ class Options:
     """Patterns of names of images that do not exist."""
 
 
-_PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
-"""The beginning of a user name with colons → the number of its parts."""
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -196,6 +205,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
+    _add_serve(serve)
+    run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
+    _add_show(commands.add_parser("show", help="open a trace file, a saved state or a recording in a browser"))
+    commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
+    _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
+    for command in (serve, run):
+        _add_cluster(command)
+    return parser
+
+
+def _add_serve(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--ready-file",
         type=Path,
@@ -205,138 +225,141 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--ready-message", metavar="TEXT", help="print this line when the cluster is ready")
     serve.add_argument(
         "--page-port",
-        type=_port,
+        type=read_port,
         metavar="PORT",
         help="also serve the page at this port of 127.0.0.1 over plain HTTP, with a token; 0 is a free one",
     )
     serve.add_argument("--open", action="store_true", default=None, help="open the page of the cluster in a browser")
-    run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
-    show = commands.add_parser("show", help="open a trace file, a saved state or a recording in a browser")
+
+
+def _add_show(show: argparse.ArgumentParser) -> None:
     show.add_argument("file", type=Path, metavar="FILE")
     show.add_argument(
         "--output", "-o", type=Path, metavar="HTML", help="where to write the trace of a state or a recording (a temporary file)"
     )
-    commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
-    _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
-    for command in (serve, run):
-        _add_pods(command)
-        command.add_argument(
-            "--seed",
-            type=int,
-            dest="cluster_seed",
-            metavar="N",
-            help="uids, generated names, addresses and ports come from it, and the clock starts at a fixed time",
-        )
-        command.add_argument(
-            "--clusters", action="store_true", default=None, help="serve a pool of clusters, POST /fakekube/v1/clusters; see docs"
-        )
-        command.add_argument("--max-clusters", type=_count, metavar="N", help="the maximum number of clusters in the pool (256)")
-        command.add_argument(
-            "--cluster-idle",
-            type=_duration,
-            metavar="5m",
-            help="end clusters of the pool that no client uses for so long (never)",
-        )
-        command.add_argument("--host", help="the address to listen on (127.0.0.1)")
-        command.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
-        command.add_argument(
-            "--profile",
-            choices=PROFILES,
-            help="cluster runs all controllers, envtest those for namespaces and garbage collection, apiserver none (cluster)",
-        )
-        command.add_argument(
-            "--tls", action="store_true", default=None, help="serve HTTPS with a certificate of the cluster's own CA"
-        )
-        command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
-        command.add_argument(
-            "--compaction-interval", type=_duration, metavar="5s", help="the interval between compactions of the history (5m)"
-        )
-        _add_version(command)
-        command.add_argument(
-            "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that differ from their defaults"
-        )
-        command.add_argument(
-            "--controllers",
-            type=_controllers,
-            metavar="*,-NAME,…",
-            help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
-        )
-        command.add_argument(
-            "--stages", type=Path, action="append", metavar="FILE_OR_DIR", help="load Stage files of kwok; may be repeated"
-        )
-        command.add_argument(
-            "--missing-image",
-            dest="missing_images",
-            action="append",
-            default=[],
-            metavar="PATTERN",
-            help="images with this name cannot be pulled; * and ? match any characters; may be repeated",
-        )
-        command.add_argument(
-            "--forward",
-            type=_forward,
-            dest="forwards",
-            action="append",
-            default=[],
-            metavar="NAMESPACE/SERVICE=[HOST:]PORT",
-            help="call webhooks and aggregated APIs of this Service at a port of this machine; may be repeated",
-        )
-        command.add_argument(
-            "--certificate",
-            type=_certificate,
-            dest="certificates",
-            action="append",
-            default=[],
-            metavar="NAMESPACE/SERVICE=DIR",
-            help="write tls.crt and tls.key, a certificate of the cluster's CA for this Service; may be repeated",
-        )
-        command.add_argument("--nodes", type=_count, metavar="N", help="the number of initial nodes (1 if kubelets run, else 0)")
-        command.add_argument(
-            "--control",
-            type=_boolean,
-            nargs="?",
-            const=True,
-            metavar="true|false",
-            help="serve the control API, /fakekube/v1 (true on a loopback address)",
-        )
-        command.add_argument(
-            "--page", type=_boolean, nargs="?", const=True, metavar="true|false", help="serve the page, /fakekube/ (true)"
-        )
-        command.add_argument(
-            "--keep-requests",
-            type=_count,
-            metavar="N",
-            help="how many of the latest requests are recorded (10000); 0 records none",
-        )
-        command.add_argument(
-            "--keep-changes",
-            type=_boolean,
-            nargs="?",
-            const=True,
-            metavar="true|false",
-            help="keep changes after the history is compacted, for the page and trace files (true for serve)",
-        )
-        command.add_argument(
-            "--load",
-            type=Path,
-            action="append",
-            metavar="FILE_OR_DIR",
-            help="apply manifests, or restore a saved state; may be repeated",
-        )
-        command.add_argument("--replay", type=Path, metavar="FILE", help="play back a recording of `fakekube record` or kwokctl")
-        command.add_argument(
-            "--speed", type=_speed, metavar="N", help="recorded seconds per second (1); inf applies all changes at once"
-        )
-        command.add_argument(
-            "--user",
-            type=_user,
-            action="append",
-            dest="users",
-            metavar="NAME[:GROUP,…]",
-            help="write a kubeconfig for this user beside the administrator's; may be repeated",
-        )
-        _add_server_flags(command)
-    return parser
+
+
+def _add_cluster(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the cluster that a command serves."""
+    _add_pods(command)
+    command.add_argument(
+        "--seed",
+        type=int,
+        dest="cluster_seed",
+        metavar="N",
+        help="uids, generated names, addresses and ports come from it, and the clock starts at a fixed time",
+    )
+    command.add_argument(
+        "--clusters", action="store_true", default=None, help="serve a pool of clusters, POST /fakekube/v1/clusters; see docs"
+    )
+    command.add_argument("--max-clusters", type=read_count, metavar="N", help="the maximum number of clusters in the pool (256)")
+    command.add_argument(
+        "--cluster-idle",
+        type=read_duration,
+        metavar="5m",
+        help="end clusters of the pool that no client uses for so long (never)",
+    )
+    command.add_argument("--host", help="the address to listen on (127.0.0.1)")
+    command.add_argument("--port", type=read_port, help="the port to listen on; 0 is a free one (0)")
+    command.add_argument(
+        "--profile",
+        choices=PROFILES,
+        help="cluster runs all controllers, envtest those for namespaces and garbage collection, apiserver none (cluster)",
+    )
+    command.add_argument(
+        "--tls", action="store_true", default=None, help="serve HTTPS with a certificate of the cluster's own CA"
+    )
+    command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
+    command.add_argument(
+        "--compaction-interval", type=read_duration, metavar="5s", help="the interval between compactions of the history (5m)"
+    )
+    _add_version(command)
+    command.add_argument(
+        "--feature-gates", type=read_gates, metavar="A=true,…", help="feature gates that differ from their defaults"
+    )
+    command.add_argument(
+        "--controllers",
+        type=read_controllers,
+        metavar="*,-NAME,…",
+        help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
+    )
+    command.add_argument(
+        "--stages", type=Path, action="append", metavar="FILE_OR_DIR", help="load Stage files of kwok; may be repeated"
+    )
+    command.add_argument(
+        "--missing-image",
+        dest="missing_images",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="images with this name cannot be pulled; * and ? match any characters; may be repeated",
+    )
+    command.add_argument(
+        "--forward",
+        type=read_forward,
+        dest="forwards",
+        action="append",
+        default=[],
+        metavar="NAMESPACE/SERVICE=[HOST:]PORT",
+        help="call webhooks and aggregated APIs of this Service at a port of this machine; may be repeated",
+    )
+    command.add_argument(
+        "--certificate",
+        type=read_certificate,
+        dest="certificates",
+        action="append",
+        default=[],
+        metavar="NAMESPACE/SERVICE=DIR",
+        help="write tls.crt and tls.key, a certificate of the cluster's CA for this Service; may be repeated",
+    )
+    command.add_argument(
+        "--nodes", type=read_node_count, metavar="N", help="the number of initial nodes (1 if kubelets run, else 0)"
+    )
+    command.add_argument(
+        "--control",
+        type=read_boolean,
+        nargs="?",
+        const=True,
+        metavar="true|false",
+        help="serve the control API, /fakekube/v1 (true on a loopback address)",
+    )
+    command.add_argument(
+        "--page", type=read_boolean, nargs="?", const=True, metavar="true|false", help="serve the page, /fakekube/ (true)"
+    )
+    command.add_argument(
+        "--keep-requests",
+        type=read_count,
+        metavar="N",
+        help="how many of the latest requests are recorded (10000); 0 records none",
+    )
+    command.add_argument(
+        "--keep-changes",
+        type=read_boolean,
+        nargs="?",
+        const=True,
+        metavar="true|false",
+        help="keep changes after the history is compacted, for the page and trace files (true for serve)",
+    )
+    command.add_argument(
+        "--load",
+        type=Path,
+        action="append",
+        metavar="FILE_OR_DIR",
+        help="apply manifests, or restore a saved state; may be repeated",
+    )
+    command.add_argument("--replay", type=Path, metavar="FILE", help="play back a recording of `fakekube record` or kwokctl")
+    command.add_argument(
+        "--speed", type=read_speed, metavar="N", help="recorded seconds per second (1); inf applies all changes at once"
+    )
+    command.add_argument(
+        "--user",
+        type=read_user,
+        action="append",
+        dest="users",
+        metavar="NAME[:GROUP,…]",
+        help="write a kubeconfig for this user beside the administrator's; may be repeated",
+    )
+    _add_server_flags(command)
 
 
 def _add_validate(validate: argparse.ArgumentParser) -> None:
@@ -358,7 +381,7 @@ def _add_validate(validate: argparse.ArgumentParser) -> None:
 
 def _add_scenario(scenario: argparse.ArgumentParser) -> None:
     scenario.add_argument("scenarios", nargs="+", metavar="FILE|NAME", help="a file, or a name that `scenario list` prints")
-    scenario.add_argument("--port", type=_port, help="the port to listen on; 0 is a free one (0)")
+    scenario.add_argument("--port", type=read_port, help="the port to listen on; 0 is a free one (0)")
     scenario.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
     scenario.add_argument(
         "--hints", action="store_true", default=None, help="show all hints at once (in a terminal, Enter shows one)"
@@ -368,7 +391,7 @@ def _add_scenario(scenario: argparse.ArgumentParser) -> None:
 def _add_version(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--kubernetes-version",
-        type=_minor,
+        type=read_minor,
         dest="version",
         metavar="1.35",
         help=f"the Kubernetes minor to emulate, one of {', '.join(RELEASES)} ({DEFAULT})",
@@ -386,7 +409,7 @@ def _add_export(export: argparse.ArgumentParser) -> None:
 def _add_record(record: argparse.ArgumentParser) -> None:
     _add_source(record)
     record.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write the recording (standard output)")
-    record.add_argument("--duration", type=_duration, metavar="30s", help="how long to record (until Ctrl-C)")
+    record.add_argument("--duration", type=read_duration, metavar="30s", help="how long to record (until Ctrl-C)")
 
 
 def _add_source(command: argparse.ArgumentParser) -> None:
@@ -414,7 +437,7 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
         "collection (envtest), or all (cluster); a suite chooses another one by FAKEKUBE_PROFILE or --fakekube-profile",
     )
     envtest.add_argument(
-        "--controllers", type=_controllers, metavar="*,-NAME,…", help="which controllers run (those of the profile)"
+        "--controllers", type=read_controllers, metavar="*,-NAME,…", help="which controllers run (those of the profile)"
     )
     envtest.add_argument(
         "--kubernetes-version",
@@ -434,7 +457,7 @@ def _add_pods(command: argparse.ArgumentParser) -> None:
     """Adds the options about pods and nodes, and about what is written of requests."""
     command.add_argument(
         "--pace",
-        type=_pause,
+        type=read_pause,
         metavar="50ms",
         default=0.05,
         help="the time to start and to remove a pod, and to finalize definitions and namespaces (50ms); 0 for at once",
@@ -484,13 +507,13 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "--legality", metavar="A,C", help="provocations of these classes: A kube-apiserver, B contract, C network (A,C)"
     )
     check.add_argument(
-        "--idle", type=_seconds, metavar="SECONDS", help="the time without events after which the client ends a watch"
+        "--idle", type=read_seconds, metavar="SECONDS", help="the time without events after which the client ends a watch"
     )
     check.add_argument(
-        "--seconds", type=_seconds, metavar="N", help="how long to provoke repeated failures (10; 5 in the profile fast)"
+        "--seconds", type=read_seconds, metavar="N", help="how long to provoke repeated failures (10; 5 in the profile fast)"
     )
     check.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="the time for the whole check; what is left then is not exercised"
+        "--timeout", type=read_seconds, metavar="SECONDS", help="the time for the whole check; what is left then is not exercised"
     )
     check.add_argument(
         "--expect",
@@ -501,7 +524,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument("--seed", type=int, metavar="N", help="the seed of random choices (0)")
     check.add_argument(
         "--kubernetes-version",
-        type=_minor,
+        type=read_minor,
         dest="version",
         metavar="1.35",
         help=f"the Kubernetes minor of the clusters, one of {', '.join(RELEASES)} ({DEFAULT})",
@@ -539,7 +562,7 @@ def _add_server_flags(command: argparse.ArgumentParser) -> None:
     for flag in flags():
         name, kind = f"--{flag.name.replace('_', '-')}", str(flag.type)
         if kind.startswith("bool"):
-            group.add_argument(name, nargs="?", const=True, type=_boolean, metavar="true|false", help=argparse.SUPPRESS)
+            group.add_argument(name, nargs="?", const=True, type=read_boolean, metavar="true|false", help=argparse.SUPPRESS)
         elif "Sequence" in kind:
             group.add_argument(name, action=_Values, metavar="A,B", help=argparse.SUPPRESS)
         else:
@@ -567,131 +590,5 @@ class _Values(argparse.Action):
         setattr(namespace, self.dest, (*known, *(part for part in str(values).split(",") if part)))
 
 
-def _user(text: str) -> tuple[str, tuple[str, ...]]:
-    """Parses a user name with optional groups after a colon; system names contain colons themselves."""
-    parts = text.split(":")
-    length = _PARTS_OF_NAMES.get(":".join(parts[:2]), 2) if parts[0] == "system" else 1
-    name, groups = ":".join(parts[:length]), ":".join(parts[length:])
-    if not name:
-        raise argparse.ArgumentTypeError(f"{text!r} has no user name")
-    return name, tuple(group for group in groups.split(",") if group)
-
-
-def _service_and_value(text: str, what: str) -> tuple[str, str]:
-    """Splits NAMESPACE/SERVICE=VALUE."""
-    service, _, value = text.partition("=")
-    if not re.fullmatch(r"[^/]+/[^/]+", service) or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/SERVICE={what}")
-    return service, value
-
-
-def _forward(text: str) -> tuple[str, str, int]:
-    service, address = _service_and_value(text, "[HOST:]PORT")
-    host, _, number = address.rpartition(":")
-    if not number.isdigit() or not 0 < int(number) < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/SERVICE=[HOST:]PORT")
-    return service, host.strip("[]") or "127.0.0.1", int(number)
-
-
-def _certificate(text: str) -> tuple[str, Path]:
-    service, folder = _service_and_value(text, "DIR")
-    return service, Path(folder)
-
-
-def _port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) > 5000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes")
-    return int(text)
-
-
-def _duration(text: str) -> float:
-    """Parses a Go duration and returns seconds."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 5s or 1m30s")
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not seconds:
-        raise argparse.ArgumentTypeError("the interval must not be zero")
-    return seconds
-
-
-def _pause(text: str) -> float:
-    """Parses a number of seconds, or a Go duration; 0 is allowed."""
-    return 0.0 if text in ("0", "0s", "0ms") else _seconds(text)
-
-
-def _seconds(text: str) -> float:
-    """Parses a number of seconds, or a Go duration."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return _duration(text)
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds
-
-
-def _speed(text: str) -> float:
-    try:
-        speed = float(text.removesuffix("x"))
-    except ValueError:
-        speed = 0.0
-    if not speed > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a speed such as 10 or 0.5")
-    return speed
-
-
-def _controllers(text: str) -> list[str]:
-    from fakekube.controllers.controller_descriptors import UnknownController, select_controllers
-    from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
-
-    switches = text.split(",")
-    try:
-        select_controllers(switches, NODE_CONTROLLERS)
-    except UnknownController as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
-    return switches
-
-
-def _boolean(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return text == "true"
-
-
-def _minor(text: str) -> str:
-    """Returns the minor of a version: 1.35, v1.35 or v1.35.4."""
-    minor = ".".join(text.removeprefix("v").split(".")[:2])
-    if minor not in RELEASES:
-        raise argparse.ArgumentTypeError(f"Kubernetes {text} is not known; known: {', '.join(RELEASES)}")
-    return minor
-
-
-def release_of(text: str) -> tuple[str, str]:
-    """Returns a release without `v`, such as 1.35.4, and the minor that is emulated for it: its own or the nearest one."""
-    found = re.fullmatch(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a release such as 1.35.4")
-    minor = min(RELEASES, key=lambda known: abs(int(known.partition(".")[2]) - int(found[1])))
-    patch = found[2] or (RELEASES[minor] if minor == f"1.{found[1]}" else 0)
-    return f"1.{found[1]}.{patch}", minor
-
-
-def _gates(text: str) -> dict[str, bool]:
-    gates = {}
-    for part in text.split(","):
-        name, _, value = part.strip().partition("=")
-        if not name or value.lower() not in ("true", "false"):
-            raise argparse.ArgumentTypeError(f"{part!r} is not GATE=true or GATE=false")
-        gates[name] = value.lower() == "true"
-    return gates
-
-
 #: Field type → parser of the flag's value.
-_READERS: dict[str, Callable[[str], Any]] = {"float": _duration, "Fraction": float, "int": int}
+_READERS: dict[str, Callable[[str], Any]] = {"float": read_duration, "Fraction": float, "int": int}

@@ -41,6 +41,10 @@ def test_all_serve_flags_are_parsed() -> None:
     )
 
 
+def test_only_nodes_are_limited_to_the_size_of_a_cluster() -> None:
+    assert parse(["serve", "--keep-requests", "20000"]).keep_requests == 20_000
+
+
 def test_command_follows_double_dash() -> None:
     assert parse(["run", "--port", "0", "--", "go", "test", "--", "x"]).rest == ["go", "test", "--", "x"]
 
@@ -55,6 +59,8 @@ def test_command_follows_double_dash() -> None:
         ("serve --compaction-interval 5", "'5' is not a duration such as 5s or 1m30s"),
         ("serve --compaction-interval 0s", "the interval must not be zero"),
         ("serve --feature-gates A", "'A' is not GATE=true or GATE=false"),
+        ("serve --nodes 5001", "'5001' is not a number of nodes from 0 to 5000"),
+        ("serve --keep-requests -1", "argument --keep-requests: '-1' is not a number from 0 to 999999999"),
         ("serve --nope", "unrecognized arguments: --nope"),
         ("serve -- ls", "serve does not run a command; did you mean run?"),
         ("run", "run: a command is required after --"),
