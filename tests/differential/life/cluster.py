@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from fakekube import Cluster
 from tests.differential.client import JSON, Client, encode_query
 from tests.differential.life.manifests import KINDS, SHARED_NODE, UNWATCHED, condition, node_named, root
@@ -224,7 +226,7 @@ class LocalCluster(LivingCluster):
         for kind, stream in self._streams.items():
             while frames := stream.take():
                 for line in b"".join(frames).splitlines():
-                    event = json.loads(line)
+                    event = orjson.loads(line)
                     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
                         self.seen(kind, event["type"], event["object"])
 

@@ -93,21 +93,28 @@ class Normaliser:
         )
 
     def text(self, text: str, born: str = "") -> str:
-        text = _UID.sub(self._uid, text)
-        if "-" in text or text in self.generated:
+        has_dash = "-" in text  # as have uids, times, random names and minutes; most texts need only be looked at
+        if has_dash:
+            text = _UID.sub(self._uid, text)
+        if has_dash or text in self.generated:
             for name in self.long:
                 if name in text:
                     text = text.replace(name, self.shown.get(name) or self.generated[name])
-        if self.refused:  # names of what was never made
+        if self.refused and has_dash:  # names of what was never made
             text = self.refused.sub(r"\1-~", text)
         text = text.replace(self.id, "0" * 8)
-        text = _TOKEN_VOLUME.sub("kube-api-access-<random>", text)
-        text = _TIME.sub(
-            lambda m: ("<microtime>" if m[1] else "<time>") if not born or m[0][:19] >= born[:19] else "<time before creation>",
-            text,
-        )
-        text = _IP.sub(lambda m: m[0] if m[0] in self.sent or m[0] in ("0.0.0.0", "127.0.0.1") else "<ip>", text)
-        text = _MINUTE.sub("<minute>", text)
+        if has_dash:
+            text = _TOKEN_VOLUME.sub("kube-api-access-<random>", text)
+            text = _TIME.sub(
+                lambda m: (
+                    ("<microtime>" if m[1] else "<time>") if not born or m[0][:19] >= born[:19] else "<time before creation>"
+                ),
+                text,
+            )
+        if "." in text:
+            text = _IP.sub(lambda m: m[0] if m[0] in self.sent or m[0] in ("0.0.0.0", "127.0.0.1") else "<ip>", text)
+        if has_dash:
+            text = _MINUTE.sub("<minute>", text)
         if "BEGIN CERTIFICATE-" in text:
             text = _PEM.sub("<certificate>", text)
         return text

@@ -98,8 +98,8 @@ def write(life: str, plays: Plays) -> None:
 # ---------------------------------------------------------------- playing
 
 
-def play(scenario: Scenario, cluster: LivingCluster) -> Play:
-    """What one scenario takes down of a cluster."""
+def play(scenario: Scenario, cluster: LivingCluster, *, is_last: bool = False) -> Play:
+    """What one scenario takes down of a cluster; the last one takes nothing away."""
     world = World(cluster)
     events: list[Any] = []
     with paced_by(world.transport.pace):
@@ -111,10 +111,11 @@ def play(scenario: Scenario, cluster: LivingCluster) -> Play:
         with contextlib.suppress(Exception):
             events = world.events()
         known = world.known()
-        with contextlib.suppress(Exception):
-            world.leave()
-        if world.nodes:
-            cluster.settle(["nodes"], 10)
+        if not is_last:
+            with contextlib.suppress(Exception):
+                world.leave()
+            if world.nodes:
+                cluster.settle(["nodes"], 10)
     world.close()
     return {
         "id": world.id, "dumps": world.dumps, "events": events, "known": known, "sent": "\n".join(world.sent),
@@ -164,7 +165,7 @@ def play_in_process(scenarios: dict[str, Scenario], version: str = REFERENCE) ->
         with local_cluster(version) as cluster:
             if not scenario.alone:
                 cluster.shared_node()
-            plays[name] = play(scenario, cluster)
+            plays[name] = play(scenario, cluster, is_last=True)
     return plays
 
 
