@@ -41,9 +41,11 @@ def resources_of(definition: Object, call: Call, emulation: Emulation) -> list[R
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
     storage = next(entry["name"] for entry in versions if entry.get("storage"))
-    convert = converter(definition, call)
+    convert, recommended = converter(definition, call), _recommended_version(versions)
     return [
-        _resource(definition, entry, made, storage, convert, emulation=emulation) for entry in versions if entry.get("served")
+        _resource(definition, entry, made, storage, convert, recommended=recommended, emulation=emulation)
+        for entry in versions
+        if entry.get("served")
     ]
 
 
@@ -69,7 +71,14 @@ def _version(definition: Object, entry: Entry) -> Version:
 
 
 def _resource(
-    definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert, *, emulation: Emulation
+    definition: Object,
+    entry: Entry,
+    made: Mapping[str, Version],
+    storage: str,
+    convert: Convert,
+    *,
+    recommended: str,
+    emulation: Emulation,
 ) -> Resource:
     spec, names = definition["spec"], _names(definition)
     version, group, plural = made[entry["name"]], spec["group"], names["plural"]
@@ -94,7 +103,7 @@ def _resource(
         field_labels=(*METADATA_LABELS, *selectable),
         field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
         storage_version_hash=_storage_version_hash(made[storage].gvk),
-        deprecation=_deprecation(version.gvk, entry, spec["versions"]),
+        deprecation=_deprecation(version.gvk, entry, recommended),
         storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (),
         custom=True,
@@ -141,18 +150,20 @@ def _storage_version_hash(gvk: GVK) -> str:
     return b64encode(digest[:8]).decode()
 
 
-def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
+def _deprecation(gvk: GVK, entry: Entry, recommended: str) -> str:
     if not entry.get("deprecated"):
         return ""
     if entry.get("deprecationWarning"):
         return str(entry["deprecationWarning"])
-    better = [
-        other["name"]
-        for other in versions
-        if other.get("served") and not other.get("deprecated") and preference(other["name"]) < preference(gvk.version)
-    ]
-    use = f"; use {gvk.group}/{min(better, key=preference)} {gvk.kind}" if better else ""
+    better = recommended and preference(recommended) < preference(gvk.version)
+    use = f"; use {gvk.group}/{recommended} {gvk.kind}" if better else ""
     return f"{gvk.api_version} {gvk.kind} is deprecated{use}"
+
+
+def _recommended_version(versions: Sequence[Entry]) -> str:
+    """Returns the first served version that is not deprecated; "" if there is none."""
+    names = (entry["name"] for entry in versions if entry.get("served") and not entry.get("deprecated"))
+    return min(names, key=preference, default="")
 
 
 def _to_storage(storage: Version, convert: Convert, obj: Object) -> Object:

@@ -205,18 +205,26 @@ class Registry:
     def replace(self, removed: Iterable[tuple[str, str, str]], added: Iterable[Resource]) -> None:
         """Replaces the served versions of a resource; `removed` are (group, version, plural), unknown ones are ignored."""
         by_path, by_resource = dict(self._by_path), dict(self._by_resource)
+        changed: dict[tuple[str, str], dict[str, Resource]] = {}
+
+        def versions_of(name: tuple[str, str]) -> dict[str, Resource]:
+            if name not in changed:
+                changed[name] = {each.version: each for each in by_resource.get(name, ())}
+            return changed[name]
+
         for path in removed:
             found = by_path.pop(path, None)
             if found is not None:
-                name = found.group, found.plural
-                by_resource[name] = tuple(other for other in by_resource[name] if other is not found)
-                if not by_resource[name]:
-                    del by_resource[name]
+                del versions_of((found.group, found.plural))[found.version]
         for resource in added:
-            name = resource.group, resource.plural
             by_path[resource.group, resource.version, resource.plural] = resource
-            others = by_resource.get(name, ())
-            by_resource[name] = (*(other for other in others if other.version != resource.version), resource)
+            versions = versions_of((resource.group, resource.plural))
+            versions.pop(resource.version, None)  # a replaced version is the last one
+            versions[resource.version] = resource
+        for name, versions in changed.items():
+            by_resource[name] = tuple(versions.values())
+            if not versions:
+                del by_resource[name]
         self._by_path, self._by_resource = by_path, by_resource
 
     def __iter__(self) -> Iterator[Resource]:

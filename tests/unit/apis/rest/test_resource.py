@@ -59,3 +59,32 @@ def test_copy_is_independent_of_the_original() -> None:
     twin = registry.copy()
     twin.replace([path("v1")], [resource("v2")])
     assert (versions(registry), versions(twin)) == (["v1"], ["v2"])
+
+
+def test_replaced_versions_are_the_last_ones() -> None:
+    registry = Registry([resource("v1"), resource("v2"), resource("v3")])
+    registry.replace([path("v2"), path("v9")], [resource("v1"), resource("v4")])
+    assert versions(registry) == ["v3", "v1", "v4"]
+
+
+def test_versions_are_not_compared_with_each_other() -> None:
+    class Name(str):
+        __slots__ = ()
+        comparisons = 0
+
+        def __eq__(self, other: object) -> bool:
+            Name.comparisons += 1
+            return str.__eq__(self, other)
+
+        def __ne__(self, other: object) -> bool:
+            Name.comparisons += 1
+            return str.__ne__(self, other)
+
+        __hash__ = str.__hash__
+
+    added = [resource(Name(f"v{number}")) for number in range(200)]
+    registry = Registry(())
+    Name.comparisons = 0
+    registry.replace((), added)
+    assert Name.comparisons < 10 * len(added)
+    assert len(versions(registry)) == len(added)
