@@ -65,6 +65,8 @@ class ChangedMeanwhile(MissedChange):
         self.reaction = self.learn(trial)
         subject = trial.copies[0]
         places = self._find_places(trial, subject)
+        if self.stale:
+            return
         if not places:
             raise NotExercised("the client copies no text of the object that is changed")
         mark = trial.trace.mark()
@@ -80,11 +82,15 @@ class ChangedMeanwhile(MissedChange):
         """Returns where the client copies the changed text to, each time."""
         found: set[_Place] | None = None
         for _ in range(self.CALM):
-            mark, begun = trial.trace.mark(), trial.now
+            self.mark, begun = trial.trace.mark(), trial.now
             self._alter(trial, subject)
-            trial.await_until(lambda: bool(_places_of(trial, subject, self.ending)), trial.baseline.seconds_to_react(2.0))
+            if not trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout):
+                missing = self._missing(trial)[0]
+                self.stale = f"no reaction to another change of {subject.names()[0]}: before, the client {missing}"
+                return set()
+            trial.await_until(lambda: bool(_places_of(trial, subject, self.ending)), trial.baseline.seconds_to_react(1.0))
             self.usual = max(self.usual, trial.now - begun)
-            await_quiet(trial, mark, [subject.token])
+            await_quiet(trial, self.mark, [subject.token])
             now = _places_of(trial, subject, self.ending)
             found = now if found is None else found & now
         return found or set()

@@ -108,7 +108,10 @@ class ExpiredContinue(Rule):
     steps = ("W14",)
     fast = True
     obligation = "410 for a continue token: list again from the start, or continue with the token in the Status"
-    advice = "on 410 take metadata.continue of the Status for the rest of an inconsistent list, or list again without limit"
+    advice = (
+        "on 410 list again without limit; or take metadata.continue of the Status for the rest of an inconsistent list, and "
+        "watch from the revision of its first page"
+    )
     source = f"{_CHUNKS}; client-go tools/pager"
     at_start = True
 
@@ -130,7 +133,7 @@ class ExpiredContinue(Rule):
         for calls in refused.values():
             if len(calls) > _TRIES:
                 return Verdict.failure("the client repeats an expired continue token", *excerpt(calls))
-        return judge_pages(trial)
+        return judge_pages(trial) or _judge_inconsistent_list(trial)
 
     def judge(self, trial: Trial) -> Verdict:
         require_pages(trial)
@@ -171,6 +174,31 @@ def judge_pages(trial: Trial) -> Verdict | None:
                 page = call if continue_of(call) else None
             elif page is not None and call.resumes and call.asked_revision == str(page.revision):
                 return Verdict.failure(f"the client treated one page of {stream.key} as the whole list", *excerpt([page, call]))
+    return None
+
+
+def _judge_inconsistent_list(trial: Trial) -> Verdict | None:
+    """Judges whether the client watches from the newer revision of the rest of a list whose first pages are older: it misses what
+    has changed on them in between."""
+    for key, stream in trial.streams_since().items():
+        if trial.baseline.is_shared(key):
+            continue
+        first: Call | None = None
+        offered, newer = "", 0
+        for call in stream.calls:
+            token = call.query.get("continue", "")
+            if call.is_list and not token:
+                first, offered, newer = call, "", 0
+            elif call.is_list and call.status == 410:
+                offered = continue_of(call)
+            elif call.is_list and call.succeeded and (newer or (offered and token == offered)):
+                newer = call.revision or 0
+            elif first is not None and call.resumes and newer > (first.revision or 0) and call.asked_revision == str(newer):
+                return Verdict.failure(
+                    f"watches {key} from {newer}, the revision of the rest of an inconsistent list; its first page has "
+                    f"{first.revision}, and what has changed on that page since then is missed",
+                    *excerpt([one for one in stream.calls if first.number <= one.number <= call.number]),
+                )
     return None
 
 

@@ -1,0 +1,81 @@
+"""Rules about objects that are changed several times, and about lists of which the rest is newer."""
+
+from __future__ import annotations
+
+import base64
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker.rules.changes import _contains, _leaves, _with_change
+from fakekube.checker.rules.lists import _judge_inconsistent_list
+from fakekube.checker.sample import changes_of_texts
+
+CONFIG = {
+    "kind": "ConfigMap",
+    "metadata": {"name": "motd", "annotations": {"note": "first"}},
+    "data": {"text": "hello", "more": "bye"},
+}
+WIDGET = {"kind": "Widget", "metadata": {"name": "wheel"}, "spec": {"sizes": ["big", "small"]}}
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("hello-k2x9", True),
+        (base64.b64encode(b"hello-k2x9").decode(), True),
+        (base64.b64encode(b"hello").decode(), False),
+        ("hello", False),
+        (3, False),
+        (None, False),
+    ],
+)
+def test_a_copied_text_is_found_also_in_base64(value: Any, found: bool) -> None:
+    assert _contains(value, "k2x9") is found
+
+
+def test_a_copy_may_have_the_change_of_another_one_from_the_beginning() -> None:
+    changes = [(number, change) for number, obj in enumerate((CONFIG, WIDGET)) for change in changes_of_texts(obj, "x")]
+    for number, (index, _) in enumerate(changes):
+        made = _with_change([CONFIG, WIDGET], number, "x")
+        other = [CONFIG, WIDGET][1 - index]
+        assert made[1 - index] == other
+        texts = [value for _, value in _leaves(made[index]) if isinstance(value, str) and value.endswith("-x")]
+        assert len(texts) == 1
+
+
+def page(number: int, revision: int | None, token: str = "", offers: str = "", status: int = 200) -> Any:
+    query = {"continue": token} if token else {}
+    kind = {"is_list": True, "resumes": False, "succeeded": status == 200}
+    return SimpleNamespace(
+        number=number, revision=revision, query=query, status=status, answer={"metadata": {"continue": offers}}, **kind
+    )
+
+
+def watch(number: int, revision: str) -> Any:
+    kind = {"is_list": False, "resumes": True, "succeeded": True}
+    return SimpleNamespace(number=number, query={}, asked_revision=revision, status=200, **kind)
+
+
+def expired(number: int) -> Any:
+    return page(number, None, "old", "rest", 410)
+
+
+@pytest.mark.parametrize(
+    ("calls", "broken"),
+    [
+        ([page(1, 5, offers="old"), expired(2), page(3, 9, "rest"), watch(4, "9")], True),
+        ([page(1, 5, offers="old"), expired(2), page(3, 9, "rest", "more"), page(4, 9, "more"), watch(5, "9")], True),
+        ([page(1, 5, offers="old"), expired(2), page(3, 9, "rest"), watch(4, "5")], False),
+        ([page(1, 5, offers="old"), expired(2), page(3, 9), watch(4, "9")], False),
+        ([page(1, 5, offers="old"), page(2, 5, "old"), watch(3, "5")], False),
+    ],
+)
+def test_the_rest_of_an_inconsistent_list_is_newer_than_its_beginning(
+    calls: list[Any], broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fakekube.checker.rules.lists.excerpt", lambda calls: [])
+    known = SimpleNamespace(is_shared=lambda key: False)
+    run: Any = SimpleNamespace(baseline=known, streams_since=lambda: {"pods": SimpleNamespace(calls=calls)})
+    assert (_judge_inconsistent_list(run) is not None) is broken
