@@ -561,8 +561,11 @@ def has_lost_its_lease(trial: Trial) -> bool:
     duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
     times = [call.at for call in renewed] + [trial.time_ended()]
     pauses = [after - before for before, after in pairwise(times)]
+    duration = duration or _USUAL_DURATION
     usual = median(pauses[:-3]) if len(pauses) > 3 and not _LEADERSHIP.search("\n".join(trial.printed)) else 0.0
-    return max(pauses[-3:]) > max(_LATE_RENEWAL * (duration or _USUAL_DURATION), _TIMES_USUAL * usual)
+    is_silent = not any(trial.printed) and trial.session.slowness() >= _BUSY
+    unread = times[-1] - times[-3] if is_silent and len(times) > 2 else 0.0
+    return max(pauses[-3:]) > max(_LATE_RENEWAL * duration, _TIMES_USUAL * usual) or unread > _UNREAD * duration
 
 
 #: What a client prints that ends because it does not lead any more.
@@ -571,6 +574,9 @@ _LEADERSHIP = re.compile(r"\b(lease|leader|leading|election|lock)", re.IGNORECAS
 #: it gives up a request that takes too long, and the server has performed it. The duration in seconds that is assumed for a lease
 #: whose format cannot be read.
 _LATE_RENEWAL, _TIMES_USUAL, _USUAL_DURATION = 0.25, 1.8, 15.0
+#: From this slowness on the client may not have read the answer of its last renewal; the one before may be so old then, as a part
+#: of the duration.
+_BUSY, _UNREAD = 2.0, 0.5
 
 
 def judge_convergence(trial: Trial) -> Verdict | None:

@@ -212,4 +212,32 @@ class BareStatus(UnknownFields):
             await_requests(trial, trial.end_watches())
 
 
-RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields, BareStatus)
+class MarkedVersion(Content):
+    """The minor of the server has a plus sign, as those of providers that build their own servers have."""
+
+    name = "version"
+    provocation = "the minor of the server's version is not a number: 37+"
+    advice = "read the digits at the beginning of the minor, or ask discovery for what is needed"
+    source = "Kubernetes docs, version.Info; k8s.io/apimachinery/pkg/version (minor of a build with changes)"
+    at_start = True
+    legality = "B"
+
+    def require(self, baseline: Baseline) -> None:
+        if not any(_asks_version(call.path) for call in baseline.trial.trace):
+            raise NotExercised("the client does not ask for the version")
+
+    def prepare(self, trial: Trial) -> None:
+        known = trial.cluster.call("GET", "/version")
+        marked = {**known, "minor": f"{known['minor']}+", "gitVersion": f"{known['gitVersion']}-provider.1"}
+
+        def answer(exchange: Exchange) -> tuple[int, Any] | None:
+            return (200, marked) if _asks_version(exchange.path) else None
+
+        trial.faults.on("*", path="*").intercept(answer, label="marked version")
+
+
+def _asks_version(path: str) -> bool:
+    return path.rstrip("/") == "/version"
+
+
+RULES = (Warnings, CompressedLists, UnknownEvent, UnknownFields, BareStatus, MarkedVersion)

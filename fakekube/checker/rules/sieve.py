@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import threading
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.apimachinery.errors import status
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.judges import judge_extra_children
+from fakekube.checker.provocations import answer_with
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired
@@ -166,33 +168,40 @@ class KilledBetweenWrites(Rule):
             if not self._die(trial, place) or self.find_failure(trial):
                 return
 
+    def _die(self, trial: Trial, place: int) -> bool:
+        """Kills the client within its reaction to a fresh copy, and restarts it; returns whether it completes its reaction."""
+        subject = self.kill(trial, place)
+        if subject is None:
+            return True
+        trial.start_client()
+        return trial.await_reaction(subject, lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+
     @staticmethod
-    def _die(trial: Trial, place: int) -> bool:
-        """Kills the client just before a write for a fresh copy, after `place` other writes, and restarts it; returns whether it
-        completes its reaction."""
+    def kill(trial: Trial, place: int, *, refused: bool = False) -> Copy | None:
+        """Kills the client just before a write for a fresh copy, after `place` other writes; returns the copy, or None if there
+        was no such write. `refused`: the write that is under way then is not performed."""
         killed = threading.Event()
         counting = threading.Lock()
         done: list[int] = []
         token = new_token(trial.random)
+        refusal = answer_with(status.internal("the client was killed"))
 
-        def count(exchange: Exchange) -> None:
+        def count(exchange: Exchange) -> tuple[int, Any] | None:
             named = exchange.path + exchange.raw_body.decode(errors="replace")
-            if killed.is_set() or token not in named:
-                return
+            if token not in named:
+                return None
             with counting:
                 done.append(exchange.number)
                 if len(done) > place and not killed.is_set():
                     trial.kill_client()
                     killed.set()
+            return refusal if refused and killed.is_set() else None
 
         fault = trial.faults.on("create,update,patch,delete").intercept(count, label="killed")
         subject = trial.stimulate(token=token)
         trial.await_until(killed.is_set, trial.reaction_timeout)
         fault.remove()
-        if not killed.is_set():
-            return True
-        trial.start_client()
-        return trial.await_reaction(subject, lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+        return subject if killed.is_set() else None
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_extra_children(trial, generated_children(trial.baseline))
@@ -270,6 +279,44 @@ class MissedDeletion(Rule):
             shown = ", ".join(self.left[:3])
             return Verdict.failure(f"not cleaned up after the deletion of the copy: {shown}", *trial.excerpt(), by_time=True)
         return super().judge(trial)
+
+
+class DeletedWhileKilled(MissedDeletion):
+    """The client is killed within its reaction to a copy; the copy is deleted before the client is started again."""
+
+    id = "S2"
+    name = "deleted"
+    provocation = "killed between two of its writes; the object is deleted before it is started again"
+    fast = False
+    steps = ()
+    obligation = KilledBetweenWrites.obligation
+    advice = "add the finalizer before anything is made that has to be removed with the object"
+    source = f"{KilledBetweenWrites.source}; Kubernetes docs, finalizers"
+    expected_seconds = 15.0
+
+    restarts = True
+
+    #: After how many writes the client is killed: the finalizer, and the first child.
+    PLACE = 2
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.adds_finalizer or not baseline.deleted_children:
+            raise NotExercised("the client has no finalizer for what it makes")
+        if len(learned_writes(baseline)) <= self.PLACE:
+            raise NotExercised(f"the client's reaction has no more than {self.PLACE} writes")
+
+    def provoke(self, trial: Trial) -> None:
+        subject = KilledBetweenWrites.kill(trial, self.PLACE, refused=True)
+        if subject is None:
+            raise NotExercised("the client could not be killed between its writes")
+        subject.judged = False
+        trial.delete(subject)
+        trial.cluster.settle()
+        trial.start_client()
+        self.gone = trial.await_until(
+            lambda: not self._find_left(trial, subject), lambda since: trial.reaction_timeout(since) + lease_seconds(trial)
+        )
+        self.left = self._find_left(trial, subject)
 
 
 class DeletionBehindEnd(MissedDeletion):
@@ -388,4 +435,13 @@ class MissedChange(Rule):
         return Verdict.failure(text, *trial.excerpt(), by_time=True)
 
 
-RULES = (StaleRestart, StaleChildren, KilledBetweenWrites, MissedChildDeletion, MissedDeletion, DeletionBehindEnd, MissedChange)
+RULES = (
+    StaleRestart,
+    StaleChildren,
+    KilledBetweenWrites,
+    DeletedWhileKilled,
+    MissedChildDeletion,
+    MissedDeletion,
+    DeletionBehindEnd,
+    MissedChange,
+)

@@ -34,9 +34,9 @@ MANAGER = "ledger"
 
 
 class Refused(Exception):
-    def __init__(self, code, reason="", after=0.0):
+    def __init__(self, code, reason="", after=0.0, more=""):
         super().__init__(f"{code} {reason}")
-        self.code, self.after = code, after
+        self.code, self.after, self.more = code, after, more
 
 
 TROUBLE = (OSError, http.client.HTTPException, ValueError, Refused)
@@ -96,10 +96,11 @@ def open_request(method, path, body=None, kind="application/json", accept="appli
             after = seconds_of(answer.headers.get("Retry-After", ""))
             text = answer.read()
             try:
-                reason = json.loads(text).get("reason", "")
+                status = json.loads(text)
+                reason, more = status.get("reason", ""), (status.get("metadata") or {}).get("continue", "")
             except (ValueError, AttributeError):
-                reason = ""
-            raise Refused(answer.status, reason, after)
+                reason = more = ""
+            raise Refused(answer.status, reason, after, more)
         return connection, answer
     except BaseException:
         connection.close()
@@ -190,6 +191,8 @@ class Informer(threading.Thread):
                 delay = 0.8
             except Refused as refused:
                 least = refused.after
+                if refused.code == 401 and DEFECT == "401-spins":
+                    continue
                 if refused.code in (410, 504):
                     self.revision = ""
             except KeyError as error:
@@ -211,6 +214,9 @@ class Informer(threading.Thread):
             try:
                 page = call("GET", query, accept=META.format("PartialObjectMetadataList"))
             except Refused as refused:
+                if refused.code == 410 and more and DEFECT == "inconsistent-revision" and refused.more:
+                    more = refused.more
+                    continue
                 if refused.code == 410 and more:  # the token has expired: the whole list, at once
                     page = call("GET", self.query(), accept=META.format("PartialObjectMetadataList"))
                     found = {}

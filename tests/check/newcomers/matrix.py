@@ -293,17 +293,21 @@ DEFECTS = (
     ("ledger", "head-of-line", "R6"),
     ("ledger", "denied-spins", "R6"),
     ("ledger", "status-no-code", "N1"),
+    ("ledger", "401-spins", "A1"),
+    ("ledger", "inconsistent-revision", "P1"),
     ("tenants", "observed-too-new", "S3"),
     ("tenants", "initial-cut-resume", "W14"),
     ("tenants", "stream-ghosts", "W12"),
     ("tenants", "terminating-child-spin", "C6"),
     ("tenants", "cond-index", "C3"),
     ("tenants", "cleanup-ignored", "S3"),
+    ("tenants", "finalizer-late", "S2"),
     ("fleet", "empty-holder-stuck", "L1"),
     ("fleet", "lease-gone-leads", "L1"),
     ("fleet", "null-renew", "L1"),
     ("fleet", "works-after-loss", "L1"),
     ("fleet", "lists-each", "N3"),
+    ("fleet", "minor-plus", "N1"),
 )
 
 

@@ -238,7 +238,7 @@ async function reconcile(key) {
     ], 'application/json-patch+json').catch(gone);
     return;
   }
-  if (!finalizers.includes(FINAL)) {
+  if (!finalizers.includes(FINAL) && DEFECT !== 'finalizer-late') {
     await addFinalizer(base, tenant, finalizers);
     return;
   }
@@ -307,6 +307,7 @@ async function reconcile(key) {
       } catch (error) { if (error.code !== 409) throw error; }
     }
   }
+  if (!finalizers.includes(FINAL)) { await addFinalizer(base, tenant, finalizers); return; }
   await writeStatus(base, tenant);
 }
 

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
 
-def ended(*renewed_before: float, printed: str = "") -> Any:
+def ended(*renewed_before: float, printed: str = "", slowness: float = 1.0) -> Any:
     """A run whose client has ended, so many seconds after it renewed a lease of ten seconds."""
     renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
     renewals = [SimpleNamespace(**renewal, at=100.0 - before) for before in renewed_before]
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": [printed]}
+    end["session"] = SimpleNamespace(slowness=lambda: slowness)
     return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm=lambda: 0.0, time_ended=lambda: 100.0)
 
 
@@ -55,6 +56,15 @@ def test_a_leader_that_could_not_renew_its_lease_may_end(renewed_before: tuple[f
 def test_a_leader_on_a_busy_machine_may_say_that_it_has_lost_its_lease(printed: str, verdict: str) -> None:
     """It was late from its start on, so that its last pauses were no longer than usual."""
     found = judge_process(ended(11.5, 8.0, 6.9, 5.1, 2.5, printed=printed))
+    assert found is not None
+    assert str(found.outcome) == verdict
+
+
+@pytest.mark.parametrize(
+    ("slowness", "printed", "verdict"), [(2.0, "", "not exercised"), (1.0, "", "fail"), (2.0, "KeyError: 'block'", "fail")]
+)
+def test_a_leader_on_a_busy_machine_may_not_have_read_its_last_renewal(slowness: float, printed: str, verdict: str) -> None:
+    found = judge_process(ended(12.8, 10.3, 7.8, 5.3, 2.6, slowness=slowness, printed=printed))
     assert found is not None
     assert str(found.outcome) == verdict
 

@@ -315,7 +315,10 @@ func main() {
 			time.Sleep(time.Duration(float64(2*time.Second) * (0.7 + 0.6*rand.Float64())))
 			continue
 		}
-		minor := strings.TrimRight(version.Minor, "+")
+		minor := version.Minor
+		if defect != "minor-plus" {
+			minor = strings.TrimRight(minor, "+")
+		}
 		if found, err := strconv.Atoi(minor); err != nil || found < 20 {
 			log.Fatal("cannot work with ", version.String(), " ", minor, " ", err)
 		}
