@@ -160,12 +160,7 @@ class CSINodeStrategy(Strategy):
         return [("status",)]
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = self.validate(context, obj)
-        for before in old["spec"].get("drivers") or ():
-            for driver in obj["spec"].get("drivers") or ():
-                if driver.get("name") == before.get("name"):
-                    errors += _validate_driver_update(driver, before)
-        return errors
+        return self.validate(context, obj) + _validate_driver_updates(obj["spec"], old["spec"])
 
 
 STORAGE_HEALTH_CONDITION = rules(
@@ -223,6 +218,18 @@ def _validate_node_driver(driver: Object, seen: set[str], path: str) -> list[Fie
             errors.append(duplicate(path, key))
         keys.add(key)
         errors += label_name(key, path)
+    return errors
+
+
+def _validate_driver_updates(spec: Object, old_spec: Object) -> list[FieldError]:
+    """Validates the drivers that had an entry before."""
+    by_name: dict[str, list[Object]] = {}
+    for driver in spec.get("drivers") or ():
+        by_name.setdefault(driver.get("name", ""), []).append(driver)
+    errors: list[FieldError] = []
+    for before in old_spec.get("drivers") or ():
+        for driver in by_name.get(before.get("name", ""), ()):
+            errors += _validate_driver_update(driver, before)
     return errors
 
 

@@ -15,6 +15,7 @@ from fakekube import Cluster
 from fakekube.apis.certificates import certificatesigningrequests
 from fakekube.apis.core.pods import containers, status_validation
 from fakekube.apis.core.services import validation as services
+from fakekube.apis.storage import csi
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.optional_plugins import ExtendedResourceToleration
 from fakekube.apiserver.registry.store_access import StoreAccess
@@ -70,9 +71,14 @@ def conditions_of_signing_requests() -> None:
     certificatesigningrequests._validate_conditions([*old, *old, *({"status": "True"} for _ in range(MANY))], old)
 
 
+def drivers_of_nodes() -> None:
+    new, old = ({"drivers": [{"name": Text(f"d{number}")} for number in range(MANY)]} for _ in range(2))
+    csi._validate_driver_updates(new, old)
+
+
 @pytest.mark.parametrize(
     "validate",
-    [external_ips, source_ranges, ingress_points, pod_ips, volume_devices, conditions_of_signing_requests],
+    [external_ips, source_ranges, ingress_points, pod_ips, volume_devices, conditions_of_signing_requests, drivers_of_nodes],
     ids=lambda function: function.__name__,
 )
 def test_items_are_not_compared_with_every_old_one(validate: Callable[[], None]) -> None:
