@@ -71,8 +71,8 @@ class Verdict:
         return cls(Outcome.FAIL, evidence, by_time or by_chance, by_chance, symptom, likeness, calm)
 
     @classmethod
-    def warning(cls, *evidence: str, symptom: Symptom | None = None) -> Verdict:
-        return cls(Outcome.WARN, evidence, symptom=symptom)
+    def warning(cls, *evidence: str) -> Verdict:
+        return cls(Outcome.WARN, evidence)
 
     @classmethod
     def not_exercised(cls, *evidence: str) -> Verdict:

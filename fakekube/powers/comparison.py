@@ -67,23 +67,13 @@ def _name_of(one: Object) -> str:
     return f"{one['kind']} {one['namespace']}/{one['name']}" if one["namespace"] else f"{one['kind']} {one['name']}"
 
 
-def compare(
-    rows: Rows,
-    first: int,
-    last: int,
-    *,
-    namespace: str | None = None,
-    resource: str = "",
-    name: str = "",
-    heartbeats: bool = False,
-) -> Comparison:
-    """Compares two revisions.
+def compare(rows: Rows, first: int, last: int, *, namespace: str | None = None, resource: str = "", name: str = "") -> Comparison:
+    """Compares two revisions, without changes of leases, events and nodes that are only heartbeats.
 
     Args:
         rows: of the cluster.
         first, last: the revisions; the later one may be the first.
         namespace, resource, name: only these objects; by default all.
-        heartbeats: also compare leases, events and nodes of which only the time of a heartbeat changed.
 
     Raises Compacted and FutureRevision.
     """
@@ -94,7 +84,7 @@ def compare(
     found = Comparison(first, last)
     actors: Counter[str] = Counter()
     for change in rows.journal():
-        if start < change.revision <= end and (heartbeats or not change.heartbeat):
+        if start < change.revision <= end and not change.heartbeat:
             place = rows.place(change)
             kind = rows.kind(change.bucket).resource
             if namespace in (None, place[0]) and resource in ("", kind) and name in ("", place[1]):

@@ -132,7 +132,7 @@ def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) 
         for less, more, blamed, shown, words in ORDER
         if less in amounts and more in amounts and amounts[less] > amounts[more]
     ]
-    errors += _validate_ratio(name, texts["maxLimitRequestRatio"], amounts, f"{path}.maxLimitRequestRatio[{name}]")
+    errors += _validate_ratio(texts["maxLimitRequestRatio"], amounts, f"{path}.maxLimitRequestRatio[{name}]")
     request, default = texts["defaultRequest"], texts["default"]
     both = "default" in amounts and "defaultRequest" in amounts
     if both and not is_overcommitable(name) and amounts["default"] != amounts["defaultRequest"]:
@@ -141,7 +141,7 @@ def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) 
     return errors
 
 
-def _validate_ratio(name: str, text: str | None, amounts: Mapping[str, Quantity], path: str) -> list[FieldError]:
+def _validate_ratio(text: str | None, amounts: Mapping[str, Quantity], path: str) -> list[FieldError]:
     """Validates maxLimitRequestRatio: at least 1, and at most the ratio of `max` to `min`."""
     if text is None:
         return []

@@ -280,13 +280,13 @@ def at_most(maximum: int, text: str = "") -> Check:
     return Check(f"at most {maximum}", lambda value, path: [errors.invalid(path, value, told)] if (value or 0) > maximum else [])
 
 
-def between(minimum: int, maximum: int, text: str = "", *, absent: int | None = 0) -> Check:
-    """A number between two others, both included."""
+def between(minimum: int, maximum: int, text: str = "") -> Check:
+    """A number between two others, both included; an absent one is 0."""
     told = text or f"must be between {minimum} and {maximum}, inclusive"
 
     def run(value: Any, path: str) -> list[FieldError]:
-        number = absent if value is None else value
-        return [] if number is None or minimum <= number <= maximum else [errors.invalid(path, number, told)]
+        number = 0 if value is None else value
+        return [] if minimum <= number <= maximum else [errors.invalid(path, number, told)]
 
     return Check(f"{minimum} to {maximum}", run)
 
@@ -322,13 +322,13 @@ LABEL_OF_BYTES: Final = form(lambda text: names.count_in_bytes(names.dns_label(t
 SEGMENT: Final = form(names.path_segment, "segment of a path")
 
 
-def fits(limit: int, told: int | None = None, *, unit: str = "bytes") -> Check:
+def fits(limit: int, told: int | None = None) -> Check:
     """A text of at most so many bytes (`told` is the number in the message, if it is another one)."""
 
     def run(value: Any, path: str) -> list[FieldError]:
-        return [] if names.fits(value or "", limit) else [errors.too_long(path, told or limit, unit=unit)]
+        return [] if names.fits(value or "", limit) else [errors.too_long(path, told or limit)]
 
-    return Check(f"at most {limit} {unit}", run)
+    return Check(f"at most {limit} bytes", run)
 
 
 def forbids(text: str = "") -> Check:

@@ -57,25 +57,24 @@ def prepend_members(container: bytes, members: bytes, count: int) -> bytes:
     return head(5, number + count) + members + container[1 + size :]
 
 
-def loads(body: bytes, *, untyped: bool = False) -> Any:
+def loads(body: bytes) -> Any:
     """Decodes one document.
 
-    The kind and the version are decoded first, into a struct; of an `untyped` document only to report an error.
-
-    Args:
-        body: the bytes.
-        untyped: the kind has no Go type.
+    The kind and the version are decoded first, into a struct.
 
     Raises:
         ContentError: the document is well formed, but contains an item that is not accepted. The error has the kind
             of the document, if there is one.
         DecodeError: the document is not well formed, or is not an object.
     """
-    return read(body, untyped=untyped)[0]
+    return read(body)[0]
 
 
 def read(body: bytes, *, untyped: bool = False) -> tuple[Any, bool]:
-    """Decodes like `loads`. Also reports whether the fast decoder succeeded, so that no information is lost."""
+    """Decodes like `loads`. Also reports whether the fast decoder succeeded, so that no information is lost.
+
+    `untyped`: the kind has no Go type; kind and version are decoded first only to report an error.
+    """
     try:
         return quick(body), True
     except _FAST_DECODER_ERRORS:
