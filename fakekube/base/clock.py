@@ -83,10 +83,11 @@ _due = attrgetter("due")
 class Clock:
     """A clock that can be held and advanced. Thread-safe, and cheap to create: it has no thread of its own."""
 
-    __slots__ = ("_before", "_closed", "_factor", "_lock", "_moving", "_reading", "_subscribers", "_timers", "_waits")
+    __slots__ = ("_before", "_closed", "_factor", "_lock", "_moving", "_subscribers", "_timers", "_waits", "reading")
 
     def __init__(self) -> None:
-        self._reading = _REAL
+        self.reading = _REAL
+        """The reading of this moment, which `time_of` converts to a time later: that is faster than `now`."""
         self._factor = 1.0
         self._waits = False
         """Whether it stands still until `begin`."""
@@ -104,7 +105,7 @@ class Clock:
         A program that holds it before `begin` sees the same times in every run.
         """
         clock = cls()
-        clock._reading, clock._waits = Reading(True, 0.0, start, timedelta()), True
+        clock.reading, clock._waits = Reading(True, 0.0, start, timedelta()), True
         return clock
 
     def begin(self) -> None:
@@ -116,7 +117,7 @@ class Clock:
 
     def now(self) -> datetime:
         """Returns the time of day, timezone-aware, in UTC."""
-        reading = self._reading
+        reading = self.reading
         if reading is _REAL:
             return datetime.now(UTC)
         if reading.held:
@@ -127,7 +128,7 @@ class Clock:
 
     def monotonic(self) -> float:
         """Returns seconds since an arbitrary moment; never decreases."""
-        reading = self._reading
+        reading = self.reading
         if reading.held:
             return reading.monotonic
         if reading.factor != 1.0:
@@ -135,14 +136,9 @@ class Clock:
         return time.monotonic() + reading.monotonic
 
     @property
-    def reading(self) -> Reading:
-        """A reading for `time_of`, which converts it to a time later; reading is faster than `now`."""
-        return self._reading
-
-    @property
     def held(self) -> bool:
         """Reports whether the clock is held."""
-        return self._reading.held
+        return self.reading.held
 
     # ------------------------------------------------------------ hold, advance, release
 
@@ -219,25 +215,25 @@ class Clock:
     def fork(self) -> Clock:
         """Returns an independent clock with the same time, held if this one is; timers are not copied."""
         twin = Clock()
-        twin._reading, twin._factor, twin._waits = self._reading, self._factor, self._waits
+        twin.reading, twin._factor, twin._waits = self.reading, self._factor, self._waits
         return twin
 
     def _stop(self) -> None:
         if not self.held:
-            self._reading = Reading(True, self.monotonic(), self.now(), timedelta())
+            self.reading = Reading(True, self.monotonic(), self.now(), timedelta())
             self._set_alarm()
 
     def _run(self) -> None:
         monotonic, now = self.monotonic(), self.now()
         if self.held:
             if self._factor != 1.0:
-                self._reading = Reading(False, monotonic, now, timedelta(), self._factor, time.monotonic())
+                self.reading = Reading(False, monotonic, now, timedelta(), self._factor, time.monotonic())
             else:
-                self._reading = Reading(False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC))
+                self.reading = Reading(False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC))
             self._set_alarm()
 
     def _move(self, move: timedelta) -> None:
-        start = self._reading
+        start = self.reading
         target = start._replace(monotonic=start.monotonic + move.total_seconds(), now=start.now + move)
         while (timer := self._pop_due(target.monotonic)) is not None:
             step = timedelta(seconds=max(0.0, timer.due - start.monotonic))
@@ -247,8 +243,8 @@ class Clock:
 
     def _show(self, reading: Reading) -> None:
         """Sets the time, unless a callback has advanced the clock further."""
-        if reading.monotonic > self._reading.monotonic:
-            self._reading = reading
+        if reading.monotonic > self.reading.monotonic:
+            self.reading = reading
 
     # ------------------------------------------------------------ timers
 
@@ -304,7 +300,7 @@ class Clock:
 
     def _set_alarm(self) -> None:
         with self._lock:
-            reading = self._reading
+            reading = self.reading
             wanted = not reading.held and self._timers
             _alarm.set(self, reading.real + (self._timers[0].due - reading.monotonic) / reading.factor if wanted else None)
 

@@ -134,7 +134,6 @@ class Connection:
 
     __slots__ = (
         "_base",
-        "_body_due",
         "_handshake_done",
         "_is_parked",
         "_multiplexed",
@@ -144,6 +143,7 @@ class Connection:
         "_service",
         "_spool",
         "_transport",
+        "body_due",
         "deadline",
     )
 
@@ -157,7 +157,8 @@ class Connection:
         self.deadline = math.inf
         """The time of `time.monotonic()` at which the server aborts the connection."""
         self._served_by = 0
-        self._body_due = math.inf
+        self.body_due = math.inf
+        """The deadline while it waits for the body of the present request."""
         self._parked_request: Request | None = None
         """The request whose body is received into `_spool`."""
         self._is_parked = False
@@ -330,7 +331,7 @@ class Connection:
             return self._answer(request, NO_BODY)
         waits = False
         if self._spool is None and (length is None or length > len(self._parser.buffer)):
-            self._body_due = time.monotonic() + BODY_SECONDS
+            self.body_due = time.monotonic() + BODY_SECONDS
             waits = not self._is_parked and limits.enter()
             if not waits:
                 self._begin_spool(request)
@@ -339,7 +340,7 @@ class Connection:
             self.deadline = math.inf
             self._parked_request = self._spool = None
             limits.release(len(spool))
-        body = Body(request, self._parser, transport, self._waits_for_body, spool)
+        body = Body(request, self._parser, transport, self, spool)
         try:
             return self._answer(request, body)
         finally:
@@ -352,12 +353,9 @@ class Connection:
         if request.fields.expects_continue:
             self._transport.send(CONTINUE)
         self._parked_request, self._spool = request, bytearray()
-        self.deadline = self._body_due
+        self.deadline = self.body_due
         if not self._is_complete():
             raise _Parked
-
-    def _waits_for_body(self, waits: bool) -> None:
-        self.deadline = self._body_due if waits else math.inf
 
     def _answer(self, request: Request, body: Body) -> _After:
         transport = self._transport

@@ -14,9 +14,9 @@ server.
 from __future__ import annotations
 
 import io
+import math
 import re
 import sys
-from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_to_bytes
 
@@ -34,6 +34,15 @@ MAX_DISCARDED_BYTES = 256 << 10
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+class Waiting(Protocol):
+    """What has to know that a thread waits for a client: the connection."""
+
+    deadline: float
+    """The time of `time.monotonic()` at which the server aborts the connection."""
+    body_due: float
+    """The deadline while it waits for the body."""
+
+
 class Readable(Protocol):
     """A body that arrives in pieces."""
 
@@ -49,24 +58,26 @@ def body_stream(body: Readable) -> IO[bytes]:
 class Body:
     """The body of one HTTP/1.1 request."""
 
-    __slots__ = ("_awaited", "_error", "_length", "_parser", "_spool", "_transport", "_waiting")
+    __slots__ = ("_awaited", "_error", "_framed", "_length", "_parser", "_spool", "_transport", "_waiting")
 
     def __init__(
         self,
         request: Request,
         parser: RequestParser,
         transport: Transport,
-        waiting: Callable[[bool], None] | None = None,
+        waiting: Waiting | None = None,
         spool: bytearray | None = None,
     ) -> None:
         """
         Args:
             request: the request.
-            parser: the parser of the connection.
+            parser: the parser of the connection, which has just returned the request.
             transport: the transport of the connection.
-            waiting: called with whether this thread waits for the client, before and after; until `detach`.
+            waiting: gets its deadline for the body while this thread waits for the client, until `detach`.
             spool: what was received of the body before the application was called; then `100 Continue` was sent.
         """
+        assert parser.current_body is not None
+        self._framed = parser.current_body
         self._waiting = waiting
         self._spool = spool
         self._parser = parser
@@ -77,11 +88,11 @@ class Body:
 
     def open(self) -> IO[bytes]:
         """Returns the file for `wsgi.input`. Called once."""
-        if self._spool is not None and self._parser.unread == 0:
+        if self._spool is not None and self._framed.unread == 0:
             return io.BytesIO(self._spool)
         length = self._length
         if length is not None and not self._awaited and length <= len(self._parser.buffer):
-            return io.BytesIO(self._parser.body(length) or b"")
+            return io.BytesIO(self._framed.read(length) or b"")
         return body_stream(self)
 
     def read(self, limit: int) -> bytes:
@@ -99,7 +110,7 @@ class Body:
             if self._awaited:
                 self._awaited = False
                 self._transport.send(CONTINUE)
-            while (received := self._parser.body(limit)) is None:
+            while (received := self._framed.read(limit)) is None:
                 data = self._receive()
                 if not data:
                     raise BodyError("unexpected EOF")
@@ -113,9 +124,9 @@ class Body:
         waiting = self._waiting
         if waiting is None:
             return self._transport.receive()
-        waiting(True)
+        waiting.deadline = waiting.body_due
         data = self._transport.receive()
-        waiting(False)
+        waiting.deadline = math.inf
         return data
 
     def detach(self) -> None:
@@ -125,11 +136,11 @@ class Body:
     @property
     def unread(self) -> bool:
         """Reports whether the end of the body has not been reached."""
-        return self._parser.unread != 0
+        return self._framed.unread != 0
 
     def discard(self) -> bool:
         """Reads the rest of the body; returns False if it is too long or invalid."""
-        unread = self._parser.unread
+        unread = self._framed.unread
         if self._awaited or self._error is not None or (unread is not None and unread >= MAX_DISCARDED_BYTES):
             return False
         budget = MAX_DISCARDED_BYTES
@@ -141,7 +152,7 @@ class Body:
                 budget -= len(piece)
         except OSError:
             return False
-        return self._parser.unread == 0
+        return self._framed.unread == 0
 
 
 class NoBody(Body):

@@ -95,7 +95,7 @@ class Request(NamedTuple):
 class RequestParser:
     """The parser of one connection."""
 
-    __slots__ = ("_body", "_line_checked", "_searched", "_tolerant", "buffer")
+    __slots__ = ("_line_checked", "_searched", "_tolerant", "buffer", "current_body")
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -103,7 +103,8 @@ class RequestParser:
         self._searched = 0
         self._line_checked = False
         self._tolerant = False
-        self._body: Body | None = None
+        self.current_body: Body | None = None
+        """The body of the latest request; None if it has none."""
 
     def feed(self, data: bytes) -> None:
         """Adds received bytes."""
@@ -140,20 +141,20 @@ class RequestParser:
         self._tolerant = request.method == "POST"
         length = request.fields.length
         if length == 0:
-            self._body = None
+            self.current_body = None
         else:
-            self._body = ChunkedBody(buffer) if length is None else SizedBody(buffer, length)
+            self.current_body = ChunkedBody(buffer) if length is None else SizedBody(buffer, length)
         return request
 
     def body(self, limit: int) -> bytes | None:
         """Returns up to `limit` bytes of the body, `b""` at its end, None if more must be fed. Raises BodyError for invalid
         framing."""
-        return self._body.read(limit) if self._body is not None else b""
+        return self.current_body.read(limit) if self.current_body is not None else b""
 
     @property
     def unread(self) -> int | None:
         """The number of bytes of the body that have not been read; None if it is unknown."""
-        return self._body.unread if self._body is not None else 0
+        return self.current_body.unread if self.current_body is not None else 0
 
     def _skip_blank_lines(self) -> bool:
         """Skips up to four CRs and LFs after a POST, as net/http does; returns False if more bytes may follow."""
