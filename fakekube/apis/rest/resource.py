@@ -44,10 +44,10 @@ class GVK:
     group: str
     version: str
     kind: str
+    api_version: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
 
 
 @dataclass(eq=False)
