@@ -100,7 +100,7 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
                 symptom=Symptom.NO_PAUSE,
                 likeness=str(stream.key),
             )
-        if after >= _LEAST_ATTEMPTS and after >= _FLAT * before:
+        if after >= _LEAST_ATTEMPTS and after >= _FLAT * before and not _are_random(pauses):
             suspicion = Verdict.warning(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
     return suspicion
 
@@ -195,6 +195,16 @@ def _are_equal(pauses: Sequence[float]) -> bool:
     same = sum(abs(pause - usual) <= _EQUAL_PAUSES * usual + _MEASURED for pause in pauses)
     return same >= _MOST * len(pauses)
 
+
+def _are_random(pauses: Sequence[float]) -> bool:
+    """Reports whether pauses differ by more than a jitter around one length makes them: with a backoff of random lengths
+    (decorrelated jitter) a later pause may be shorter than those before."""
+    return len(pauses) > 1 and min(pauses) >= _LONG_ENOUGH and max(pauses) > _VARIES * min(pauses)
+
+
+#: A jitter of a half around one length makes the longest pause three times as long as the shortest one. Shorter pauses, in
+#: seconds, are none that a client may make again and again.
+_VARIES, _LONG_ENOUGH = 3.2, 0.8
 
 #: The status codes of refused writes after which a client tries again.
 _REFUSALS = frozenset({409, 429, 500, 502, 503, 504})

@@ -80,6 +80,7 @@ class LargeEvents(Rule):
                 and one.collection in carrying
                 and one.newest_delivered() >= oldest
                 and (one.end or 0.0) < max(sent, one.at) + trial.idle_limit()  # later it may be an idle timeout
+                and (one.end or 0.0) < max(event.at for event in one.events) + trial.idle_limit()
             ]
 
         if find_closed():  # does it watch again, and does it close that watch, too?

@@ -137,6 +137,7 @@ def with_lists(stream: Any, *late: float) -> Any:
         (attempts(*range(13), dropped=True), "fail"),
         (attempts(*(number / 10 for number in range(40)), dropped=True), "fail"),
         (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2, 8.0), "warn"),
+        (attempts(0.0, 1.5, 5.2, 11.8, 15.8, 19.2, 20.7, 22.9), None),  # random lengths
         (attempts(*(number / 10 for number in range(40))), "fail"),
     ],
 )
