@@ -17,7 +17,8 @@ from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource, field_readers
 from fakekube.apis.rest.strategy import Action, KindStatusStrategy, Projection, Strategy, Subresource
-from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, deprecation_of, is_served
+from fakekube.apiserver.registry.deprecation import deprecation_of
+from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
 from fakekube.apiserver.registry.storage import CONVERSIONS, Conversions, find_storage
 
 #: (group, plural) of the resources that are not stored and only support POST (reviews, bindings): their storage is an Action.
