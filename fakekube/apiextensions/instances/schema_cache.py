@@ -274,8 +274,10 @@ _COMPILERS: Final[Mapping[Shape, Callable[[Type], Check]]] = {
 """Objects and lists in place of other types do not pass."""
 
 
-#: The limit of the total size of the schemas' texts, in bytes; derived values take about ten times as much.
+#: The limit of the total size of the schemas' texts, in bytes; derived values of large ones take about ten times as much.
 _MAXIMUM_SIZE: Final = 8 * 1024 * 1024
+#: The limit of their number: those of small ones, with many rules and few words, take a hundred times as much as the text.
+_MAXIMUM_COUNT: Final = 500
 
 
 class CompiledSchema:
@@ -334,7 +336,7 @@ class _Cache:
             self._remove(text)
             self._schemas[text] = new
             self._size += len(text)
-            while self._size > _MAXIMUM_SIZE:
+            while self._size > _MAXIMUM_SIZE or len(self._schemas) > _MAXIMUM_COUNT:
                 self._remove(next(iter(self._schemas)))
 
     def _remove(self, text: bytes) -> None:

@@ -266,13 +266,13 @@ def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)  # an entry holds the compiled schema of a definition, which may be gone
 def kind_of(resource: Resource) -> Kind:
     """Returns the encoding properties of the objects of a resource."""
     return Kind(resource.api_version, resource.kind, None if resource.custom else resource.type, resource.custom)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def list_kind_of(resource: Resource) -> Kind:
     return Kind(resource.api_version, resource.list_kind, None, resource.custom)
 

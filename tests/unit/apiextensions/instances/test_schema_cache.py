@@ -51,6 +51,15 @@ def test_least_recently_used_schemas_are_evicted(monkeypatch: pytest.MonkeyPatch
     assert [find_compiled(each) is not None for each in (one, other, third)] == [True, False, True]
 
 
+def test_the_number_of_small_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_cache, "_cache", schema_cache._Cache())
+    monkeypatch.setattr(schema_cache, "_MAXIMUM_COUNT", 2)
+    known = [schema() for _ in range(4)]
+    for each in known:
+        compile_schema(each)
+    assert [find_compiled(each) is not None for each in known] == [False, False, True, True]
+
+
 def test_cached_schema_is_accepted_in_another_cluster() -> None:
     one = schema(required=["a"], properties={"a": {"type": "integer", "default": 1}})
     for _ in range(2):
