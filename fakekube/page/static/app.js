@@ -154,9 +154,10 @@ export class App {
     this.findings = await this.provider.findings();
     this.clock = this.info.clock ?? null;
     if (!this.provider.live) return;
+    const before = { faults: this.faults, clock: this.clock };
     const [faults, clock] = await Promise.all([this.provider.call("faults"), this.provider.call("clock")]);
-    this.faults = faults.items;
-    this.clock = clock;
+    if (this.faults === before.faults) this.faults = faults.items; // else the stream has told of newer ones meanwhile
+    if (this.clock === before.clock) this.clock = clock;
   }
 
   /** Shows the rows of the trial of the address, like those of a trace. */
