@@ -125,12 +125,13 @@ def _validate_selector(
     """Validates the scope selector (validateScopedResourceSelectorRequirement)."""
     errors: list[FieldError] = []
     expressions = selector.get("matchExpressions") or ()
+    unsupported = {scope: _count_unsupported(scope, hard) for scope in SCOPES} if expressions else {}
+    shown = to_internal("ScopeSelector", selector) if any(unsupported.values()) else None
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         if scope not in SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        shown = to_internal("ScopeSelector", selector)
-        errors += [invalid(path, shown, UNSUPPORTED_SCOPE)] * _count_unsupported(scope, hard)
+        errors += [invalid(path, shown, UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
         if scope in PLAIN_SCOPES and operator != "Exists":
             errors.append(invalid(f"{path}.operator", operator, PLAIN_SCOPES_TEXT))
         errors += _validate_operator(operator, expression.get("values"), path)

@@ -13,9 +13,12 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.apis.certificates import certificatesigningrequests
-from fakekube.apis.core.pods import containers, status_validation
+from fakekube.apis.core import resourcequotas
+from fakekube.apis.core.pods import containers, spec, status_validation
+from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.services import validation as services
 from fakekube.apis.storage import csi
+from fakekube.apis.validation import selectors
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.optional_plugins import ExtendedResourceToleration
 from fakekube.apiserver.registry.store_access import StoreAccess
@@ -85,6 +88,34 @@ def test_items_are_not_compared_with_every_old_one(validate: Callable[[], None])
     Text.comparisons = 0
     validate()
     assert Text.comparisons < 20 * MANY
+
+
+def test_old_spread_constraints_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[Any] = []
+    label_keys = selectors.label_keys
+    monkeypatch.setattr(selectors, "label_keys", lambda *given: looked_at.append(given) or label_keys(*given))
+    items = [
+        {
+            "topologyKey": f"k{number}",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "maxSkew": 1,
+            "labelSelector": {"matchLabels": {"a": "b"}},
+        }
+        for number in range(MANY)
+    ]
+    options = ValidationOptions({"topologySpreadConstraints": items}, {}, of_pod=True)
+    assert spec.validate_topology_spread_constraints(items, "spec", options) == []
+    assert len(looked_at) < 3 * MANY
+
+
+def test_scope_selectors_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    to_internal = resourcequotas.to_internal
+    monkeypatch.setattr(resourcequotas, "to_internal", lambda *given: shown.append(given) or to_internal(*given))
+    selector = {"matchExpressions": [{"scopeName": "BestEffort", "operator": "Exists"}] * MANY}
+    errors = resourcequotas._validate_selector(selector, [], ["requests.cpu", "pods"], "spec")
+    assert len(errors) == MANY
+    assert len(shown) == 1
 
 
 def test_extended_resources_are_tolerated_once() -> None:

@@ -367,12 +367,15 @@ def validate_topology_spread_constraints(items: Sequence[Part], path: str, optio
     errors: list[FieldError] = []
     pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in items]
     last = {pair: index for index, pair in enumerate(pairs)}
+    legacy = bool(items) and options.legacy_spread_label_keys  # which looks at all constraints of the old pod
     for index, (item, pair) in enumerate(zip(items, pairs, strict=True)):
-        errors += _validate_constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index)
+        errors += _validate_constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index, legacy_keys=legacy)
     return errors
 
 
-def _validate_constraint(item: Part, path: str, options: ValidationOptions, *, repeated: bool) -> list[FieldError]:
+def _validate_constraint(
+    item: Part, path: str, options: ValidationOptions, *, repeated: bool, legacy_keys: bool
+) -> list[FieldError]:
     key, action, domains = (item.get("topologyKey", ""), item.get("whenUnsatisfiable", ""), item.get("minDomains"))
     errors = positive(item.get("maxSkew", 0), f"{path}.maxSkew")
     if not key:
@@ -389,7 +392,7 @@ def _validate_constraint(item: Part, path: str, options: ValidationOptions, *, r
         if field in item:
             errors += one_of(item[field], f"{path}.{field}", NODE_POLICIES)
     selector, keys = item.get("labelSelector"), item.get("matchLabelKeys") or ()
-    if options.legacy_spread_label_keys:
+    if legacy_keys:
         errors += forbid_keys_in_selector(keys, selector, f"{path}.matchLabelKeys")
     else:
         errors += selectors.label_keys(keys, (), selector, path)
