@@ -26,6 +26,7 @@ from fakekube.controllers.reconciler import Key
 from fakekube.nodes.container_events import record_container_events, starting_events
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import Run
+from fakekube.nodes.pod_state import KILLED
 from fakekube.nodes.pod_status import container_id, image_id, resized_status, resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 
@@ -273,5 +274,5 @@ class RunningPods:
                 if former.get(side, {}).get(resource) != resources.get(side, {}).get(resource)
             }
             if status is not None and any(policies.get(one) == "RestartContainer" for one in changed):
-                found.append(Exit(container["name"], status.get("restartCount", 0), Run(0.0), now))
+                found.append(Exit(container["name"], status.get("restartCount", 0), Run(0.0, KILLED), now))
         return found

@@ -82,7 +82,10 @@ def jobs_pods_end(w: World) -> None:
 
 @scenario
 def ephemeral_and_resized(w: World) -> None:
-    """An ephemeral container and a new image come to a running pod, and generation counts them."""
+    """An ephemeral container and a new image come to a running pod, and generation counts them.
+
+    A kubelet starts the container again, kwok, which was the kubelet of the recording, does not: here the score is not full.
+    """
     w.make(pod("p"))
     w.settle()
     w.edit("pods", "p", {"spec": {"ephemeralContainers": [{"name": "debug", "image": "tools"}]}}, "ephemeralcontainers")
