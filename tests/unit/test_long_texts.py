@@ -27,7 +27,8 @@ from fakekube.base.depth import call_with_deep_stack
 from fakekube.base.golang import timestamps
 from fakekube.controllers.controller_utils import get_scaled_value
 from fakekube.controllers.deployment import utils as deployment_utils
-from fakekube.controllers.job import utils as job_utils
+from fakekube.controllers.job.indexed_job_utils import COMPLETION_INDEX, get_completion_index
+from fakekube.controllers.job.pod_failure_policy import index_failure_count
 from fakekube.powers import exchange
 
 MANY = 1_000_000
@@ -133,8 +134,8 @@ def test_numbers_with_many_digits_elsewhere() -> None:
     with pytest.raises(ValueError, match="out of range"):
         get_scaled_value(f"{DIGITS}%", 3, round_up=True)
     assert exchange._revision_of({"metadata": {"resourceVersion": DIGITS}}) is None
-    pod = _pod(**{job_utils.COMPLETION_INDEX: DIGITS, "batch.kubernetes.io/job-index-failure-count": DIGITS})
-    assert (job_utils.get_completion_index(pod), job_utils.index_failure_count(pod)) == (-1, 0)
+    pod = _pod(**{COMPLETION_INDEX: DIGITS, "batch.kubernetes.io/job-index-failure-count": DIGITS})
+    assert (get_completion_index(pod), index_failure_count(pod)) == (-1, 0)
     replica_set = {"metadata": {"annotations": {deployment_utils.REVISION: DIGITS, deployment_utils.DESIRED_REPLICAS: DIGITS}}}
     assert deployment_utils.revision_of(replica_set) is None
     assert deployment_utils.get_desired_replicas_annotation(replica_set) is None
