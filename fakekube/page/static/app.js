@@ -171,7 +171,20 @@ export class App {
 
   /** @param {string} state @param {string} text */
   #connected(state, text) {
+    const isBack = state === "live" && this.connection.state !== "live";
     this.connection = { state, text };
+    if (isBack && this.loaded && this.failure) this.#loadStateAgain();
+    this.render();
+  }
+
+  /** Reads what could not be read while the network was away. */
+  async #loadStateAgain() {
+    try {
+      await this.#loadState();
+      this.failure = null;
+    } catch (error) {
+      this.failure = error;
+    }
     this.render();
   }
 
