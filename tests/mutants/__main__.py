@@ -176,6 +176,9 @@ def judge_all(numbered: Sequence[tuple[int, Mutant]], notes: Path | None) -> Non
     known_probes = noted(notes)
     known_functions = functions()
     gc.freeze()  # a fork writes to no page of what exists
+    for room in sorted({tests_of(mutant.path) for _, mutant in numbered}, key=str):
+        if in_fork(functools.partial(_play, lambda: None, [room]), SECONDS_OF_TESTS) != "":
+            sys.exit(f"{room} fails without any error, and would kill every mutant")
     survived = 0
     for total, (number, mutant) in enumerate(numbered, 1):
         verdict = judged(mutant, known_probes, at_import, known_functions)

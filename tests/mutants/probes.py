@@ -124,7 +124,10 @@ def _play_tests(name: str, _: str) -> str:
 
     folder = PROJECT / "tests" / name
     repeated = [f"--ignore={path}" for path in folder.rglob("test_*.py") if path.name in REPEATED]
-    code = pytest.main(["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", *repeated, str(folder)])
+    imported = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"  # plugins; the project's tests fail at warnings
+    code = pytest.main(
+        ["-q", "-x", "--no-header", "-W", imported, "-p", "no:cacheprovider", "-p", "no:xdist", *repeated, str(folder)]
+    )
     return "" if code == 0 else f"exit code {int(code)}"
 
 
