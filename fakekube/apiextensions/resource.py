@@ -41,12 +41,17 @@ def resources_of(definition: Object, call: Call, emulation: Emulation) -> list[R
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
     storage = next(entry["name"] for entry in versions if entry.get("storage"))
-    convert, recommended = converter(definition, call), _recommended_version(versions)
-    return [
-        _resource(definition, entry, made, storage, convert, recommended=recommended, emulation=emulation)
-        for entry in versions
-        if entry.get("served")
-    ]
+    make = partial(
+        _resource,
+        definition,
+        made=made,
+        storage=storage,
+        convert=converter(definition, call),
+        recommended=_recommended_version(versions),
+        known_versions=_known_versions(definition),
+        emulation=emulation,
+    )
+    return [make(entry) for entry in versions if entry.get("served")]
 
 
 def _names(definition: Object) -> Mapping[str, Any]:
@@ -73,11 +78,12 @@ def _version(definition: Object, entry: Entry) -> Version:
 def _resource(
     definition: Object,
     entry: Entry,
+    *,
     made: Mapping[str, Version],
     storage: str,
     convert: Convert,
-    *,
     recommended: str,
+    known_versions: frozenset[str],
     emulation: Emulation,
 ) -> Resource:
     spec, names = definition["spec"], _names(definition)
@@ -112,7 +118,7 @@ def _resource(
         from_storage=partial(_from_storage, version, made, convert),
         keep=partial(_to_storage, made[storage], convert),
         convert=convert,
-        known_versions=_known_versions(definition),
+        known_versions=known_versions,
         unservable="" if has_usable_ca_bundle(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
     )
