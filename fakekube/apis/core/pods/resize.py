@@ -16,6 +16,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
+from fakekube.apis.rest.strategy import restore
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
@@ -37,9 +38,9 @@ def drop_non_resize_updates(new: Part, old: Part) -> None:
         return
     kept = {**before}
     if features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
-        _copy_field(kept, spec, "resources")
+        restore(kept, spec, "resources")
     if features.current().enabled(_SIZES_GATE):
-        _copy_field(kept, spec, "volumes")
+        restore(kept, spec, "volumes")
     for field in fields:
         if spec.get(field):
             kept[field] = _with_old_resources(spec[field], before[field])
@@ -51,16 +52,8 @@ def _with_old_resources(containers: Sequence[Part], before: Sequence[Part]) -> S
         return containers
     merged = [dict(old) for old in before]
     for target, sent in zip(merged, containers, strict=True):
-        _copy_field(target, sent, "resources")
-        _copy_field(target, sent, "resizePolicy")
+        restore(target, sent, "resources", "resizePolicy")
     return merged
-
-
-def _copy_field(target: Part, source: Part, field: str) -> None:
-    if field in source:
-        target[field] = source[field]
-    else:
-        target.pop(field, None)
 
 
 NO_POD_LEVEL_RESIZE = (
@@ -112,7 +105,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
     errors += _validate_only_compute_changes(spec, before, left)
     if features.current().enabled(_SIZES_GATE):
         errors += _validate_volumes(spec.get("volumes") or (), before.get("volumes") or ())
-        _copy_field(left, before, "volumes")
+        restore(left, before, "volumes")
     if not errors and left != before:
         errors.append(forbidden("spec", ONLY_COMPUTE))
     return errors

@@ -15,6 +15,7 @@ from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apis.core.pods.containers import validate_image_without_padding
 from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
+from fakekube.apis.rest.strategy import restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each
 from fakekube.apis.validation.differences import diff
@@ -53,23 +54,15 @@ def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, store
     if new == old:
         return errors
     munged = _with_old_images(new, old)
-    for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _put_back(munged, old, field)
+    restore(munged, old, "activeDeadlineSeconds", "schedulingGates", "tolerations")
     if (old.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
-        _put_back(munged, old, "terminationGracePeriodSeconds")
+        restore(munged, old, "terminationGracePeriodSeconds")
     if old.get("schedulingGates"):
         errors += _validate_gated_pod_update(munged, old)
     if munged != old and stored(munged) != old:
         text = f"pod updates may not change fields other than {','.join(UPDATABLE)}"
         errors.append(forbidden("spec", f"{text}\n{diff('PodSpec', old, munged)}"))
     return errors
-
-
-def _put_back(spec: Spec, old: Spec, field: str) -> None:
-    if field in old:
-        spec[field] = old[field]
-    else:
-        spec.pop(field, None)
 
 
 def _validate_images(new: Sequence[Spec], old: Sequence[Spec], path: str) -> tuple[list[FieldError], bool]:
@@ -146,16 +139,16 @@ def _validate_gated_pod_update(munged: Spec, old: Spec) -> list[FieldError]:
         if any(wanted.get(key) != value for key, value in before.items()):
             text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
             errors.append(invalid("spec.nodeSelector", munged.get("nodeSelector"), text))
-        _put_back(munged, old, "nodeSelector")
+        restore(munged, old, "nodeSelector")
     affinity, old_affinity = munged.get("affinity"), old.get("affinity")
     rules, old_rules = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
     if not semantic_deep_equal(rules, old_rules):
         errors += _validate_node_affinity_mutation(rules or {}, old_rules or {})
-        _put_back_node_affinity(munged, affinity, old_affinity, old_rules)
+        _restore_node_affinity(munged, affinity, old_affinity, old_rules)
     return errors
 
 
-def _put_back_node_affinity(munged: Spec, affinity: Spec | None, old_affinity: Spec | None, old_rules: Spec | None) -> None:
+def _restore_node_affinity(munged: Spec, affinity: Spec | None, old_affinity: Spec | None, old_rules: Spec | None) -> None:
     if affinity is None:
         munged["affinity"] = {"nodeAffinity": old_rules}
     elif old_affinity is None and not {"podAffinity", "podAntiAffinity"} & affinity.keys():
