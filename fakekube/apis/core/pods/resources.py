@@ -129,12 +129,7 @@ STATUSES: Final = {"containers": "containerStatuses", "initContainers": "initCon
 
 def with_status_resources(pod: StoredObject) -> StoredObject:
     """Returns the pod with the resources of its containers in its status, instead of the requested ones."""
-    statuses = {
-        one["name"]: one
-        for field in STATUSES.values()
-        for one in (pod.get("status") or {}).get(field) or ()
-        if "resources" in one
-    }
+    statuses = _statuses_with_resources(pod)
 
     def with_resources(container: StoredObject) -> StoredObject:
         known = statuses.get(container["name"])
@@ -148,21 +143,15 @@ def with_allocated_resources(pod: Object) -> Object:
     """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in
     progress.
     """
-    status = pod.get("status") or {}
-    statuses = {
-        item["name"]: item
-        for field in ("containerStatuses", "initContainerStatuses")
-        for item in status.get(field) or ()
-        if "resources" in item
-    }
+    statuses = _statuses_with_resources(pod)
     if not statuses:
         return pod
     refused = any(
         condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
-        for condition in status.get("conditions") or ()
+        for condition in (pod.get("status") or {}).get("conditions") or ()
     )
     spec = dict(pod["spec"])
-    for field in ("containers", "initContainers"):
+    for field in STATUSES:
         spec[field] = [
             _with_allocated(container, statuses[container["name"]], refused)
             if container["name"] in statuses and (field == "containers" or is_sidecar(container))
@@ -172,7 +161,13 @@ def with_allocated_resources(pod: Object) -> Object:
     return {**pod, "spec": spec}
 
 
-def _with_allocated(container: Object, status: Object, refused: bool) -> Object:
+def _statuses_with_resources(pod: StoredObject) -> Mapping[str, StoredObject]:
+    """Returns the statuses of containers that have resources, by the name of the container."""
+    status = pod.get("status") or {}
+    return {one["name"]: one for field in STATUSES.values() for one in status.get(field) or () if "resources" in one}
+
+
+def _with_allocated(container: Object, status: StoredObject, refused: bool) -> Object:
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
     resources = {side: {} if refused else _amounts_of(container, side) for side in ("requests", "limits")}
     for side, sums in resources.items():
@@ -185,12 +180,8 @@ def _total(pod: Object, side: str, *, overhead: bool) -> Amounts:
     whole = _amounts_of(pod["spec"], side)
     return {
         **container_sums(pod["spec"], side),
-        **{name: amount for name, amount in whole.items() if _is_pod_level(name, overhead)},
+        **{name: amount for name, amount in whole.items() if name in COMPUTE or (overhead and is_huge_page(name))},
     }
-
-
-def _is_pod_level(name: str, huge_pages: bool) -> bool:
-    return name in COMPUTE or (huge_pages and is_huge_page(name))
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:
