@@ -25,6 +25,7 @@ from fakekube.apis.core.services.types import (
     NODE_PORT,
     NONE,
     is_headless,
+    is_same_field,
     needs_health_check,
     node_ports,
     uses_node_ports,
@@ -128,8 +129,8 @@ class Allocation:
             and new.get("type") == old.get("type") != EXTERNAL_NAME
             and new.get("ipFamilyPolicy") == PREFER_DUAL_STACK
             and old.get("ipFamilyPolicy") in (None, PREFER_DUAL_STACK)
-            and _is_same_list(new, old, "clusterIPs")
-            and _is_same_list(new, old, "ipFamilies")
+            and is_same_field(new, old, "clusterIPs")
+            and is_same_field(new, old, "ipFamilies")
         )
 
     def _trim_for_single_stack(self) -> list[FieldError]:
@@ -351,10 +352,6 @@ def _release(context: WriteContext, ips: Sequence[str], ports: Sequence[int]) ->
         context.services.remove(NETWORKING, "ipaddresses", "", str(addresses.parse_ip(ip)))
     for number in ports:
         context.services.release(PORT_POOL, str(number))
-
-
-def _is_same_list(new: Object, old: Object, field: str) -> bool:
-    return (new.get(field) or []) == (old.get(field) or [])
 
 
 def _allocates_node_ports(spec: Object) -> bool:

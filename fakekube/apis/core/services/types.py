@@ -51,7 +51,7 @@ def drop_type_dependent_fields(obj: Object, old: Object) -> None:
     """
     new_spec, old_spec = obj["spec"], old["spec"]
     if needs_cluster_ip(old_spec) and not needs_cluster_ip(new_spec):
-        if _is_same_field(new_spec, old_spec, "clusterIP") and _is_same_field(new_spec, old_spec, "clusterIPs"):
+        if is_same_field(new_spec, old_spec, "clusterIP") and is_same_field(new_spec, old_spec, "clusterIPs"):
             _drop(new_spec, ("clusterIP", "clusterIPs"))
         _drop_same(new_spec, old_spec, ("ipFamilies", "ipFamilyPolicy"))
     unasked = set(node_ports(new_spec)) <= set(node_ports(old_spec))
@@ -68,7 +68,7 @@ def drop_type_dependent_fields(obj: Object, old: Object) -> None:
         obj["status"] = {**obj["status"], "loadBalancer": {}}
 
 
-def _is_same_field(new: Object, old: Object, field: str) -> bool:
+def is_same_field(new: Object, old: Object, field: str) -> bool:
     """Reports whether the values are equal, where absent and empty are equal, and false is a value."""
     return bool(_value(new, field) == _value(old, field))
 
@@ -84,4 +84,4 @@ def _drop(spec: Object, fields: Sequence[str]) -> None:
 
 
 def _drop_same(new: Object, old: Object, fields: Sequence[str]) -> None:
-    _drop(new, [field for field in fields if _is_same_field(new, old, field)])
+    _drop(new, [field for field in fields if is_same_field(new, old, field)])
