@@ -5,7 +5,7 @@ emulated minor, computed on first use, and shared by all clusters of the minor t
 schema has been validated, so a schema in the cache need not be validated again.
 
 Invariants: the minor and the JSON text of a schema are its key; the schema and the values derived from it are immutable. The
-least recently used schemas are evicted when the total size exceeds the limit.
+least recently used schemas are evicted when their total size or their number exceeds its limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apiextensions.instances.formats import FORMATS
 from fakekube.apiextensions.instances.validation import (
-    AllowedValues,
+    allowed_values,
     integer_limits,
     number_errors,
     supported_formats,
@@ -122,7 +122,7 @@ def _of_text(schema: Schema) -> Fits:
 
 def _of_enum(schema: Schema) -> Fits | None:
     allowed = schema.get("enum")
-    return AllowedValues(allowed).__contains__ if allowed else None
+    return allowed_values(allowed).__contains__ if allowed else None
 
 
 def _of_list(schema: Schema) -> Fits:
@@ -276,7 +276,7 @@ _COMPILERS: Final[Mapping[Shape, Callable[[Type], Check]]] = {
 
 #: The limit of the total size of the schemas' texts, in bytes; derived values of large ones take about ten times as much.
 _MAXIMUM_SIZE: Final = 8 * 1024 * 1024
-#: The limit of their number: those of small ones, with many rules and few words, take a hundred times as much as the text.
+#: The limit of their number: values derived from small ones, such as compiled rules, take up to a hundred times as much.
 _MAXIMUM_COUNT: Final = 500
 
 
