@@ -97,22 +97,21 @@ def _validate_amounts(amounts: Mapping[str, str], path: str) -> list[FieldError]
 
 def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
+    unsupported = _count_unsupported(hard)
     for scope in scopes:
         if scope not in SCOPES:
             errors.append(invalid(path, scopes, "unsupported scope"))
-        errors += [invalid(path, scopes, UNSUPPORTED_SCOPE)] * _count_unsupported(scope, hard)
+        errors += [invalid(path, scopes, UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
     return errors + _forbid_conflicting_scopes(scopes, scopes, path)
 
 
 UNSUPPORTED_SCOPE = "unsupported scope applied to resource"
 
 
-def _count_unsupported(scope: str, hard: Iterable[str]) -> int:
-    """Returns the number of resources to which a scope does not apply."""
-    if scope not in SCOPES:
-        return 0
-    known = (name for name in hard if name in QUOTA_RESOURCES or is_quota_huge_page(name))
-    return sum(name not in SCOPES[scope] for name in known)
+def _count_unsupported(hard: Iterable[str]) -> Mapping[str, int]:
+    """Returns for each scope the number of resources to which it does not apply."""
+    known = [name for name in hard if name in QUOTA_RESOURCES or is_quota_huge_page(name)]
+    return {scope: sum(name not in supported for name in known) for scope, supported in SCOPES.items()}
 
 
 def _forbid_conflicting_scopes(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]:
@@ -125,7 +124,7 @@ def _validate_selector(
     """Validates the scope selector (validateScopedResourceSelectorRequirement)."""
     errors: list[FieldError] = []
     expressions = selector.get("matchExpressions") or ()
-    unsupported = {scope: _count_unsupported(scope, hard) for scope in SCOPES} if expressions else {}
+    unsupported = _count_unsupported(hard)
     shown = to_internal("ScopeSelector", selector) if any(unsupported.values()) else None
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")

@@ -6,7 +6,7 @@ What is counted are comparisons of texts, which does not depend on the machine: 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -116,6 +116,20 @@ def test_scope_selectors_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None
     errors = resourcequotas._validate_selector(selector, [], ["requests.cpu", "pods"], "spec")
     assert len(errors) == MANY
     assert len(shown) == 1
+
+
+def test_resources_of_a_quota_are_read_once_for_all_scopes() -> None:
+    class Names(list[str]):
+        read = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.read += 1
+            return super().__iter__()
+
+    hard = Names(["requests.cpu", "pods"])
+    scopes = ["BestEffort"] * MANY
+    assert len(resourcequotas._validate_scopes(scopes, hard, "spec.scopes")) == MANY
+    assert hard.read == 1
 
 
 def test_extended_resources_are_tolerated_once() -> None:
