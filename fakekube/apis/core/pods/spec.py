@@ -367,9 +367,9 @@ def validate_topology_spread_constraints(items: Sequence[Part], path: str, optio
     errors: list[FieldError] = []
     pairs = [(item.get("topologyKey", ""), item.get("whenUnsatisfiable", "")) for item in items]
     last = {pair: index for index, pair in enumerate(pairs)}
-    legacy = bool(items) and options.legacy_spread_label_keys  # which looks at all constraints of the old pod
+    legacy_keys = options.legacy_spread_label_keys  # read once, as it looks at all constraints of the old pod
     for index, (item, pair) in enumerate(zip(items, pairs, strict=True)):
-        errors += _validate_constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index, legacy_keys=legacy)
+        errors += _validate_constraint(item, f"{path}[{index}]", options, repeated=last[pair] > index, legacy_keys=legacy_keys)
     return errors
 
 

@@ -159,11 +159,11 @@ NEW_TEMPLATE = ValidationOptions({}, {}, of_pod=False)
 
 def is_deletion_cost(text: str | None) -> bool:
     """Reports whether the value is a whole number of 32 bits, without plus or leading zeros; an absent one is valid."""
-    if text is None or _number_matches(text) is None:
-        return text is None
+    if text is None:
+        return True
     try:
-        return -(2**31) <= parse_int(text) < 2**31
-    except ValueError:
+        return _number_matches(text) is not None and -(2**31) <= parse_int(text) < 2**31
+    except ValueError:  # more than 64 bits
         return False
 
 
