@@ -82,6 +82,10 @@ class Cursor(Generic[V]):
 _LAST_CHARACTER = "\U0010ffff"
 
 
+_MOST_READINGS = 2
+"""The full reads that are kept, with encodings that may be as large as the records: of a namespace, and of all."""
+
+
 @dataclass(slots=True, frozen=True)
 class _Reading(Generic[V]):
     """All records of a span, with the encodings that readers attached."""
@@ -99,8 +103,8 @@ class Contents(Generic[V]):
     history: History[V]
     shared: bool = False
     """Whether a fork or snapshot shares the contents; then they must not be changed."""
-    last_reading: _Reading[V] | None = None
-    """The last full read since the last write."""
+    readings: tuple[_Reading[V], ...] = ()
+    """The latest full reads since the last write, the oldest first. Forks that share the contents may each replace them."""
 
     def copy(self) -> Contents[V]:
         """Returns an independent copy."""
@@ -195,9 +199,11 @@ class Bucket(Generic[V]):
 
     def _read_whole(self, span: Span) -> _Reading[V]:
         contents = self._contents
-        reading = contents.last_reading
-        if reading is None or reading.span != span:
-            reading = contents.last_reading = _Reading(span, contents.versions.current_records(span, 0), {})
+        for reading in contents.readings:
+            if reading.span == span:
+                return reading
+        reading = _Reading(span, contents.versions.current_records(span, 0), {})
+        contents.readings = (*contents.readings[1 - _MOST_READINGS :], reading)
         return reading
 
     def _page_then(self, span: Span, limit: int, revision: int) -> Page[V]:
@@ -270,7 +276,7 @@ class Bucket(Generic[V]):
             else:
                 raise Conflict(None)
             contents = self._own_contents()
-            contents.last_reading = None
+            contents.readings = ()
             event = Event(revision, key, record, previous, now, {})
             contents.versions.apply(event)
             contents.history.append(event, timeline.retention)

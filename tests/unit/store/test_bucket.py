@@ -104,7 +104,14 @@ def test_equal_full_lists_share_cached_encodings(bucket: Bucket[str]) -> None:
     assert bucket.page("n/").encodings == {"mine": "kept"}
     for other in (bucket.page("n/", limit=2), bucket.page("n/", start="n/b"), bucket.page("n/", revision=3), bucket.page("m/")):
         assert other.encodings == {}
-    assert bucket.page("n/").encodings == {}, "only of the whole that was read last"
+    assert bucket.page("n/").encodings == {}, "only of the two wholes that were read last"
+
+
+def test_a_full_list_and_one_of_a_part_both_keep_their_encodings(bucket: Bucket[str]) -> None:
+    put(bucket, "m/a", "n/a")
+    for prefix in ("", "n/"):
+        bucket.page(prefix).encodings["mine"] = prefix
+    assert [bucket.page(prefix).encodings for prefix in ("", "n/")] == [{"mine": ""}, {"mine": "n/"}]
 
 
 @pytest.mark.parametrize("written", ["n/c", "n/a", "m/a"])

@@ -99,8 +99,11 @@ def list_error(scope: Scope, error: UndecodableError) -> StatusError:
 def _undecodable(scope: Scope, prefix: str) -> list[tuple[Record[Document], UndecodableError]]:
     """Returns the first objects whose version is no longer in the definition, with their errors."""
     resource = scope.resource
+    page = scope.bucket.page(prefix)
     found: list[tuple[Record[Document], UndecodableError]] = []
-    for record in scope.bucket.page(prefix).records:
+    if (_undecodable, resource) in page.encodings:
+        return found
+    for record in page.records:
         if _api_version(record.value) not in resource.known_versions:
             try:
                 conversion.to_version(resource, record.value)
@@ -108,6 +111,8 @@ def _undecodable(scope: Scope, prefix: str) -> list[tuple[Record[Document], Unde
                 found.append((record, error))
                 if len(found) == _MOST_TOLD:
                     break
+    if not found:  # as long as nothing is written
+        page.encodings[_undecodable, resource] = True
     return found
 
 
