@@ -138,11 +138,10 @@ class TLSTransport(Transport):
     def speaks_http2(self) -> bool:
         return self._tls is not None and self._tls.selected_alpn_protocol() == "h2"
 
-    # `read` of the TLS socket is `recv` without a choice between TLS and none.
-
     def receive_ready(self) -> bytes | None:
         assert self._tls is not None
-        # Fetches all decrypted data, because the selector only reports events of the socket.
+        # Fetches all decrypted data, because the selector only reports events of the socket. `read` is `recv` without its check
+        # whether the socket speaks TLS.
         try:
             data = self._tls.read(RECEIVE_BYTES)
             while pending := self._tls.pending():

@@ -33,7 +33,7 @@ MAX_TEXT: Final = 5000
 _MAX_TEXTS: Final = 1000
 
 _texts: BoundedCache[bytes, bytes] = BoundedCache(_MAX_TEXTS)
-"""A text → the same text, which callers may keep."""
+"""Texts that callers may keep: equal ones share one copy."""
 
 
 def text_of(tree: Any) -> bytes | None:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from fakekube.apiserver.audit.backends import _LINES, _MODES, Backend, Event, LogBackend, WebhookBackend
+from fakekube.apiserver.audit.backends import LOG_FORMATS, WEBHOOK_MODES, Backend, Event, LogBackend, WebhookBackend
 from fakekube.apiserver.audit.policy import LEVELS, Level, Policy, RequestAuditConfig, read_policy
 from fakekube.apiserver.auth.access import user_info
 from fakekube.apiserver.auth.authorization import Attributes, attributes_of
@@ -28,14 +28,7 @@ from fakekube.apiserver.options import AuditOptions
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_micro_time
 
-if TYPE_CHECKING:
-    pass
-
-
 # ---------------------------------------------------------------- the audit context of one request
-
-
-"""An audit.k8s.io/v1 Event as JSON."""
 
 _LONGEST_USER_AGENT: Final = 1024
 _DEPRECATED: Final = "k8s.io/deprecated"
@@ -322,8 +315,8 @@ def auditor_of(options: AuditOptions, clock: Clock) -> Auditor | None:
         return None
     backends: list[Backend] = []
     if options.audit_log_path:
-        if options.audit_log_format not in _LINES:
-            raise OptionError(f"invalid audit log format {options.audit_log_format}, allowed formats are {','.join(_LINES)}")
+        if options.audit_log_format not in LOG_FORMATS:
+            raise OptionError(f"invalid audit log format {options.audit_log_format}, allowed formats are {','.join(LOG_FORMATS)}")
         backends.append(LogBackend(options.audit_log_path, options.audit_log_format))
     if options.audit_webhook_config_file:
         backends.append(_webhook(options))
@@ -333,8 +326,8 @@ def auditor_of(options: AuditOptions, clock: Clock) -> Auditor | None:
 def _webhook(options: AuditOptions) -> WebhookBackend:
     from fakekube.apiserver.webhooks.transport import KubeconfigError, endpoint_of
 
-    if options.audit_webhook_mode not in _MODES:
-        raise OptionError(f"invalid audit webhook mode {options.audit_webhook_mode}, allowed modes are {','.join(_MODES)}")
+    if options.audit_webhook_mode not in WEBHOOK_MODES:
+        raise OptionError(f"invalid audit webhook mode {options.audit_webhook_mode}, allowed modes are {','.join(WEBHOOK_MODES)}")
     try:
         return WebhookBackend(endpoint_of(options.audit_webhook_config_file), options)
     except KubeconfigError as error:

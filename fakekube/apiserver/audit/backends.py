@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Endpoint, Transport
 
 Event = dict[str, Any]
+"""An audit.k8s.io/v1 Event as JSON."""
 
 
 class Backend(Protocol):
@@ -47,7 +48,7 @@ class LogBackend:
 
     def __init__(self, path: str, form: str) -> None:
         self._path = path
-        self._line = _LINES[form]
+        self._line = LOG_FORMATS[form]
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
 
@@ -97,9 +98,9 @@ def _legacy(event: Event) -> bytes:
 
 
 #: Name of a format of the log → how it writes an event.
-_LINES: Final[Mapping[str, Callable[[Event], bytes]]] = {"legacy": _legacy, "json": lambda event: json.dumps(event) + b"\n"}
+LOG_FORMATS: Final[Mapping[str, Callable[[Event], bytes]]] = {"legacy": _legacy, "json": lambda event: json.dumps(event) + b"\n"}
 
-_MODES: Final = ("batch", "blocking", "blocking-strict")
+WEBHOOK_MODES: Final = ("batch", "blocking", "blocking-strict")
 #: The seconds that the webhook has for an answer, and the maximum number of attempts, with the seconds before the second one.
 _TIMEOUT: Final = 30.0
 _TRIES: Final = 5

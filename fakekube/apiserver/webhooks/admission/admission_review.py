@@ -11,7 +11,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fakekube.apimachinery.errors.status import TYPE_META, uninterpretable
 from fakekube.apimachinery.patch import type_mismatch
@@ -20,9 +20,6 @@ from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
-
-if TYPE_CHECKING:
-    pass
 
 
 class TypeMetaError(ValueError):
@@ -157,6 +154,3 @@ def _verify_patch(patch: bytes, patch_type: str | None, *, mutating: bool) -> No
         raise InvalidResponseError("webhook returned response.patchType but not response.patch")
     if patch_type == "":
         raise InvalidResponseError('webhook returned invalid response.patchType of ""')
-
-
-_STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"

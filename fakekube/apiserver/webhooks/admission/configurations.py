@@ -28,7 +28,7 @@ from fakekube.apis.validation.names import label_key
 from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.matching import Criteria, Match, VersionedAttributes
-from fakekube.apiserver.webhooks.admission.admission_review import _STATUS, InvalidResponseError, Response, response_in, review_of
+from fakekube.apiserver.webhooks.admission.admission_review import InvalidResponseError, Response, response_in, review_of
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
@@ -62,7 +62,7 @@ class _DeniedError(StatusError):
 
     def status(self) -> dict[str, Any]:
         body = {**super().status(), "metadata": self._metadata, "status": self._outcome}
-        printed: dict[str, Any] = printing.normalise(type_of(_STATUS), body)
+        printed: dict[str, Any] = printing.normalise(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), body)
         return printed
 
 
