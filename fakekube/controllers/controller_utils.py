@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import POD_DELETION_COST
-from fakekube.base.golang.strconv import MAX_INT32, parse_int
+from fakekube.base.golang.strconv import MAX_INT32, parse_int, parse_uint
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.informers import new_controller_ref
@@ -265,6 +265,15 @@ def get_scaled_value(value: int | str | None, total: int, *, round_up: bool) -> 
         raise ValueError("invalid value for IntOrString: invalid type: string is not a percentage")
     share = parse_int(value[:-1]) * total
     return -(-share // 100) if round_up else share // 100
+
+
+def get_non_negative_annotation(obj: StoredObject, name: str) -> int | None:
+    """Returns the number from 0 to MAX_INT32 in an annotation; None if it is absent or malformed."""
+    try:
+        number = parse_uint((obj["metadata"].get("annotations") or {}).get(name, ""))
+    except ValueError:
+        return None
+    return number if number <= MAX_INT32 else None
 
 
 # --- Finalizers that protect objects which others use ----------------------------------------------------------------

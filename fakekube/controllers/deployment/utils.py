@@ -25,7 +25,7 @@ from fakekube.apis.well_known import DEPRECATED_ROLLBACK_TO, LAST_APPLIED_CONFIG
 from fakekube.base.golang.strconv import MAX_INT32, go_quote, parse_int
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.controller_utils import get_scaled_value, is_namespace_terminating
+from fakekube.controllers.controller_utils import get_non_negative_annotation, get_scaled_value, is_namespace_terminating
 from fakekube.controllers.hash import compute_hash
 from fakekube.controllers.informers import is_controlled_by, new_controller_ref
 from fakekube.controllers.reconciler import Reconciler
@@ -107,21 +107,14 @@ def last_revision(replica_sets: Iterable[Object]) -> int:
     return sorted([0, 0, *known])[-2]
 
 
-def _non_negative_annotation(obj: Object, name: str) -> int | None:
-    """Returns the non-negative number in an annotation; None if it is absent or malformed."""
-    text = (obj["metadata"].get("annotations") or {}).get(name, "")
-    number = _parse_int(text) if text.isdigit() else None
-    return number if number is not None and number <= MAX_INT32 else None
-
-
 def get_desired_replicas_annotation(replica_set: Object) -> int | None:
     """Returns spec.replicas of the Deployment at the time when the ReplicaSet was last scaled."""
-    return _non_negative_annotation(replica_set, DESIRED_REPLICAS)
+    return get_non_negative_annotation(replica_set, DESIRED_REPLICAS)
 
 
 def get_max_replicas_annotation(replica_set: Object) -> int | None:
     """Returns spec.replicas plus maxSurge of the Deployment at the time when the ReplicaSet was last scaled."""
-    return _non_negative_annotation(replica_set, MAX_REPLICAS)
+    return get_non_negative_annotation(replica_set, MAX_REPLICAS)
 
 
 def replicas_annotations(desired: int, maximum: int) -> Annotations:

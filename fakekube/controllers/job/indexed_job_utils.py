@@ -14,6 +14,7 @@ from typing import Final
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.objects import Object
 
+#: The annotation and the label of the pods of an Indexed Job.
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 

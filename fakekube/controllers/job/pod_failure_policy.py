@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from fakekube.base.golang.strconv import MAX_INT32, parse_int
 from fakekube.base.objects import Object
-from fakekube.controllers.controller_utils import phase_of
+from fakekube.controllers.controller_utils import get_non_negative_annotation, phase_of
 
 FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
@@ -86,12 +85,7 @@ def _failed_container(statuses: Iterable[Mapping[str, Any]], codes: Object) -> M
 
 
 def _count_in_annotation(pod: Object, name: str) -> int:
-    text = (pod["metadata"].get("annotations") or {}).get(name, "")
-    try:
-        count = parse_int(text) if text.isdigit() else 0
-    except ValueError:
-        return 0
-    return count if count <= MAX_INT32 else 0
+    return get_non_negative_annotation(pod, name) or 0
 
 
 def index_failure_count(pod: Object) -> int:

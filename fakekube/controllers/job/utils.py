@@ -56,6 +56,3 @@ def ensure_condition_status(status: Object, condition: Object) -> bool:
         conditions.append(condition)
     status["conditions"] = conditions
     return True
-
-
-#: The annotation and the label of the pods of an Indexed Job.
