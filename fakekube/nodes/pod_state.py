@@ -158,14 +158,16 @@ INITIALIZING: Final = "PodInitializing"
 PULL_FAILED: Final = "ErrImagePull"
 PULL_BACK_OFF: Final = "ImagePullBackOff"
 
-
 #: The message about a container that is stopped, and started with another image.
 DEFINITION_CHANGED: Final = "Container {} definition changed, will be restarted"
-#: The fields of a spec with the containers of a `PodState`.
-_FIELDS: Final = ("initContainers", "containers")
 
 #: Transitions before which the status with the previous state is written.
 _WRITTEN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
+
+
+def containers_by_name(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Returns the containers of a pod's spec that a `PodState` has, by their names."""
+    return {one["name"]: one for field in ("initContainers", "containers") for one in spec.get(field) or ()}
 
 
 def _no_obstacle(*_: object) -> str:
@@ -436,13 +438,18 @@ class PodState:
         for one in self.containers:
             if one.state is State.RUNNING:
                 self.events.append(stopping_event(one.name))
-                self._terminate_container(one, now, Run(0.0, KILLED if self._ignores_term(one) else 0))
-            if one.state is State.TERMINATED or one.reason == CRASH_LOOP:
-                one.attempt += 1
-            one.last, one.ended = one.ended or one.last, None
-            one.state, one.reason, one.message = State.WAITING, INITIALIZING, ""
+                self._terminate_container(one, now, Run(0.0, self._exit_code_of(one)))
+            self._reset(one, INITIALIZING)
             one.begun, one.back_off = False, 0.0
-            one.steps.clear()
+
+    @staticmethod
+    def _reset(one: Container, reason: str) -> None:
+        """Lets a container that does not run wait for its next attempt."""
+        if one.state is State.TERMINATED or one.reason == CRASH_LOOP:
+            one.attempt += 1
+        one.last, one.ended = one.ended or one.last, None
+        one.state, one.reason, one.message = State.WAITING, reason, ""
+        one.steps.clear()
 
     @staticmethod
     def _terminate_container(one: Container, now: float, run: Run) -> None:
@@ -475,8 +482,8 @@ class PodState:
 
     def has_other_images(self, spec: Mapping[str, Any]) -> bool:
         """Reports whether a changed spec of the pod has other images."""
-        images = {one["name"]: one.get("image") for field in _FIELDS for one in spec.get(field) or ()}
-        return any(one.spec.get("image") != images[one.name] for one in self.containers)
+        specs = containers_by_name(spec)
+        return any(one.spec.get("image") != specs[one.name].get("image") for one in self.containers)
 
     def change_images(self, spec: Mapping[str, Any], plan: PodPlan, followed: frozenset[str], now: float) -> None:
         """Applies the images of a changed pod: their containers start again, whatever the restart policy, without back-off.
@@ -487,7 +494,7 @@ class PodState:
             now: the time.
         """
         self.spec, self.plan, self.followed = spec, plan, followed
-        specs = {one["name"]: one for field in _FIELDS for one in spec.get(field) or ()}
+        specs = containers_by_name(spec)
         for one in self.containers:
             runs_on = one.state is State.RUNNING and one.kind is Kind.INIT
             if one.spec.get("image") == specs[one.name].get("image") or one.is_over or runs_on:
@@ -502,14 +509,9 @@ class PodState:
         if one.state is State.RUNNING:
             message = "Init container {} definition changed" if one.kind is Kind.SIDECAR else DEFINITION_CHANGED
             self._record(one, "Normal", "Killing", message.format(one.name))
-            self._terminate_container(one, now, Run(0.0, KILLED if self._ignores_term(one) else 0))
-        if one.state is State.TERMINATED:
-            one.last, one.ended = one.ended, None
-        if one.state is State.TERMINATED or has_crashed:
-            one.attempt += 1
-        one.state, one.reason, one.message = State.WAITING, CREATING, ""
+            self._terminate_container(one, now, Run(0.0, self._exit_code_of(one)))
+        self._reset(one, CREATING)
         one.back_off = BACK_OFF if has_crashed else 0.0
-        one.steps.clear()
         self._pull(one, now)
 
     def adopt(self, name: str, status: Mapping[str, Any], now: float) -> None:
@@ -581,13 +583,15 @@ class PodState:
                 one.plan = _ending(one.plan, KILLED)
                 one.steps[Step.EXIT] = now + grace
             else:
-                one.plan = _ending(one.plan, KILLED if self._ignores_term(one) else 0)
+                one.plan = _ending(one.plan, self._exit_code_of(one))
                 one.steps[Step.EXIT] = now + one.plan.stop_seconds
 
-    def _ignores_term(self, one: Container) -> bool:
-        """Reports whether the program of a container is killed at its end: as process 1 it ignores SIGTERM without a handler."""
+    def _exit_code_of(self, one: Container) -> int:
+        """Returns the exit code of a container that is stopped: as process 1 a program without a handler ignores SIGTERM, and is
+        killed.
+        """
         image = self.image_of(one.spec.get("image", ""))
-        return one.name in self.followed and not (image is not None and image.daemon)
+        return KILLED if one.name in self.followed and not (image is not None and image.daemon) else 0
 
     def _record(self, one: Container, type_: str, reason: str, message: str) -> None:
         self.events.append(ContainerEvent(one.name, type_, reason, message))

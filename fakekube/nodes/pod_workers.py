@@ -21,7 +21,7 @@ from fakekube.controllers.recorder import Recorder
 from fakekube.nodes.container_events import record_container_events
 from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.plans import PodPlan
-from fakekube.nodes.pod_state import Container, PodState, State
+from fakekube.nodes.pod_state import Container, PodState, State, containers_by_name
 from fakekube.nodes.pod_status import is_of_job, planned_status
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class PodWorkers:
         worker = self._workers.get(pod["metadata"]["uid"])
         if worker is None:
             return False
-        specs = {one["name"]: one for kind in ("initContainers", "containers") for one in pod["spec"].get(kind) or ()}
+        specs = containers_by_name(pod["spec"])
         for container in worker.state.containers:
             container.spec = specs.get(container.name, container.spec)
         return True
