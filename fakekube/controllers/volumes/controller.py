@@ -126,7 +126,7 @@ class StorageProvisioner(Reconciler):
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return _is_provisioned_here(obj) if resource == VOLUMES else _should_provision(obj) or is_expansion_requested(obj)
+        return _is_managed(obj) if resource == VOLUMES else _should_provision(obj) or is_expansion_requested(obj)
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         metadata = obj["metadata"]
@@ -137,7 +137,7 @@ class StorageProvisioner(Reconciler):
     def reconcile(self, key: Key) -> None:
         if not key.namespace:
             volume = self.cache.get(VOLUMES, "", key.name)
-            if volume is not None and _is_provisioned_here(volume):
+            if volume is not None and _is_managed(volume):
                 self._delete_volume(volume)
             return
         claim = self.cache.get(CLAIMS, key.namespace, key.name)
@@ -169,7 +169,7 @@ class StorageProvisioner(Reconciler):
     def _resize_volume(self, claim: Object) -> None:
         """Enlarges the volume of a claim, as an external resizer does."""
         volume = self.cache.get(VOLUMES, "", claim["spec"]["volumeName"])
-        if volume is None or not _is_provisioned_here(volume):
+        if volume is None or not _is_managed(volume):
             return
         size = {"storage": str(requested_storage(claim))}
         name = volume["metadata"]["name"]
@@ -193,9 +193,14 @@ def _should_provision(claim: StoredObject) -> bool:
     return provisioner in SERVED_PROVISIONERS and not claim["spec"].get("volumeName") and "deletionTimestamp" not in metadata
 
 
-def _is_provisioned_here(volume: StoredObject) -> bool:
-    annotations = volume["metadata"].get("annotations") or {}
-    return annotations.get(PROVISIONED_BY) in SERVED_PROVISIONERS and "deletionTimestamp" not in volume["metadata"]
+def is_provisioned_here(volume: StoredObject) -> bool:
+    """Reports whether a PersistentVolume was made by the provisioner of this cluster."""
+    return (volume["metadata"].get("annotations") or {}).get(PROVISIONED_BY) in SERVED_PROVISIONERS
+
+
+def _is_managed(volume: StoredObject) -> bool:
+    """Reports whether the provisioner resizes and deletes a volume."""
+    return is_provisioned_here(volume) and "deletionTimestamp" not in volume["metadata"]
 
 
 def _new_volume(name: str, claim: Object, found: Object) -> Object:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
+from fakekube.apis.core.pods.visitor import containers
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
@@ -26,7 +27,6 @@ MAXIMUM_STRINGS: Final = 2 << 20
 REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")
 _MASTER_SERVICE: Final = "kubernetes"
 _SUBSCRIPT: Final = re.compile(r"(metadata\.(?:labels|annotations))\['(.+)'\]")
-
 
 #: Returns the content of a file, by the name of a volume and a path in it. Raises OSError.
 ReadFile = Callable[[str, str], bytes]
@@ -58,7 +58,7 @@ def environment(
             break
         if "valueFrom" in one:
             if "fileKeyRef" in one["valueFrom"]:
-                value = _value_in_file(one["valueFrom"]["fileKeyRef"], read_file)
+                value = _value_in_file(one["valueFrom"]["fileKeyRef"], read_file) or None
             else:
                 value = _value_from(one["valueFrom"], pod, container, cluster, node)
             if value is None:
@@ -195,10 +195,10 @@ def read_variable(text: str, name: str) -> str:
 
 
 def _value_in_file(reference: StoredObject, read_file: ReadFile) -> str | None:
-    """Returns the value to which a `fileKeyRef` refers; None if there is none."""
+    """Returns the value to which a `fileKeyRef` refers, "" if the file does not have it; None if the file cannot be read."""
     try:
         text = read_file(reference["volumeName"], reference["path"]).decode("utf-8", "surrogateescape")
-        return read_variable(text, reference["key"]) or None
+        return read_variable(text, reference["key"])
     except (OSError, ValueError):
         return None
 
@@ -209,10 +209,8 @@ def env_file_error(container: StoredObject, read_file: ReadFile) -> str:
         reference = (one.get("valueFrom") or {}).get("fileKeyRef")
         if reference is None:
             continue
-        try:
-            text = read_file(reference["volumeName"], reference["path"]).decode("utf-8", "surrogateescape")
-            found = read_variable(text, reference["key"])
-        except (OSError, ValueError):
+        found = _value_in_file(reference, read_file)
+        if found is None:
             return "couldn't parse env file"
         if not found and not reference.get("optional"):
             return f"environment variable key {go_quote(reference['key'])} not found in file {go_quote(reference['path'])}"
@@ -262,18 +260,12 @@ def field_value(pod: StoredObject, path: str) -> str:
 
 def resource_value(pod: StoredObject, container: StoredObject, reference: StoredObject, node: StoredObject | None) -> str:
     """Returns the value of a `resourceFieldRef`: a resource of a container in units of the divisor, rounded up."""
-    wanted = next((one for one in _containers(pod) if one["name"] == reference.get("containerName")), container)
+    wanted = next((one for one in containers(pod["spec"]) if one["name"] == reference.get("containerName")), container)
     side, _, resource = reference["resource"].partition(".")
     quantity = ((wanted.get("resources") or {}).get(side) or {}).get(resource)
     if quantity is None and side == "limits" and node is not None:
-        quantity = ((pod["spec"].get("resources") or {}).get("limits") or {}).get(resource)
-    if quantity is None and side == "limits" and node is not None:
-        quantity = ((node.get("status") or {}).get("allocatable") or {}).get(resource)
+        of_pod, of_node = (pod["spec"].get("resources") or {}).get("limits"), (node.get("status") or {}).get("allocatable")
+        quantity = {**(of_node or {}), **(of_pod or {})}.get(resource)
     divisor = reference.get("divisor") or "1"
     scale = parse_quantity("1" if str(divisor) == "0" else str(divisor)).milli_value()
     return str(-(-parse_quantity(str(quantity or "0")).milli_value() // scale))
-
-
-def _containers(pod: StoredObject) -> Iterable[StoredObject]:
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        yield from pod["spec"].get(kind) or ()

@@ -20,11 +20,12 @@ from typing import Final, NamedTuple
 
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors import from_label_selector
+from fakekube.apis.core.pods.visitor import containers
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.runtime.environment import _containers, expand, field_value, resource_value, values_of
+from fakekube.nodes.runtime.environment import expand, field_value, resource_value, values_of
 from fakekube.nodes.runtime.filesystem import (
     SET_GROUP,
     BlockDevice,
@@ -97,14 +98,6 @@ def bytes_of(node: Node) -> int:
 
 #: The directory of the volumes that all nodes reach.
 _SHARED: Final = "/volumes"
-
-
-def _is_provisioned(volume: StoredObject) -> bool:
-    """Reports whether a PersistentVolume was made by the provisioner of this cluster."""
-    from fakekube.controllers.volumes.binding import PROVISIONED_BY
-    from fakekube.controllers.volumes.controller import SERVED_PROVISIONERS
-
-    return (volume["metadata"].get("annotations") or {}).get(PROVISIONED_BY) in SERVED_PROVISIONERS
 
 
 def _shared_name(volume: StoredObject) -> str:
@@ -229,7 +222,9 @@ class Volumes:
         bound = _volume_of(self._cluster, self._pod()["metadata"]["namespace"], claim)
         if bound is None:
             return self._empty(volume)
-        if "hostPath" in bound["spec"] and not _is_provisioned(bound):
+        from fakekube.controllers.volumes.controller import is_provisioned_here
+
+        if "hostPath" in bound["spec"] and not is_provisioned_here(bound):
             return self._on_node(bound["spec"]["hostPath"])
         if "local" in bound["spec"]:
             made = self._on_node(bound["spec"]["local"])
@@ -280,14 +275,13 @@ class Volumes:
         """Returns the user as whom all containers run, if that is said of all (FsUserFrom in pkg/volume/util)."""
         pod = self._pod()
         of_pod = (pod["spec"].get("securityContext") or {}).get("runAsUser")
-        users = {(one.get("securityContext") or {}).get("runAsUser", of_pod) for one in _containers(pod)}
+        users = {(one.get("securityContext") or {}).get("runAsUser", of_pod) for one in containers(pod["spec"])}
         user = users.pop() if len(users) == 1 else None
         return None if user is None else int(user)
 
     def _memory_size(self, limit: str | None) -> int | None:
         """Returns the size in bytes of a volume in memory: its limit, or that of the pod's memory if that is less."""
-        containers = self._pod()["spec"]["containers"]
-        limits = [((one.get("resources") or {}).get("limits") or {}).get("memory") for one in containers]
+        limits = [((one.get("resources") or {}).get("limits") or {}).get("memory") for one in self._pod()["spec"]["containers"]]
         found = [parse(str(limit)).value()] if limit else []
         if all(limits):
             found.append(sum(parse(str(one)).value() for one in limits))
