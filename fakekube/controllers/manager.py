@@ -229,7 +229,7 @@ class Manager:
         names = {controller.name for controller, _ in self._queue}
         names |= {item[0].name for item in self._queue.due_until(now + horizon) if item not in self._periodic}
         names |= {item[0].name for item in self._queue.due_until(now + RETRY_HORIZON) if item in self._retries}
-        if self._awaited and not self._clock.held:
+        if self._awaited and not self._clock.held:  # the clock comes to them only if it runs
             names |= {item[0].name for item in self._queue.due_until(math.inf) if item in self._awaited}
         names |= {name for due, name, _, periodic in self._inherited if due <= now + horizon and not periodic}
         names |= {*self._dispatcher.starting, *(name for name, _, _ in list(self._requests))}

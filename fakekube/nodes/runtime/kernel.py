@@ -134,7 +134,7 @@ def mount_proc(
         container: the container's item in the pod's spec.
         ids: returns user, group, and all groups of its processes.
     """
-    from fakekube.nodes.runtime.filesystem import Device, Directory, File  # the first cluster imports this module without need
+    from fakekube.nodes.runtime.filesystem import Device, Directory, File  # the first cluster needs no files
 
     def status() -> bytes:
         return _status(pod(), container, *ids()).encode()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.schema.quantity import parse
@@ -120,17 +121,14 @@ def add_node_cgroups(files: FileSystem, pods: Callable[[], Iterable[StoredObject
         found = [pod for pod in pods() if (pod.get("status") or {}).get("qosClass") == name]
         slices = f"kubepods-{name.lower()}" if name != "Guaranteed" else "kubepods"
         return {
-            f"{slices}-pod{pod['metadata']['uid'].replace('-', '_')}.slice": _cgroup(lambda pod=pod: pod_cgroup(pod), files.now())  # type: ignore[misc]
+            f"{slices}-pod{pod['metadata']['uid'].replace('-', '_')}.slice": _cgroup(partial(pod_cgroup, pod), files.now())
             for pod in found
         }
 
     def folder(source: Callable[[], dict[str, Node]]) -> Directory:
         return Directory(mode=0o555, mtime=files.now(), source=source)
 
-    classes = {
-        f"kubepods-{name.lower()}.slice": folder(lambda name=name: of_class(name))  # type: ignore[misc]
-        for name in ("Burstable", "BestEffort")
-    }
+    classes = {f"kubepods-{name.lower()}.slice": folder(partial(of_class, name)) for name in ("Burstable", "BestEffort")}
     pods_folder = folder(lambda: {**classes, **of_class("Guaranteed")})
     files.make_directories(posixpath.dirname(ROOT))
     files.add(ROOT, Directory(0o555, mtime=files.now(), own={"kubepods.slice": pods_folder}, kind="cgroup2"))
@@ -143,13 +141,10 @@ def pod_cgroup(pod: StoredObject) -> Resources:
     allocated = dict(with_status_resources(pod))
     spec = allocated["spec"]
     own = (spec.get("resources") or {}).get("limits") or {}
-    each = [
-        (one.get("resources") or {}).get("limits") or {} for one in (*(spec.get("initContainers") or ()), *spec["containers"])
-    ]
+    specs = (*(spec.get("initContainers") or ()), *spec["containers"])
+    each = [(one.get("resources") or {}).get("limits") or {} for one in specs]
     limits = {
-        name: str(amount)
-        for name, amount in pod_limits(allocated).items()
-        if name in own or all(name in limits for limits in each)
+        name: str(amount) for name, amount in pod_limits(allocated).items() if name in own or all(name in one for one in each)
     }
     return {"requests": {name: str(amount) for name, amount in pod_requests(allocated).items()}, "limits": limits}
 
