@@ -42,7 +42,12 @@ def is_job_finished(job: StoredObject) -> bool:
 
 
 def ensure_condition_status(status: Object, condition: Object) -> bool:
-    """Sets a condition in the status. Returns whether it has changed; a condition with the status False is not added."""
+    """Sets a condition in a status. Returns whether the status has changed (ensureJobConditionStatus).
+
+    Args:
+        status: the status of the Job; its list of conditions is replaced by a changed one.
+        condition: the condition, see `new_condition`. One whose status is False is not added.
+    """
     conditions = list(status.get("conditions") or ())
     for index, one in enumerate(conditions):
         if one["type"] == condition["type"]:
