@@ -27,7 +27,7 @@ def get(scope: Scope) -> Response:
     if not resource_version:  # otherwise the watch cache answers, which holds converted objects
         document = conversion.uncache(scope.resource, document)
     if scope.resource.custom:
-        corrupt_objects.decode(scope, document)
+        corrupt_objects.require_decodable(scope, document)
     if subresource is not None and subresource.projection is not None:
         return projection.show(scope, representation, 200, document)
     return response_writers.object_response(scope, representation, 200, document)

@@ -29,10 +29,10 @@ _MOST_TOLD: Final = 100
 _TOO_MANY: Final = {"reason": "FieldValueTooMany", "message": "too many errors, the list is truncated"}
 
 
-def decode(scope: Scope, document: Document) -> Document:
-    """Returns a stored document in the version of the scope, for a read of one object. Raises StatusError 500."""
+def require_decodable(scope: Scope, document: Document) -> None:
+    """Raises StatusError 500, that of a read of one object, unless a stored document can be decoded."""
     try:
-        return conversion.to_version(scope.resource, document)
+        conversion.to_version(scope.resource, document)
     except UndecodableError as error:
         if not scope.resource.emulation.enabled(conversion.CORRUPT_OBJECTS):
             raise

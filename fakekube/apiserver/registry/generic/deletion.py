@@ -83,7 +83,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         record = scope.bucket.get(key)
         if record is None:
             raise scope.not_found(name)
-        corrupt_objects.decode(scope, conversion.uncache(scope.resource, record.value))
+        corrupt_objects.require_decodable(scope, conversion.uncache(scope.resource, record.value))
         old = dict(record.value.tree)  # of a collection that is deleted, each object is read once
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)
