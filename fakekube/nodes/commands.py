@@ -112,7 +112,7 @@ class Commands:
             found = current()
             names = [one.get("image") or "" for field in _FIELDS for one in found["spec"].get(field) or ()]
             is_known = any(images.find(one) is not None for one in names)
-            problem = (mount_error(found, cluster) or self._host_path_error(found)) if is_known else ""
+            problem = (mount_error(found, cluster) or self._path_error(found)) if is_known else ""
             return problem or self._certificate_error(found)
 
         return of_container, of_volumes
@@ -129,8 +129,8 @@ class Commands:
         of_container, of_volumes = self.obstacles(pod)
         return bool(of_volumes()) or any(of_container(one) for one in concerned)
 
-    def _host_path_error(self, pod: Object) -> str:
-        """Returns why a hostPath with a type, or a local volume, cannot be mounted; "" if all can."""
+    def _path_error(self, pod: Object) -> str:
+        """Returns why a path of the node, a hostPath with a type or a local volume, cannot be mounted; "" if all can."""
         volumes = pod["spec"].get("volumes") or ()
         typed = [one for one in volumes if (one.get("hostPath") or {}).get("type")]
         claimed = [one for one in volumes if "persistentVolumeClaim" in one]

@@ -52,10 +52,18 @@ async def _mtls_server(program: Program) -> int:
 
 
 def _read_anchors(program: Program, anchors: str, credentials: str) -> str:
-    """Returns the certificates to trust, in PEM: those of a file, or instead of one the intermediate ones of its name that it
-    has signed and that are among the own credentials. OpenSSL finds issuers by their names, and CAs of tests have none.
+    """Returns the certificates to trust, in PEM.
 
-    Raises OSError.
+    OpenSSL finds the issuer of a certificate by its name, and takes the wrong one if all CAs have the same empty name, as those
+    of the conformance suite. Hence own intermediate certificates replace the trusted one that has their name and has signed them.
+
+    Args:
+        program: reads the files.
+        anchors: the path of the trusted certificates.
+        credentials: the path of the own certificate, which is followed by intermediate ones.
+
+    Raises:
+        OSError: a file cannot be read, or contains no certificates.
     """
     try:
         trusted = x509.load_pem_x509_certificates(program.read_file(anchors))
