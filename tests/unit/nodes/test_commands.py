@@ -156,6 +156,25 @@ def test_a_pre_stop_hook_delays_termination(cluster: Cluster) -> None:
     assert "FailedPreStopHook" in reasons(cluster)
 
 
+def test_a_sidecar_runs_its_hook_when_the_pod_is_deleted(cluster: Cluster) -> None:
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "touch /data/stopped; sleep 5"]}}}
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    busybox = {"image": "busybox", "command": ["sleep", "1000"], "volumeMounts": mounts}
+    spec = {
+        "initContainers": [{**busybox, "name": "sidecar", "restartPolicy": "Always", "lifecycle": hook}],
+        "containers": [{**busybox, "name": "main"}],
+        "volumes": [{"name": "data", "hostPath": {"path": "/srv"}}],
+    }
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    cluster.settle()
+    cluster.delete("pods", "p")
+    cluster.settle()
+    assert cluster.pods.get("p").exec("ls /data", container="sidecar").stdout == "stopped\n"
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    assert cluster.list("pods") == []
+
+
 def test_a_pod_of_a_job_terminates_with_its_command(cluster: Cluster) -> None:
     cluster.create(
         job(container("sleep 5; exit $((JOB_COMPLETION_INDEX))"), completionMode="Indexed", completions=2, parallelism=2)

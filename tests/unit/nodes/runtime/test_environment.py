@@ -64,24 +64,3 @@ def test_the_limits_of_the_pod_are_those_of_containers_without_limits() -> None:
         cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
         cluster.settle()
         assert cluster.pods.get("p").logs() == "2\n125000 100000\n"
-
-
-def test_a_sidecar_runs_its_hook_when_the_pod_is_deleted() -> None:
-    hook = {"preStop": {"exec": {"command": ["sh", "-c", "touch /data/stopped; sleep 5"]}}}
-    mounts = [{"name": "data", "mountPath": "/data"}]
-    busybox = {"image": "busybox", "command": ["sleep", "1000"], "volumeMounts": mounts}
-    spec = {
-        "initContainers": [{**busybox, "name": "sidecar", "restartPolicy": "Always", "lifecycle": hook}],
-        "containers": [{**busybox, "name": "main"}],
-        "volumes": [{"name": "data", "hostPath": {"path": "/srv"}}],
-    }
-    with Cluster() as cluster:
-        cluster.clock.hold()
-        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
-        cluster.settle()
-        cluster.delete("pods", "p")
-        cluster.settle()
-        assert cluster.pods.get("p").exec("ls /data", container="sidecar").stdout == "stopped\n"
-        cluster.clock.advance(seconds=6)
-        cluster.settle()
-        assert cluster.list("pods") == []
