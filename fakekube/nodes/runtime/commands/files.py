@@ -341,7 +341,8 @@ async def _dd(program: Program) -> int:
     blocks = rest = 0
     try:
         for _ in range(size(given.get("skip", "0"))):
-            await _copy_block(source, Null(), block)
+            if not await _copy_block(source, Null(), block):
+                break
         while (count is None or blocks + rest < count) and (copied := await _copy_block(source, target, block)):
             blocks, rest = (blocks + 1, rest) if copied == block else (blocks, rest + 1)
     finally:
