@@ -6,20 +6,20 @@ has every request of the client, and says where the provocation began.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
 import time
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakekube.checker.client_run import ClientEnded, Decided, HotLoop
+from fakekube.checker.report import write_json, write_text
 from fakekube.checker.session import STALLED
 from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Trial
-from fakekube.checker.verdict import NotExercised, Outcome, Verdict
+from fakekube.checker.verdict import NotExercised, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 
 #: Seconds within which most clients watch again after they have received all objects.
 _WATCHES_WITHIN = 3.0
-
-
-@dataclass(slots=True, frozen=True)
-class Run:
-    """The result of a run of a rule: its verdict, and how many seconds it took."""
-
-    verdict: Verdict
-    seconds: float
 
 
 def unmet_requirement(baseline: Baseline, rule: Rule) -> str:
@@ -217,16 +209,14 @@ def keep_run(trial: Trial, verdict: Verdict | None) -> None:
 
 def _write_run(place: Path, trial: Trial, verdict: Verdict | None) -> None:
     """Writes trace.txt, output.txt and verdict.json into an empty folder, and trace.html unless the client passed."""
-    (place / "trace.txt").write_text("\n".join(trial.whole_trace()) + "\n", encoding="utf-8", errors="backslashreplace")
+    write_text(place / "trace.txt", "\n".join(trial.whole_trace()) + "\n")
     looked_at = verdict is None or verdict.outcome is not Outcome.PASS  # a page costs as much as a tenth of a run
     if looked_at and trial.trace.count_since(-1) <= _MOST_SHOWN:
         trial.cluster.trace(place / "trace.html", limit=_LARGEST)
-    (place / "output.txt").write_text(trial.output_kept() + "\n", encoding="utf-8", errors="backslashreplace")
+    write_text(place / "output.txt", trial.output_kept() + "\n")
     if verdict is not None:
         told = {"key": trial.key, "seed": trial.session.seed, "verdict": str(verdict.outcome), "evidence": list(verdict.evidence)}
-        (place / "verdict.json").write_text(
-            json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
-        )
+        write_json(place / "verdict.json", told)
 
 
 def _new_folder(folder: Path, key: str) -> Path:

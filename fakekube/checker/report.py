@@ -19,13 +19,12 @@ from xml.etree import ElementTree
 
 from fakekube.checker.rule import Rule
 from fakekube.checker.trial import BASELINE
-from fakekube.checker.verdict import Outcome, Symptom, Verdict
+from fakekube.checker.verdict import Outcome, Run, Symptom, Verdict
 from fakekube.page import trace_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fakekube.checker.execution import Run
     from fakekube.powers.trace import TraceParts
 
 
@@ -264,15 +263,12 @@ class Report(CheckResult):
 
     def write_json(self, path: Path | str) -> None:
         """Writes report.json. Raises OSError."""
-        Path(path).write_text(
-            json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
-        )
+        write_json(Path(path), self.as_json())
 
     def write_html(self, path: Path | str) -> None:
         """Writes the report as a page that a browser opens without a server, with the traces of the runs that failed or warned
         if the check made them. Raises OSError."""
-
-        Path(path).write_text(report_html(self), encoding="utf-8", errors="backslashreplace")
+        write_text(Path(path), report_html(self))
 
     def write_junit(self, path: Path | str) -> None:
         """Writes JUnit XML with a test case for each provocation. Raises OSError."""
@@ -284,7 +280,7 @@ class Report(CheckResult):
 
     def write_summary(self, path: Path | str) -> None:
         """Appends a summary in Markdown to a file, as GitHub expects it. Raises OSError."""
-        with Path(path).open("a", encoding="utf-8") as file:
+        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(markdown(self))
 
     def table(self) -> str:
@@ -357,6 +353,16 @@ def _wrap(name: str, verdict: str, legality: str, text: str) -> list[str]:
 # --- The forms of a report in files -----------------------------------------------------------------------------------
 
 
+def write_text(path: Path, text: str) -> None:
+    """Writes a file in UTF-8. Lone surrogates, which clients may send, are written as escapes (`\\ud800`). Raises OSError."""
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes indented JSON as `write_text` does. Raises OSError."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Outcome.FAIL: "error", Outcome.WARN: "warning"}
 
@@ -399,12 +405,12 @@ def _add_case(suite: ElementTree.Element, rule: RuleReport, one: ProvocationRepo
 
 def _valid_xml(text: str) -> str:
     """Replaces the characters that XML cannot represent."""
-    return "".join(letter if letter >= " " or letter in "\t\n\r" else "\ufffd" for letter in text)
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
 def write_sarif(report: CheckResult, path: Path) -> None:
     """Writes SARIF 2.1.0. Raises OSError."""
-    path.write_text(json.dumps(sarif(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+    write_json(path, sarif(report))
 
 
 def sarif(report: CheckResult) -> dict[str, Any]:

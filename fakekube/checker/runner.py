@@ -16,12 +16,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import BaselineFailed, learn
-from fakekube.checker.execution import Inspections, Run, judge_safely, keep_run, run_rule, unmet_requirement
+from fakekube.checker.execution import Inspections, judge_safely, keep_run, run_rule, unmet_requirement
 from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report, rows_of
 from fakekube.checker.rules import in_order, step_rule
 from fakekube.checker.session import STALLED
-from fakekube.checker.verdict import Outcome, Verdict
+from fakekube.checker.verdict import Outcome, Run, Verdict
 
 if TYPE_CHECKING:
     from fakekube.checker.rule import Rule

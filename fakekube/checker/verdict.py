@@ -81,3 +81,11 @@ class Verdict:
     def as_warning(self) -> Verdict:
         """Returns a warning instead of a failure; other verdicts unchanged."""
         return replace(self, outcome=Outcome.WARN, by_time=False, by_chance=False) if self.outcome is Outcome.FAIL else self
+
+
+@dataclass(slots=True, frozen=True)
+class Run:
+    """The result of a run of a rule: its verdict, and how many seconds it took."""
+
+    verdict: Verdict
+    seconds: float

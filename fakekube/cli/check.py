@@ -68,7 +68,7 @@ def check(options: Options) -> int:
         return 3
     except KeyboardInterrupt:
         return 130
-    print(report)
+    _print(str(report))
     try:
         _write(report, options)
     except OSError as problem:
@@ -106,4 +106,9 @@ def _write(report: Report, options: Options) -> None:
     for path in summaries:
         report.write_summary(path)
     if os.environ.get("GITHUB_ACTIONS"):
-        print("\n".join(github_annotations(report)))
+        _print("\n".join(github_annotations(report)))
+
+
+def _print(text: str) -> None:
+    """Prints a text; lone surrogates, which clients may send, are printed as escapes."""
+    print(text.encode(errors="backslashreplace").decode())

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from fakekube import Cluster
 from fakekube.checker.report import ProvocationReport, Report, RuleReport, report_html
@@ -57,4 +58,9 @@ def test_reports_of_clients_that_send_lone_surrogates(tmp_path: Path) -> None:
     report = Report("op \ud800", [rule("W1", "fail")])
     report.write_html(tmp_path / "report.html")
     report.write_json(tmp_path / "report.json")
+    report.write_summary(tmp_path / "summary.md")
+    assert r"op \ud800" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    report.write_junit(tmp_path / "report.xml")
+    properties = ElementTree.parse(tmp_path / "report.xml").iter("property")
+    assert [one.get("value") for one in properties if one.get("name") == "client"] == ["op \ufffd"]
     assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["client"] == "op \ud800"

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakekube.checker.execution import Run
 from fakekube.checker.reaction import Expectation
 from fakekube.checker.report import rows_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules import UnknownRule, all_rules, choose_rules, find_provocation, step_rule
-from fakekube.checker.verdict import Symptom, Verdict
+from fakekube.checker.verdict import Run, Symptom, Verdict
 
 if TYPE_CHECKING:
     from fakekube.checker.report import RuleReport
