@@ -149,15 +149,17 @@ _SHORTEST_PAUSE, _FACTORS, _EQUAL_FACTORS, _LATENESS, _GROWS = 0.4, 3, 0.03, 0.0
 
 
 def judge_write_backoff(trial: Trial, *, denials: bool = False) -> Verdict | None:
-    """Judges whether the client repeats a refused write without a pause, or with equal pauses. `denials`: or a denied one.
+    """Judges whether the client repeats a refused write without a pause, or with equal pauses.
+
+    `denials`: a write that admission denies (403, 422) counts as refused, too.
 
     A few attempts that follow each other within a tenth of a second are one: helpers for conflicts try some times at once. Pauses
     that grow and begin anew are usual, because such helpers run within a queue with growing pauses.
     """
+    codes = _REFUSALS | _DENIALS if denials else _REFUSALS
     refused: dict[tuple[str, str, str], list[Call]] = {}
     for call in trial.trace.since(trial.provoked_at):
-        refused_now = call.dropped or (call.status or 0) in (_REFUSALS | _DENIALS if denials else _REFUSALS)
-        if call.is_write and call.collection != LEASES and refused_now:
+        if call.is_write and call.collection != LEASES and (call.dropped or (call.status or 0) in codes):
             refused.setdefault((call.verb, call.path, call.name), []).append(call)
     for (verb, path, _), calls in refused.items():
         starts = _starts_of_attempts([call.at for call in calls])
@@ -208,7 +210,7 @@ _VARIES, _LONG_ENOUGH = 3.2, 0.8
 
 #: The status codes of refused writes after which a client tries again.
 _REFUSALS = frozenset({409, 429, 500, 502, 503, 504})
-#: Those of denied ones.
+#: The status codes of writes that admission denies.
 _DENIALS = frozenset({403, 422})
 #: Pauses are equal if they differ from the median by no more than this part and so many seconds; this part of them has to.
 _EQUAL_PAUSES, _MEASURED, _MOST = 0.03, 0.03, 0.7
@@ -568,10 +570,10 @@ def has_lost_its_lease(trial: Trial) -> bool:
     if not renewed:
         return False
     answer = renewed[-1].answer
-    duration = (answer.get("spec") or {}).get("leaseDurationSeconds") if isinstance(answer, dict) else None
+    spec = answer.get("spec") if isinstance(answer, dict) else None
+    duration = (spec or {}).get("leaseDurationSeconds") or _USUAL_DURATION
     times = [call.at for call in renewed] + [trial.time_ended()]
     pauses = [after - before for before, after in pairwise(times)]
-    duration = duration or _USUAL_DURATION
     usual = median(pauses[:-3]) if len(pauses) > 3 and not _LEADERSHIP.search("\n".join(trial.printed)) else 0.0
     is_silent = not any(trial.printed) and trial.session.slowness() >= _BUSY
     unread = times[-1] - times[-3] if is_silent and len(times) > 2 else 0.0

@@ -64,6 +64,11 @@ class Event:
     """When it was sent, in seconds of the trial."""
 
 
+def mentions(exchange: Exchange, text: str) -> bool:
+    """Reports whether the path or the body of a request contains a text."""
+    return text in exchange.path or text.encode() in exchange.raw_body
+
+
 class Call:
     """A request of the client, with its answer as far as it was sent."""
 
@@ -239,8 +244,7 @@ class Call:
 
     def mentions(self, text: str) -> bool:
         """Reports whether the path or the body of the request contains a text."""
-        one = self.exchange
-        return text in one.path or text.encode() in one.raw_body
+        return mentions(self.exchange, text)
 
     def has_delivered(self, text: str) -> bool:
         """Reports whether the answer of a read, or the name of an object in an event, contains a text."""

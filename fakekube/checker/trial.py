@@ -298,7 +298,8 @@ class Trial(ClientRun):
         """Reports whether the client has received all objects of a copy that it receives in the baseline run."""
         keys = self.learned.delivering if self.learned is not None else {}
         streams = self.trace.streams()
-        for key, resources in keys.items():  # a client may list with other selectors than it watches
+        for key, resources in keys.items():
+            # A client may list with other selectors than it watches.
             same = [one for other, one in streams.items() if other == key or (other.path == key.path and not one.watches)]
             for resource, obj in zip(copy.resources, copy.objects, strict=True):
                 if resource in resources and not any(has_delivered(one, copy, obj) for one in same):

@@ -39,6 +39,11 @@ def learned_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
     return sorted(known, key=lambda pair: order.get(pair, 0))
 
 
+def refusable_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
+    """Returns the `learned_writes` that a provocation may refuse or hold up: not those of leases, so that a leader stays one."""
+    return [pair for pair in learned_writes(baseline, *verbs) if pair[1] != LEASES]
+
+
 def require_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
     """Returns `learned_writes`. Raises NotExercised if there are none."""
     found = learned_writes(baseline, *verbs)

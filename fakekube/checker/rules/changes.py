@@ -18,10 +18,10 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
 from fakekube.checker.rules.sieve import MissedChange
 from fakekube.checker.sample import changes_of_texts
-from fakekube.checker.trace import LEASES
+from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import learned_writes, own_objects
+from fakekube.checker.writes import own_objects, refusable_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +100,8 @@ class ChangedMeanwhile(MissedChange):
         budget = Budget(1)
 
         def change(exchange: Exchange) -> None:
-            named = exchange.path + exchange.raw_body.decode(errors="replace")
-            if subject.token not in named or not budget.take((exchange.verb, exchange.resource, exchange.subresource)):
+            kind = (exchange.verb, exchange.resource, exchange.subresource)
+            if not mentions(exchange, subject.token) or not budget.take(kind):
                 return
             mark = trial.trace.mark()
             with suppress(NotExercised):
@@ -110,8 +110,7 @@ class ChangedMeanwhile(MissedChange):
             while time.monotonic() < end and not _has_written(trial, subject, mark):
                 time.sleep(_LOOK)
 
-        writes = {pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES}
-        writes |= {(one.detail[0], one.resource) for one in self.reaction.effects}
+        writes = {*refusable_writes(trial.baseline), *((one.detail[0], one.resource) for one in self.reaction.effects)}
         with ExitStack() as held:
             for verb, resource in sorted(writes):
                 held.enter_context(trial.faults.on(verb, resource).intercept(change, label="held up"))

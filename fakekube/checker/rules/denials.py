@@ -9,10 +9,10 @@ from fakekube.apimachinery.errors.status import StatusError
 from fakekube.checker.judges import judge_write_backoff
 from fakekube.checker.provocations import answer_with
 from fakekube.checker.rule import Rule
-from fakekube.checker.sample import new_token
-from fakekube.checker.trace import LEASES
+from fakekube.checker.sample import new_early_token
+from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.writes import learned_writes, require_writes
+from fakekube.checker.writes import refusable_writes, require_writes
 
 if TYPE_CHECKING:
     from fakekube.checker.reaction import Copy
@@ -45,17 +45,16 @@ class DeniedForOne(Rule):
         require_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        token = "22" + new_token(trial.random)[2:]  # names with digits come first, also in a list
+        token = new_early_token(trial.random)  # the others come after it, also in a list
         refusal = answer_with(StatusError(403, "Forbidden", _DENIAL))
 
         def deny(exchange: Exchange) -> tuple[int, Any] | None:
-            return refusal if token in exchange.path or token.encode() in exchange.raw_body else None
+            return refusal if mentions(exchange, token) else None
 
         with ExitStack() as denials:
             faults = [
                 denials.enter_context(trial.faults.on(verb, resource).intercept(deny, label="denied"))
-                for verb, resource in learned_writes(trial.baseline)
-                if resource != LEASES
+                for verb, resource in refusable_writes(trial.baseline)
             ]
             begun = trial.now
             denied = trial.stimulate(token=token)

@@ -9,7 +9,7 @@ from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.writes import learned_writes, refuse_writes, writes_of
+from fakekube.checker.writes import refusable_writes, refuse_writes, writes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +138,7 @@ class SkewedClock(Election):
     def _judge_work(self, trial: Trial) -> Verdict | None:
         """Judges whether the client reacts to a copy while another candidate leads."""
         copy = self.copy
-        written = [call for call in writes_of(trial.trace.since(copy.mark)) if call.mentions(copy.token)] if copy else []
+        written = _writes_for(trial, copy, copy.mark) if copy else []
         if not written:
             return None
         return Verdict.failure(
@@ -204,7 +204,7 @@ class LostLease(Election):
     def provoke(self, trial: Trial) -> None:
         lease = self.lease_of(trial.baseline)
         duration = lease["spec"]["leaseDurationSeconds"]
-        with refuse_writes(trial, [pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES]):
+        with refuse_writes(trial, refusable_writes(trial.baseline)):
             begun = trial.stimulate()  # whoever repeats its writes has to look at the lease before each attempt
             self.disturb(trial)
             trial.wait(self.DURATIONS * duration + 1.0)
@@ -223,7 +223,7 @@ class LostLease(Election):
 
     def judge(self, trial: Trial) -> Verdict:
         for copy in self.copies:
-            written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(copy.token)]
+            written = _writes_for(trial, copy, self.mark)
             if written:
                 return Verdict.failure(
                     "two leaders: the client still writes after another candidate has taken its lease", *trial.excerpt(written)
@@ -281,7 +281,7 @@ class DeletedLease(Election):
 
     def judge(self, trial: Trial) -> Verdict:
         copy = self.copy
-        written = [call for call in writes_of(trial.trace.since(self.mark)) if call.mentions(copy.token)] if copy else []
+        written = _writes_for(trial, copy, self.mark) if copy else []
         if written:
             return Verdict.failure("leads without a lease, which was deleted and not created again", *trial.excerpt(written))
         return Verdict.success(trial.ended) if trial.ended or copy is not None else super().judge(trial)
@@ -338,6 +338,11 @@ class GuardedUpdate(Election):
             if taken_at < end < taken_at + duration - _TOLERANCE:
                 return Verdict.failure("overwrote the lease that another candidate had just taken", *trial.excerpt([call]))
         return Verdict.success(trial.ended or "")
+
+
+def _writes_for(trial: Trial, copy: Copy, mark: int) -> list[Call]:
+    """Returns the writes for a copy that began after a mark."""
+    return [call for call in writes_of(trial.trace.since(mark)) if call.mentions(copy.token)]
 
 
 RULES = (SkewedClock, LongerDuration, LostLease, HangingRenewal, DeletedLease, GuardedUpdate)

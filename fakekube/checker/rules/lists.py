@@ -19,7 +19,7 @@ from fakekube.checker.provocations import (
 )
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import expire
-from fakekube.checker.sample import new_token
+from fakekube.checker.sample import new_early_token
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.writes import generated_children
@@ -477,7 +477,7 @@ class EarlyEnd(EarlyBookmark):
         """Does nothing: the fault of `prepare` ends the watch."""
 
     def disturb(self, trial: Trial, times: int) -> None:
-        for token in sorted((f"22{new_token(trial.random)[2:]}" for _ in range(3)), reverse=True):
+        for token in sorted((new_early_token(trial.random) for _ in range(3)), reverse=True):
             trial.stimulate(token=token)  # the first initial event has the newest revision of all
         trial.faults.on("watch").end(after_events=1, times=times, label="ended early")
 

@@ -23,7 +23,7 @@ from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
 from fakekube.checker.trace import LEASES, WRITES, is_failure
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import require_resumption
-from fakekube.checker.writes import learned_writes, own_objects, refuse_writes, require_writes, set_editor
+from fakekube.checker.writes import own_objects, refusable_writes, refuse_writes, require_writes, set_editor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +59,7 @@ class WriteOutage(Rule):
         with ExitStack() as outage:
             faults = [
                 outage.enter_context(self.fault(trial, verb, resource))
-                for verb, resource in learned_writes(trial.baseline, *self.verbs())
-                if resource != LEASES
+                for verb, resource in refusable_writes(trial.baseline, *self.verbs())
             ]
             trial.stimulate()
             self.during(trial)
@@ -135,9 +134,8 @@ class EachWriteRefused(FailingWrites):
 
     def provoke(self, trial: Trial) -> None:
         with ExitStack() as refusals:
-            for verb, resource in learned_writes(trial.baseline, *self.verbs()):
-                if resource != LEASES:
-                    refusals.enter_context(self.fault(trial, verb, resource))
+            for verb, resource in refusable_writes(trial.baseline, *self.verbs()):
+                refusals.enter_context(self.fault(trial, verb, resource))
             trial.converge()
         self.refused = self._budget.taken
 
@@ -210,8 +208,7 @@ class ChangedUnderFault(MissedChange):
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
         after_change = {(one.detail[0], one.resource) for one in self.reaction.effects}
-        writes = sorted({pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_change)
-        with refuse_writes(trial, writes):
+        with refuse_writes(trial, sorted({*refusable_writes(trial.baseline), *after_change})):
             self.mark = trial.trace.mark()
             self._alter(trial, trial.copies[0])
             trial.wait(_UNDER_FAULT)
@@ -234,7 +231,7 @@ class DeletedUnderFault(MissedDeletion):
         after_deletion = {
             (one.detail[0], one.resource) for one in trial.baseline.deletion.effects if one.detail[:1] and one.detail[0] in WRITES
         }
-        writes = {pair for pair in learned_writes(trial.baseline) if pair[1] != LEASES} | after_deletion
+        writes = {*refusable_writes(trial.baseline), *after_deletion}
         if any(verb == "delete" for verb, _ in after_deletion) and any(verb != "delete" for verb, _ in after_deletion):
             writes = {pair for pair in writes if pair[0] == "delete"}  # so that what follows the deletes succeeds
         with refuse_writes(trial, sorted(writes)):

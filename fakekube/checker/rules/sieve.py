@@ -18,7 +18,7 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
-from fakekube.checker.trace import LEASES, WRITES
+from fakekube.checker.trace import LEASES, WRITES, mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_long_watches, await_quiet, await_requests
 from fakekube.checker.writes import (
@@ -187,8 +187,7 @@ class KilledBetweenWrites(Rule):
         refusal = answer_with(status.internal("the client was killed"))
 
         def count(exchange: Exchange) -> tuple[int, Any] | None:
-            named = exchange.path + exchange.raw_body.decode(errors="replace")
-            if token not in named:
+            if not mentions(exchange, token):
                 return None
             with counting:
                 done.append(exchange.number)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.apimachinery.selectors.fields import parse_labels
 from fakekube.checker.judges import (
     judge_extra_children,
     judge_misread_status,
@@ -314,36 +315,35 @@ class SelectorsOfList(WatchAfterList):
     advice = "send labelSelector and fieldSelector with every list, each of its pages, and every watch"
     converges = False
 
+    copy: Copy
+    pair: tuple[str, StreamKey]
+    """The label selector of the list, and the stream of the watch."""
+
     def require(self, baseline: Baseline) -> None:
-        if not self._find_pair(baseline):
-            raise NotExercised("the client's lists and watches have the same selectors")
+        self._find_pair(baseline)
 
     @staticmethod
-    def _find_pair(baseline: Baseline) -> tuple[Call, Call] | None:
-        """Returns a list, and the watch from its revision that has other selectors; None if there is none. A stream has both, or
-        belongs to another one of the same path."""
+    def _find_pair(baseline: Baseline) -> tuple[Call, Call]:
+        """Returns a list with a label selector, and the watch from its revision that has none. Raises NotExercised if there are
+        none. The key of a stream has the selectors, so that such lists and watches are streams of their own."""
         streams = baseline.trial.trace.streams()
         listed = [call for one in streams.values() if not one.watches for call in one.lists if call.succeeded]
         watched = [call for one in streams.values() if not one.lists for call in one.watches if call.resumes]
-        return next(
-            (
-                (before, call)
-                for before in listed
-                for call in watched
-                if before.path == call.path
-                and before.revision == revision_of(call)
-                and before.number < call.number
-                and before.stream.label_selector
-                and not call.stream.label_selector
-            ),
-            None,
-        )
+        for before in listed:
+            for call in watched:
+                if (
+                    before.path == call.path
+                    and before.revision == revision_of(call)
+                    and before.number < call.number
+                    and before.stream.label_selector
+                    and not call.stream.label_selector
+                ):
+                    return before, call
+        raise NotExercised("the client's lists and watches have the same selectors")
 
     def provoke(self, trial: Trial) -> None:
-        found = self._find_pair(trial.baseline)
-        assert found is not None
-        listed, watch = found
-        keys = [part.strip(" !").partition("=")[0].strip("!= ") for part in listed.stream.label_selector.split(",")]
+        listed, watch = self._find_pair(trial.baseline)
+        keys = [one.key for one in parse_labels(listed.stream.label_selector).requirements]
 
         def drop_labels(obj: Object) -> None:
             for key in keys:
@@ -363,9 +363,6 @@ class SelectorsOfList(WatchAfterList):
             "does not",
             *trial.excerpt(),
         )
-
-    copy: Copy
-    pair: tuple[str, StreamKey]
 
 
 class RepeatedAfterRelist(Rule):
