@@ -315,30 +315,16 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--nodes", type=read_node_count, metavar="N", help="the number of initial nodes (1 if kubelets run, else 0)"
     )
-    command.add_argument(
-        "--control",
-        type=read_boolean,
-        nargs="?",
-        const=True,
-        metavar="true|false",
-        help="serve the control API, /fakekube/v1 (true on a loopback address)",
-    )
-    command.add_argument(
-        "--page", type=read_boolean, nargs="?", const=True, metavar="true|false", help="serve the page, /fakekube/ (true)"
-    )
+    _add_boolean(command, "--control", "serve the control API, /fakekube/v1 (true on a loopback address)")
+    _add_boolean(command, "--page", "serve the page, /fakekube/ (true)")
     command.add_argument(
         "--keep-requests",
         type=read_count,
         metavar="N",
         help="how many of the latest requests are recorded (10000); 0 records none",
     )
-    command.add_argument(
-        "--keep-changes",
-        type=read_boolean,
-        nargs="?",
-        const=True,
-        metavar="true|false",
-        help="keep changes after the history is compacted, for the page and trace files (true for serve)",
+    _add_boolean(
+        command, "--keep-changes", "keep changes after the history is compacted, for the page and trace files (true for serve)"
     )
     command.add_argument(
         "--load",
@@ -386,6 +372,11 @@ def _add_scenario(scenario: argparse.ArgumentParser) -> None:
     scenario.add_argument(
         "--hints", action="store_true", default=None, help="show all hints at once (in a terminal, Enter shows one)"
     )
+
+
+def _add_boolean(command: argparse._ActionsContainer, name: str, text: str) -> None:
+    """Adds an option that may stand alone, for true, or with =true or =false, as the flags of Kubernetes do."""
+    command.add_argument(name, type=read_boolean, nargs="?", const=True, metavar="true|false", help=text)
 
 
 def _add_version(command: argparse.ArgumentParser) -> None:
@@ -522,13 +513,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         help="an object or field that shows the client's reaction, with {name} for the name of a copy; may be repeated",
     )
     check.add_argument("--seed", type=int, metavar="N", help="the seed of random choices (0)")
-    check.add_argument(
-        "--kubernetes-version",
-        type=read_minor,
-        dest="version",
-        metavar="1.35",
-        help=f"the Kubernetes minor of the clusters, one of {', '.join(RELEASES)} ({DEFAULT})",
-    )
+    _add_version(check)
     check.add_argument(
         "--profile",
         metavar="fast|full",
@@ -562,7 +547,7 @@ def _add_server_flags(command: argparse.ArgumentParser) -> None:
     for flag in flags():
         name, kind = f"--{flag.name.replace('_', '-')}", str(flag.type)
         if kind.startswith("bool"):
-            group.add_argument(name, nargs="?", const=True, type=read_boolean, metavar="true|false", help=argparse.SUPPRESS)
+            _add_boolean(group, name, argparse.SUPPRESS)
         elif "Sequence" in kind:
             group.add_argument(name, action=_Values, metavar="A,B", help=argparse.SUPPRESS)
         else:

@@ -37,42 +37,55 @@ def _service_and_value(text: str, what: str) -> tuple[str, str]:
 
 
 def read_forward(text: str) -> tuple[str, str, int]:
+    """Parses NAMESPACE/SERVICE=[HOST:]PORT; returns the Service, the host (127.0.0.1 by default) and the port."""
     service, address = _service_and_value(text, "[HOST:]PORT")
     host, _, number = address.rpartition(":")
-    if not number.isdigit() or not 0 < int(number) < 65536:
+    if not _is_number(number, _MAX_PORT) or not int(number):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/SERVICE=[HOST:]PORT")
     return service, host.strip("[]") or "127.0.0.1", int(number)
 
 
 def read_certificate(text: str) -> tuple[str, Path]:
+    """Parses NAMESPACE/SERVICE=DIR; returns the Service and the folder."""
     service, folder = _service_and_value(text, "DIR")
     return service, Path(folder)
 
 
+#: The largest number of what is counted; its digits are the most that are read as a number.
+_MAX_COUNT = 999_999_999
+_MAX_PORT = 65_535
+#: The largest cluster that Kubernetes supports.
+_MAX_NODES = 5000
+
+
+def _is_number(text: str, maximum: int) -> bool:
+    """Reports whether a text is a number from 0 to a maximum."""
+    return text.isdecimal() and len(text) <= len(str(_MAX_COUNT)) and int(text) <= maximum
+
+
 def read_port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
+    """Parses a port; 0 is allowed."""
+    if not _is_number(text, _MAX_PORT):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
     return int(text)
 
 
 def read_count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999999")
+    """Parses a number from 0 on."""
+    if not _is_number(text, _MAX_COUNT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_MAX_COUNT}")
     return int(text)
 
 
-#: The largest cluster that Kubernetes supports.
-_MAX_NODES = 5000
-
-
 def read_node_count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9 or int(text) > _MAX_NODES:
+    """Parses the number of nodes of a cluster."""
+    if not _is_number(text, _MAX_NODES):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes from 0 to {_MAX_NODES}")
     return int(text)
 
 
 def read_duration(text: str) -> float:
-    """Parses a Go duration and returns seconds."""
+    """Parses a Go duration and returns seconds; 0 is not allowed."""
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 5s or 1m30s")
@@ -83,12 +96,12 @@ def read_duration(text: str) -> float:
 
 
 def read_pause(text: str) -> float:
-    """Parses a number of seconds, or a Go duration; 0 is allowed."""
+    """Parses a number of seconds, or a Go duration, and returns seconds; 0 is allowed."""
     return 0.0 if text in ("0", "0s", "0ms") else read_seconds(text)
 
 
 def read_seconds(text: str) -> float:
-    """Parses a number of seconds, or a Go duration."""
+    """Parses a number of seconds, or a Go duration, and returns seconds; 0 is not allowed."""
     try:
         seconds = float(text)
     except ValueError:
@@ -99,6 +112,7 @@ def read_seconds(text: str) -> float:
 
 
 def read_speed(text: str) -> float:
+    """Parses the recorded seconds that are played in a second: 10, 10x, 0.5 or inf."""
     try:
         speed = float(text.removesuffix("x"))
     except ValueError:
@@ -109,6 +123,7 @@ def read_speed(text: str) -> float:
 
 
 def read_controllers(text: str) -> list[str]:
+    """Parses the names of controllers, `*` for all, and `-NAME` to leave one out, with commas between them."""
     from fakekube.controllers.controller_descriptors import UnknownController, select_controllers
     from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
 
@@ -121,6 +136,7 @@ def read_controllers(text: str) -> list[str]:
 
 
 def read_boolean(text: str) -> bool:
+    """Parses `true` or `false`."""
     if text not in ("true", "false"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
     return text == "true"
@@ -145,6 +161,7 @@ def release_of(text: str) -> tuple[str, str]:
 
 
 def read_gates(text: str) -> dict[str, bool]:
+    """Parses feature gates, GATE=true or GATE=false with commas between them."""
     gates = {}
     for part in text.split(","):
         name, _, value = part.strip().partition("=")

@@ -59,6 +59,7 @@ def test_command_follows_double_dash() -> None:
         ("serve --compaction-interval 5", "'5' is not a duration such as 5s or 1m30s"),
         ("serve --compaction-interval 0s", "the interval must not be zero"),
         ("serve --feature-gates A", "'A' is not GATE=true or GATE=false"),
+        ("serve --port ²", "'²' is not a port"),
         ("serve --nodes 5001", "'5001' is not a number of nodes from 0 to 5000"),
         ("serve --keep-requests -1", "argument --keep-requests: '-1' is not a number from 0 to 999999999"),
         ("serve --nope", "unrecognized arguments: --nope"),
