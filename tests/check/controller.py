@@ -112,10 +112,10 @@ class Controller:
                     self._given_up.add(key)
                 if isinstance(error, ApiError) and error.code == 403 and active("R6-blocks"):
                     self._block(key)
-                elif not active("R6-spins"):
-                    self._queue.add_rate_limited(key)
-                else:
+                elif active("R6-spins"):
                     self._queue.add(key)
+                else:
+                    self._queue.add_rate_limited(key)
             finally:
                 self._queue.done(key)
 

@@ -160,7 +160,7 @@ def _play(prepare: Callable[[], None], group: Iterable[Probe]) -> str:
         except Exception as error:
             fails = repr(error)
         if fails:
-            return f"{probe}"
+            return str(probe)
     return ""
 
 

@@ -25,8 +25,6 @@ from typing import Any
 
 from tests.mutants.changes import PROJECT, ROOMS
 
-#: Room → the folder of tests that concern it, below `tests`; they are played last.
-FOLDERS = {room: f"unit/{room}" for room in ROOMS}
 #: Tests that play what is a probe itself.
 REPEATED = ("test_kinds.py", "test_stories.py")
 _FOLDERS = tuple(str(PROJECT / "fakekube" / room) + os.sep for room in ROOMS)
@@ -92,8 +90,8 @@ def probes() -> Iterator[Probe]:
 
 
 def tests_of(path: str) -> Probe:
-    """The tests of the room of a module, which are no probes with notes: they would take too long for each mutant."""
-    return next(Probe("tests", folder) for room, folder in FOLDERS.items() if path.startswith(f"fakekube/{room}/"))
+    """The tests of the room of a module, which are played last: they have no notes, and would take too long for each mutant."""
+    return next(Probe("tests", f"unit/{room}") for room in ROOMS if path.startswith(f"fakekube/{room}/"))
 
 
 @functools.cache
