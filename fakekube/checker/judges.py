@@ -204,8 +204,8 @@ def _are_random(pauses: Sequence[float]) -> bool:
     return len(pauses) > 1 and min(pauses) >= _LONG_ENOUGH and max(pauses) > _VARIES * min(pauses)
 
 
-#: A jitter of a half around one length makes the longest pause three times as long as the shortest one. Shorter pauses, in
-#: seconds, are none that a client may make again and again.
+#: A jitter of a half around one length makes the longest pause three times as long as the shortest one. Pauses that do not grow
+#: must have at least so many seconds.
 _VARIES, _LONG_ENOUGH = 3.2, 0.8
 
 #: The status codes of refused writes after which a client tries again.
@@ -586,8 +586,8 @@ _LEADERSHIP = re.compile(r"\b(lease|leader|leading|election|lock)", re.IGNORECAS
 #: it gives up a request that takes too long, and the server has performed it. The duration in seconds that is assumed for a lease
 #: whose format cannot be read.
 _LATE_RENEWAL, _TIMES_USUAL, _USUAL_DURATION = 0.25, 1.8, 15.0
-#: From this slowness on the client may not have read the answer of its last renewal; the one before may be so old then, as a part
-#: of the duration.
+#: From this slowness on a client that prints nothing may not have read the answer of its last renewal. Then it may stop leading
+#: if the renewal before is older than this part of the lease's duration.
 _BUSY, _UNREAD = 2.0, 0.5
 
 

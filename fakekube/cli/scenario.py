@@ -100,7 +100,7 @@ def _introduce(game: Game, kubeconfig: str, *, with_hints: bool) -> None:
 
 
 def _hints(game: Game) -> Iterator[str]:
-    """Returns the hints one after the other; those of tasks that have passed meanwhile are left out."""
+    """Yields the hints one after the other; those of tasks that have passed meanwhile are left out."""
     for result in game.results:
         for hint in result.task.hints:
             if not result.passed:
