@@ -11,7 +11,7 @@ import gzip
 import json
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -177,19 +177,37 @@ GATES = {
 }
 
 
+def _gate_flag(gates: Mapping[str, bool]) -> str:
+    return f"--feature-gates={','.join(f'{gate}={json.dumps(on)}' for gate, on in gates.items())}"
+
+
+def _with_gates(
+    name: str,
+    module: str,
+    minor: str,
+    gates: Mapping[str, bool],
+    config: str,
+    *,
+    word: str = "",
+    flags: Sequence[str] = (),
+    **options: Any,
+) -> Recording:
+    """A recording of a minor with feature gates and a runtime config, and other `flags`, which `options` say to our cluster."""
+    return Recording(
+        name,
+        module,
+        word,
+        flags=" ".join((*([_gate_flag(gates)] if gates else []), f"--runtime-config={config}", *flags)),
+        version=minor,
+        feature_gates=gates,
+        options={"runtime_config": config, **options},
+    )
+
+
 def _of_declared_rules() -> Iterator[Recording]:
     """The recordings of rules that types of 1.37 declare, with the gate and without it."""
-    config = "api/all=true"
     for name, gates in (("declared", {}), ("by-hand", {"DeclarativeValidationBeta": False})):
-        flags = "".join(f"--feature-gates={gate}={json.dumps(on)} " for gate, on in gates.items())
-        yield Recording(
-            f"v1.37/rules/{name}",
-            "rules_declared",
-            version="1.37",
-            flags=f"{flags}--runtime-config={config}",
-            feature_gates=gates,
-            options={"runtime_config": config},
-        )
+        yield _with_gates(f"v1.37/rules/{name}", "rules_declared", "1.37", gates, "api/all=true")
 
 
 def _of_older_gates() -> Iterator[Recording]:
@@ -203,46 +221,22 @@ def _of_older_gates() -> Iterator[Recording]:
         ("1.33", {**selectors, "JobPodReplacementPolicy": False, "ListFromCacheSnapshot": True, "ImageVolume": True}),
         ("1.34", {"ListFromCacheSnapshot": False, "DRADeviceBindingConditions": True, "ImageVolume": True}),
     ):
-        chosen = {**off, **gates}
-        yield Recording(
+        yield _with_gates(
             f"v{minor}/rules/older-gates",
             "rules_older_gates",
-            version=minor,
-            flags=f"--feature-gates={','.join(f'{gate}={json.dumps(on)}' for gate, on in chosen.items())} --runtime-config=api/all=true "
-            "--authorization-mode=Node",
-            feature_gates=chosen,
-            options={"runtime_config": "api/all=true", "authorization_mode": ("RBAC", "Node")},
+            minor,
+            {**off, **gates},
+            "api/all=true",
+            flags=["--authorization-mode=Node"],
+            authorization_mode=("RBAC", "Node"),
         )
 
 
 def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
     """The recordings of workloads of a minor, which serves them in that version."""
     on = dict.fromkeys((*gates, "DRAWorkloadResourceClaims", "GenericWorkload", "TopologyAwareWorkloadScheduling"), True)
-    config = f"scheduling.k8s.io/{served}=true"
-    flags = f"--feature-gates={','.join(f'{one}=true' for one in on)} --runtime-config={config}"
     for name, word in (("workloads", ""), ("podgroups", served)):
-        yield Recording(
-            f"v{minor}/rules/{name}",
-            f"rules_{name}",
-            word,
-            flags=flags,
-            version=minor,
-            feature_gates=on,
-            options={"runtime_config": config},
-        )
-
-
-def _of_first_workloads() -> Recording:
-    """The recording of workloads of 1.35."""
-    on, config = dict.fromkeys(("GenericWorkload", "GangScheduling"), True), "scheduling.k8s.io/v1alpha1=true"
-    return Recording(
-        "v1.35/rules/workloads",
-        "rules_first_workloads",
-        flags=f"--feature-gates={','.join(f'{one}=true' for one in on)} --runtime-config={config}",
-        version="1.35",
-        feature_gates=on,
-        options={"runtime_config": config},
-    )
+        yield _with_gates(f"v{minor}/rules/{name}", f"rules_{name}", minor, on, f"scheduling.k8s.io/{served}=true", word=word)
 
 
 _RANGES = "10.0.0.0/24,fd00::/108"
@@ -259,7 +253,7 @@ RECORDINGS = {
         Recording("rules/metadata", "rules_metadata"),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
         Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
-        Recording("rules/gates", "rules_gates", flags="--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items()), feature_gates=GATES),
+        Recording("rules/gates", "rules_gates", flags=_gate_flag(GATES), feature_gates=GATES),
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
@@ -267,14 +261,14 @@ RECORDINGS = {
             Recording(f"v{minor}/rules/binaries", "rules_binaries", version=minor, flags="--feature-gates=CBORServingAndStorage=true", feature_gates={"CBORServingAndStorage": True})
             for minor in ("1.36", "1.37")
         ),
-        Recording(
-            "v1.37/rules/alpha", "rules_alpha", version="1.37", flags="--feature-gates=AllAlpha=true,AllBeta=true --runtime-config=api/all=true",
-            feature_gates={"AllAlpha": True, "AllBeta": True}, options={"runtime_config": ("api/all=true",)},
-        ),
+        _with_gates("v1.37/rules/alpha", "rules_alpha", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         *_of_declared_rules(),
         Recording("v1.33/rules/differences", "rules_differences", version="1.33"),
         *_of_older_gates(),
-        _of_first_workloads(),
+        _with_gates(
+            "v1.35/rules/workloads", "rules_first_workloads", "1.35", dict.fromkeys(("GenericWorkload", "GangScheduling"), True),
+            "scheduling.k8s.io/v1alpha1=true",
+        ),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),
         *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas", "corridors")),
