@@ -110,9 +110,8 @@ class ChangedMeanwhile(MissedChange):
             while time.monotonic() < end and not _has_written(trial, subject, mark):
                 time.sleep(_LOOK)
 
-        writes = {*refusable_writes(trial.baseline), *((one.detail[0], one.resource) for one in self.reaction.effects)}
         with ExitStack() as held:
-            for verb, resource in sorted(writes):
+            for verb, resource in sorted({*refusable_writes(trial.baseline), *self.writes_after_change}):
                 held.enter_context(trial.faults.on(verb, resource).intercept(change, label="held up"))
             mark = trial.trace.mark()
             self._alter(trial, subject)
@@ -125,18 +124,21 @@ class ChangedMeanwhile(MissedChange):
         def find_stale() -> set[_Place]:
             return places - _places_of(trial, subject, self.ending)
 
+        def describe(stale: set[_Place]) -> str:
+            resource, path = min(stale)
+            return f"{'.'.join(path)} of {resource} for {subject.names()[0]}"
+
         begun, stale = trial.now, find_stale()
         follows = trial.await_until(lambda: not find_stale(), trial.reaction_timeout)
-        late = trial.now - begun > max(self.LATE * trial.session.slowness(), self.TIMES_LATE * self.usual)
-        for resource, path in sorted(stale if follows and late else find_stale())[:1]:
-            what = f"{'.'.join(path)} of {resource} for {subject.names()[0]}"
-            if follows:
-                self.late = (
-                    f"{what} follows the last change, made {when}, only {trial.now - begun:.0f} s later; usually it takes "
-                    f"{self.usual:.1f} s"
-                )
-            else:
-                self.stale = f"{what} is not that of the last change, made {when}"
+        seconds = trial.now - begun
+        if not follows:
+            if left := find_stale():
+                self.stale = f"{describe(left)} is not that of the last change, made {when}"
+        elif stale and seconds > max(self.LATE * trial.session.slowness(), self.TIMES_LATE * self.usual):
+            self.late = (
+                f"{describe(stale)} follows the last change, made {when}, only {seconds:.0f} s later; usually it takes "
+                f"{self.usual:.1f} s"
+            )
         return not (self.stale or self.late)
 
     def judge_trace(self, trial: Trial) -> Verdict:

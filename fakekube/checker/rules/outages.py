@@ -207,8 +207,7 @@ class ChangedUnderFault(MissedChange):
 
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
-        after_change = {(one.detail[0], one.resource) for one in self.reaction.effects}
-        with refuse_writes(trial, sorted({*refusable_writes(trial.baseline), *after_change})):
+        with refuse_writes(trial, sorted({*refusable_writes(trial.baseline), *self.writes_after_change})):
             self.mark = trial.trace.mark()
             self._alter(trial, trial.copies[0])
             trial.wait(_UNDER_FAULT)
@@ -253,7 +252,7 @@ class ChangedUnderConflict(MissedChange):
 
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
-        updates = sorted({(one.detail[0], one.resource) for one in self.reaction.effects if one.detail[0] in ("update", "patch")})
+        updates = sorted(pair for pair in self.writes_after_change if pair[0] in ("update", "patch"))
         if not updates:
             raise NotExercised("the client updates nothing when a copy is changed")
         values, budget = itertools.count(1), Budget(1)

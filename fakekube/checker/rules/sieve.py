@@ -422,6 +422,11 @@ class MissedChange(Rule):
             raise NotExercised(f"the sample has {tried} that can be changed")
         self.change = number
 
+    @property
+    def writes_after_change(self) -> set[tuple[str, str]]:
+        """(verb, resource) of the writes with which the client reacts to a change."""
+        return {(one.detail[0], one.resource) for one in self.reaction.effects}
+
     def _missing(self, trial: Trial) -> list[Effect]:
         return self.reaction.missing(trial.cluster, trial.copies[0], trial.trace.since(self.mark))
 
