@@ -110,7 +110,6 @@ class Informer {
   async watch() {
     const parts = {watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(240 + Math.floor(Math.random() * 200))};
     let filling = this.initial && !this.revision;
-    if (DEFECT === 'replays-each') filling = true;
     if (filling) Object.assign(parts, {sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan'});
     else parts.resourceVersion = this.revision;
     const answer = await open('GET', this.query(parts), undefined, undefined, 11000);
@@ -123,8 +122,7 @@ class Informer {
     let rest = Buffer.alloc(0);
     try {
       for await (const part of answer) {
-        const pieces = [rest, part];
-        let joined = Buffer.concat(pieces);
+        let joined = Buffer.concat([rest, part]);
         let end;
         while ((end = joined.indexOf(10)) >= 0) {
           const event = JSON.parse(joined.subarray(0, end).toString('utf8'));
