@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.reaction import Copy, children_of
-from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure
+from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, is_failure, read_number
 from fakekube.checker.verdict import Symptom, Verdict
 from fakekube.checker.writes import is_apply
 from fakekube.controllers.client import ApiError, UnknownResource
@@ -39,7 +39,7 @@ _TOGETHER, _AT_ONCE = 0.1, 8
 
 def revision_of(call: Call) -> int:
     """Returns the resourceVersion of a request as a number; 0 if it has none."""
-    return int(call.asked_revision) if call.asked_revision.isdigit() else 0
+    return read_number(call.asked_revision)
 
 
 def judge_expired(trial: Trial, oldest: int) -> Verdict | None:

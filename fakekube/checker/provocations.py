@@ -16,6 +16,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
+from fakekube.checker.trace import read_number
 from fakekube.powers.fault import Action, Frequency
 from fakekube.powers.fault_actions import End, ErrorEvent, Refuse
 
@@ -41,8 +42,7 @@ def answer_with(error: StatusError) -> tuple[int, dict[str, Any]]:
 
 def asked_revision(exchange: Exchange) -> int:
     """Returns the resourceVersion of a request as a number; 0 if it has none."""
-    text = exchange.query.get("resourceVersion", "")
-    return int(text) if text.isdigit() else 0
+    return read_number(exchange.query.get("resourceVersion", ""))
 
 
 @dataclass(slots=True, frozen=True)

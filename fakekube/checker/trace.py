@@ -31,6 +31,13 @@ _NOT_SHOWN = frozenset({"watch", "timeoutSeconds", "allowWatchBookmarks", "prett
 #: The views of an object that a client may ask for; `PartialObjectMetadataList` for lists.
 _VIEWS = ("PartialObjectMetadata", "Table")
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
+#: The digits of the largest revision (2^128), and one more.
+_MOST_DIGITS = 40
+
+
+def read_number(text: str) -> int:
+    """Returns a revision, or a number of seconds, that a client or a server has sent; 0 for what is no such number."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -154,8 +161,7 @@ class Call:
     @property
     def retry_after(self) -> int:
         """The Retry-After of the answer, in seconds; 0 if there is none, or a date."""
-        text = dict(self.exchange.answer_headers).get("Retry-After", "0")
-        return int(text) if text.isdigit() else 0
+        return read_number(dict(self.exchange.answer_headers).get("Retry-After", ""))
 
     @property
     def answer_is_lost(self) -> bool:
@@ -269,9 +275,8 @@ class Call:
 def _event(frame: bytes, content_type: str, at: float) -> Event:
     type_, obj = decoded_event(frame, content_type)
     metadata = (obj.get("metadata") or {}) if isinstance(obj, dict) else {}
-    revision = str(metadata.get("resourceVersion") or "")
-    number = int(revision) if revision.isdigit() else 0
-    return Event(type_, number, metadata.get("name") or "", metadata.get("namespace") or "", at)
+    revision = read_number(str(metadata.get("resourceVersion") or ""))
+    return Event(type_, revision, metadata.get("name") or "", metadata.get("namespace") or "", at)
 
 
 @dataclass(slots=True, frozen=True)

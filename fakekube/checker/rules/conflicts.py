@@ -13,7 +13,7 @@ from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import EffectKind, children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.trace import LEASES
+from fakekube.checker.trace import LEASES, read_number
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import (
@@ -132,8 +132,7 @@ def _newer_delivered_at(trial: Trial, refused: Call) -> float:
     """Returns when the client was told of a newer state of the object of a refused write: by an event, or by the refusal if it
     does not watch the object."""
     body = refused.body if isinstance(refused.body, dict) else {}
-    text = str((body.get("metadata") or {}).get("resourceVersion") or "")
-    written = int(text) if text.isdigit() else 0
+    written = read_number(str((body.get("metadata") or {}).get("resourceVersion") or ""))
     watches = [call for call in trial.trace if call.is_watch and call.collection == refused.collection]
     told = [
         event.at

@@ -9,7 +9,7 @@ from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import CONCEPTS, REFLECTOR, judge_only_failures
-from fakekube.checker.trace import excerpt
+from fakekube.checker.trace import excerpt, read_number
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import SHORT, await_delivery, await_long_watches, await_requests, require_resumption
 from fakekube.checker.writes import own_objects, touch_objects
@@ -209,8 +209,7 @@ class HalfOpenPlain(Rule):
 
 def timeout_of(watch: Call) -> int:
     """Returns the seconds after which the server ends a watch at the client's request; 0 if the client requests nothing."""
-    text = watch.query.get("timeoutSeconds", "")
-    return int(text) if text.isdigit() else 0
+    return read_number(watch.query.get("timeoutSeconds", ""))
 
 
 #: Seconds of silence after which a client without --idle is suspected: client-go sends a PING after 30 s and waits 15 s for its

@@ -20,7 +20,7 @@ from fakekube.checker.reaction import Copy, children_of, find_changed_paths, val
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
-from fakekube.checker.trace import excerpt
+from fakekube.checker.trace import excerpt, read_number
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import SHORT, await_quiet, require_resumption
 from fakekube.checker.writes import own_objects
@@ -467,7 +467,8 @@ def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, dic
                 continue
             values = [value_at(one, path) for one in (old, new)]
             text = f"{name} was delivered again, and {'.'.join(path)} changed from {values[0]} to {values[1]}"
-            counts = all(str(value).isdigit() for value in values) and 0 < int(values[1]) - int(values[0]) < _COUNTED
+            counted, more = (read_number(str(value)) for value in values)
+            counts = all(str(value).isdecimal() for value in values) and 0 < more - counted < _COUNTED
             return (Verdict.failure if counts else Verdict.warning)(text, *trial.excerpt(calls))
     return None
 

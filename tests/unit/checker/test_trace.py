@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import fakekube
-from fakekube.checker.trace import Trace
+from fakekube.checker.trace import Trace, read_number
 
 PATH = "/api/v1/configmaps"
 METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
@@ -48,3 +48,10 @@ def test_events_are_read_in_each_format(cluster: fakekube.Cluster, accept: str) 
     (event,) = watch.events
     assert (event.type, event.name, event.namespace) == ("ADDED", "a", "default")
     assert event.revision == int(made["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), (str(2**128), 2**128), ("", 0), ("-1", 0), ("1.5", 0), ("²", 0), ("1" * 5000, 0)]
+)
+def test_what_is_no_number_counts_as_zero(text: str, number: int) -> None:
+    assert read_number(text) == number
