@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.powers.exchange import decoded_event
+from fakekube.powers.exchange import REVISION_DIGITS, decoded_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,13 +31,11 @@ _NOT_SHOWN = frozenset({"watch", "timeoutSeconds", "allowWatchBookmarks", "prett
 #: The views of an object that a client may ask for; `PartialObjectMetadataList` for lists.
 _VIEWS = ("PartialObjectMetadata", "Table")
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
-#: The digits of the largest revision (2^128), and one more.
-_MOST_DIGITS = 40
 
 
 def read_number(text: str) -> int:
     """Returns a revision, or a number of seconds, that a client or a server has sent; 0 for what is no such number."""
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+    return int(text) if text.isdecimal() and len(text) <= REVISION_DIGITS else 0
 
 
 @dataclass(slots=True, frozen=True)

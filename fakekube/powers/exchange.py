@@ -336,14 +336,14 @@ def _revisions_of(batch: int | Sequence[int]) -> Sequence[int]:
     return (batch,) if isinstance(batch, int) else batch
 
 
-_REVISION_DIGITS: Final = 40
+REVISION_DIGITS: Final = 40
 """The digits of the largest revision (2^128), and one more."""
 
 
 def _revision_of(value: Any) -> int | None:
     metadata = value.get("metadata") if isinstance(value, dict) else None
     text = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) <= _REVISION_DIGITS else None
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) <= REVISION_DIGITS else None
 
 
 def json_line(value: Any) -> bytes:
