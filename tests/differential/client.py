@@ -32,7 +32,33 @@ Exchange = dict[str, Any]
 """`request` (method, path, query, accept, type, body), `status`, `headers`, and `body` or `events`."""
 
 
-class Client:
+class Verbs:
+    """A method for each verb of HTTP, by `request`."""
+
+    def request(
+        self, method: str, path: str, body: Any = None, query: dict[str, Any] | str | None = None, *,
+        ctype: str | None = None, headers: dict[str, str] | None = None, silent: bool = False,
+    ) -> Reply:  # fmt: skip
+        """Send one request. `body` is bytes, text, or an object to be sent as JSON; a `silent` one is not recorded."""
+        raise NotImplementedError
+
+    def get(self, path: str, query: Any = None, **kw: Any) -> Reply:
+        return self.request("GET", path, None, query, **kw)
+
+    def post(self, path: str, body: Any, query: Any = None, **kw: Any) -> Reply:
+        return self.request("POST", path, body, query, **kw)
+
+    def put(self, path: str, body: Any, query: Any = None, **kw: Any) -> Reply:
+        return self.request("PUT", path, body, query, **kw)
+
+    def patch(self, path: str, body: Any, ctype: str, query: Any = None, **kw: Any) -> Reply:
+        return self.request("PATCH", path, body, query, ctype=ctype, **kw)
+
+    def delete(self, path: str, body: Any = None, query: Any = None, **kw: Any) -> Reply:
+        return self.request("DELETE", path, body, query, **kw)
+
+
+class Client(Verbs):
     """`ns` is a namespace of the scenario's own, `name(x)` a cluster-wide name of its own; `transcript` is what was exchanged.
 
     `features` are what the server has and most have not: see `registry.Scenario.needs`.
@@ -63,7 +89,6 @@ class Client:
         self, method: str, path: str, body: Any = None, query: dict[str, Any] | str | None = None, *,
         ctype: str | None = None, headers: dict[str, str] | None = None, silent: bool = False,
     ) -> Reply:  # fmt: skip
-        """Send one request. `body` is bytes, text, or an object to be sent as JSON; a `silent` one is not recorded."""
         target = urllib.parse.quote(path, safe="/:%@!$&'()*+,;=~") + (f"?{encode_query(query)}" if query else "")
         sent = self.headers(headers)
         data: bytes | None = None
@@ -75,21 +100,6 @@ class Client:
         if not silent:
             self._record(method, path, query, body, sent, reply)
         return reply
-
-    def get(self, path: str, query: Any = None, **kw: Any) -> Reply:
-        return self.request("GET", path, None, query, **kw)
-
-    def post(self, path: str, body: Any, query: Any = None, **kw: Any) -> Reply:
-        return self.request("POST", path, body, query, **kw)
-
-    def put(self, path: str, body: Any, query: Any = None, **kw: Any) -> Reply:
-        return self.request("PUT", path, body, query, **kw)
-
-    def patch(self, path: str, body: Any, ctype: str, query: Any = None, **kw: Any) -> Reply:
-        return self.request("PATCH", path, body, query, ctype=ctype, **kw)
-
-    def delete(self, path: str, body: Any = None, query: Any = None, **kw: Any) -> Reply:
-        return self.request("DELETE", path, body, query, **kw)
 
     def watch(
         self, path: str, query: dict[str, Any] | None = None, *, quiet: float = 0.5, limit: int = 1000,

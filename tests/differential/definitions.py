@@ -27,10 +27,11 @@ def definition(
     plural: str = "widgets",
     kind: str = "Widget",
     names: dict[str, Any] | None = None,
+    prefix: str = "g",
     **spec: Any,
 ) -> dict[str, Any]:
-    """A definition in a group of the scenario's own; `version`, `names` and `spec` add to its parts."""
-    group = f"g{client.id}.example.com"
+    """A definition in a group of the scenario's own, whose name begins with `prefix`; `version`, `names` and `spec` add to its parts."""
+    group = f"{prefix}{client.id}.example.com"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -60,6 +61,14 @@ def where(client: Client, body: dict[str, Any], version: str = "", ns: bool = Tr
     return f"/apis/{spec['group']}/{version}{space}/{spec['names']['plural']}"
 
 
+def wait_until_served(client: Client, body: dict[str, Any]) -> None:
+    """Wait until the definition is established and each of its served versions answers a list, if only by a failed conversion."""
+    until(lambda: condition(client, body["metadata"]["name"], "Established") == "True")
+    for v in body["spec"]["versions"]:
+        if v["served"]:
+            until(lambda: client.get(where(client, body, v["name"]), silent=True).status in (200, 500), 5)
+
+
 @contextlib.contextmanager
 def served(client: Client, body: dict[str, Any], silent: bool = True) -> Iterator[str]:
     """Create the definition, wait until its resource answers, yield the collection's path; delete it in the end."""
@@ -67,10 +76,7 @@ def served(client: Client, body: dict[str, Any], silent: bool = True) -> Iterato
     name = body["metadata"]["name"]
     try:
         if reply.status == 201:
-            until(lambda: condition(client, name, "Established") == "True")
-            for v in body["spec"]["versions"]:
-                if v["served"]:
-                    until(lambda: client.get(where(client, body, v["name"]), silent=True).status in (200, 500), 5)
+            wait_until_served(client, body)
         yield where(client, body)
     finally:
         everywhere = where(client, body, ns=False)
@@ -86,7 +92,7 @@ def served(client: Client, body: dict[str, Any], silent: bool = True) -> Iterato
             until(lambda: client.get(f"{CRDS}/{name}", silent=True).status == 404)
 
 
-def make(client: Client, body: dict[str, Any], name: str = "one", version: str = "v1", **fields: Any) -> dict[str, Any]:
+def make(body: dict[str, Any], name: str = "one", version: str = "v1", **fields: Any) -> dict[str, Any]:
     """A custom resource of the definition."""
     spec = body["spec"]
     return {"apiVersion": f"{spec['group']}/{version}", "kind": spec["names"]["kind"], "metadata": {"name": name}, **fields}

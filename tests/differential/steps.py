@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.differential.certificates import self_signed
-from tests.differential.client import MERGE, Client
+from tests.differential.client import MERGE, Client, Verbs
 from tests.differential.definitions import DRY
 from tests.differential.pacing import until
 from tests.differential.transports import Reply
@@ -69,16 +69,10 @@ def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
     }
 
 
-def make(body: dict[str, Any], name: str = "one", version: str = "v1", **fields: Any) -> dict[str, Any]:
-    """A custom resource of the definition."""
-    spec = body["spec"]
-    return {"apiVersion": f"{spec['group']}/{version}", "kind": spec["names"]["kind"], "metadata": {"name": name}, **fields}
-
-
 # ---------------------------------------------------------------- identities and rights
 
 
-class As:
+class As(Verbs):
     """The scenario's client with other credentials."""
 
     def __init__(self, client: Client, headers: dict[str, str]) -> None:
@@ -98,21 +92,6 @@ class As:
         return self.client.request(
             method, path, body, query, ctype=ctype, headers={**self.headers, **(headers or {})}, silent=silent
         )
-
-    def get(self, path: str, query: Any = None, **kw: Any) -> Reply:
-        return self.request("GET", path, None, query, **kw)
-
-    def post(self, path: str, body: Any, query: Any = None, **kw: Any) -> Reply:
-        return self.request("POST", path, body, query, **kw)
-
-    def put(self, path: str, body: Any, query: Any = None, **kw: Any) -> Reply:
-        return self.request("PUT", path, body, query, **kw)
-
-    def patch(self, path: str, body: Any, ctype: str, query: Any = None, **kw: Any) -> Reply:
-        return self.request("PATCH", path, body, query, ctype=ctype, **kw)
-
-    def delete(self, path: str, body: Any = None, query: Any = None, **kw: Any) -> Reply:
-        return self.request("DELETE", path, body, query, **kw)
 
 
 def accounts(client: Client) -> str:

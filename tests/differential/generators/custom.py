@@ -82,7 +82,7 @@ def tell_rules(client: Client, rng: Steady) -> None:
     with served(client, body) as path:
         for number in range(10):
             name = f"o{number % 4}"
-            obj = make(client, body, name, spec=values(rng))
+            obj = make(body, name, spec=values(rng))
             reply = client.post(path, obj)
             if reply.status == 409:
                 client.put(f"{path}/{name}", {**obj, "metadata": {"name": name, "resourceVersion": client.get(f"{path}/{name}", silent=True).rv}})
@@ -156,7 +156,7 @@ def tell_versions(client: Client, rng: Steady) -> None:
         for _ in range(14):
             name, at = rng.choice(["one", "two"]), rng.choice(names)
             own = f"{places[at]}/{name}"
-            obj = make(client, body, name, at, spec=values(rng))
+            obj = make(body, name, at, spec=values(rng))
             if rng.random() < 0.3:
                 obj["metadata"]["labels"] = {"a": rng.choice("xyz")}
             query: Object = {"fieldManager": rng.choice(["m1", "m2"])}

@@ -11,7 +11,7 @@ from tests.differential.client import APPLY, MERGE, PARTIAL, TABLE, Client
 from tests.differential.definitions import CRDS, DRY, definition, make, note, served
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
-from tests.differential.steps import ALICE, AUTHN, AUTHZ, NOBODY, RBAC, As, role, rule
+from tests.differential.steps import ALICE, AUTHN, AUTHZ, NOBODY, RBAC, As, allowed, binding, config_map, grant, maps, role, rule
 
 
 def impersonating(client: Client, user: str, *groups: str, **extra: str) -> As:
@@ -25,55 +25,6 @@ def impersonating(client: Client, user: str, *groups: str, **extra: str) -> As:
 def someone(client: Client) -> As:
     """A user without any rights whose name no other scenario knows."""
     return impersonating(client, f"user-{client.id}")
-
-
-def allowed(client: Client, who: str, verb: str, resource: str, group: str = "", ns: str | None = None, **more: str) -> bool:
-    attributes = {"namespace": client.ns if ns is None else ns, "verb": verb, "group": group, "resource": resource, **more}
-    return bool(
-        client.post(
-            f"{AUTHZ}/subjectaccessreviews",
-            {
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SubjectAccessReview",
-                "spec": {"user": who, "resourceAttributes": attributes},
-            },
-            silent=True,
-        ).get("status", "allowed")
-    )
-
-
-def binding(
-    name: str, role_name: str, *users: str, kind: str = "RoleBinding", role_kind: str = "Role", **more: Any
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role_name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": u} for u in users],
-        **more,
-    }
-
-
-def grant(
-    client: Client, user: str, *rules: dict[str, Any], name: str = "granted", wait: tuple[str, str, str] | None = None
-) -> None:
-    """Let the user do this in the scenario's namespace, and wait until the server knows."""
-    roles = f"{RBAC}/namespaces/{client.ns}"
-    client.post(f"{roles}/roles", role(name, *rules), silent=True)
-    client.post(f"{roles}/rolebindings", binding(name, name, user), silent=True)
-    first = rules[0]
-    verb, resource, group = wait or (first["verbs"][0], first["resources"][0], first["apiGroups"][0])
-    named = {"name": first["resourceNames"][0]} if first.get("resourceNames") else {}
-    until(lambda: allowed(client, user, verb if verb != "*" else "get", resource, group, **named), 5)
-
-
-def maps(client: Client) -> str:
-    return f"/api/v1/namespaces/{client.ns}/configmaps"
-
-
-def config_map(name: str = "one", **data: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {"a": "1"}}
 
 
 @scenario
@@ -716,14 +667,14 @@ def custom_resources_are_guarded_too(client: Client) -> None:
     )
     group = body["spec"]["group"]
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"r": 1}), silent=True)
+        client.post(path, make(body, spec={"r": 1}), silent=True)
         grant(client, name, rule("get patch", "widgets widgets/scale", group))
         user.get(f"{path}/one", headers={"Accept": PARTIAL})
         user.get(path)
         user.patch(f"{path}/one/scale", {"spec": {"replicas": 2}}, MERGE)
         user.get(f"{path}/one/status")
         user.patch(f"{path}/one/status", {}, MERGE)
-        user.patch(f"{path}/new", make(client, body, "new"), APPLY, {"fieldManager": "m"})
+        user.patch(f"{path}/new", make(body, "new"), APPLY, {"fieldManager": "m"})
         user.post(CRDS, body)
         user.get(f"{CRDS}/{body['metadata']['name']}")
         user.delete(path)

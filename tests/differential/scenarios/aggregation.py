@@ -14,7 +14,7 @@ from typing import Any
 from tests.differential import pacing
 from tests.differential.certificates import self_signed
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, PARTIAL, TABLE, Client
-from tests.differential.definitions import CRDS, DRY, definition, note, served, where
+from tests.differential.definitions import CRDS, DRY, definition, make, note, served, where
 from tests.differential.extension_servers import (
     SERVICES,
     V2,
@@ -34,7 +34,7 @@ from tests.differential.extension_servers import (
 )
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
-from tests.differential.steps import ALICE, NOBODY, Request, grant, granted_everywhere, listening, make, on, robot, rule
+from tests.differential.steps import ALICE, NOBODY, Request, grant, granted_everywhere, listening, on, robot, rule
 
 # ---------------------------------------------------------------- the objects
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.differential import pacing, registry
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
+from tests.differential.definitions import STRING, definition, make, obj, served
 from tests.differential.transports import Reply
 
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
@@ -143,64 +144,14 @@ SHAPES: dict[str, Any] = {
 @contextlib.contextmanager
 def shapes(c: Client) -> Iterator[tuple[str, Any]]:
     """A definition with every list and map type; yields the object's path and a maker of bodies."""
-    group = f"a{c.id}.example.com"
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    c.post(
-        definitions,
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"shapes.{group}"},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"plural": "shapes", "singular": "shape", "kind": "Shape", "listKind": "ShapeList"},
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "subresources": {"status": {}},
-                        "schema": {
-                            "openAPIV3Schema": {
-                                "type": "object",
-                                "properties": {
-                                    "spec": SHAPES,
-                                    "status": {
-                                        "type": "object",
-                                        "properties": {"phase": {"type": "string"}, "count": {"type": "integer"}},
-                                    },
-                                },
-                            }
-                        },
-                    }
-                ],
-            },
-        },
-        silent=True,
-    )
-    collection = f"/apis/{group}/v1/namespaces/{c.ns}/shapes"
-    for _ in range(200):
-        conditions = c.get(f"{definitions}/shapes.{group}", silent=True).get("status", "conditions", default=None) or []
-        if (
-            any(x["type"] == "Established" and x["status"] == "True" for x in conditions)
-            and c.get(collection, silent=True).status == 200
-        ):
-            break
-        pacing.sleep(0.05)
-    try:
+    status = obj({"phase": STRING, "count": {"type": "integer"}})
+    version = {"subresources": {"status": {}}}
+    body = definition(c, obj({"spec": SHAPES, "status": status}), version, plural="shapes", kind="Shape", prefix="a")
+    with served(c, body) as collection:
         yield (
             f"{collection}/s",
-            lambda status=None, **spec: {
-                "apiVersion": f"{group}/v1",
-                "kind": "Shape",
-                "metadata": {"name": "s"},
-                "spec": spec,
-                **({"status": status} if status else {}),
-            },
+            lambda status=None, **spec: make(body, "s", spec=spec, **({"status": status} if status else {})),
         )
-    finally:
-        c.delete(f"{definitions}/shapes.{group}", silent=True)
 
 
 # ---------------------------------------------------------------- creating

@@ -42,7 +42,7 @@ def holds(client: Client, schema: Any, *cases: tuple[Any, list[Any]]) -> None:
         for i, (_, values) in enumerate(cases):
             for value in values:
                 if good[i]:
-                    client.post(path, make(client, body, spec={f"p{i}": value}), DRY)
+                    client.post(path, make(body, spec={f"p{i}": value}), DRY)
                 else:
                     client.post(CRDS, single(client, schema, *rules[i]), DRY)
 
@@ -62,7 +62,7 @@ def story(client: Client, schema: Any, first: Any, *updates: Any) -> None:
     """Create with a spec, then try to turn it into others, one after the other."""
     body = definition(client, obj({"spec": schema}))
     with served(client, body) as path:
-        client.post(path, make(client, body, spec=first))
+        client.post(path, make(body, spec=first))
         for spec in updates:
             now = client.get(f"{path}/one", silent=True).json
             if isinstance(now, dict):
@@ -108,10 +108,10 @@ def rules_at_every_level(client: Client) -> None:
             {"a": "fine", "l": []},
             {"a": "bad", "l": []},
         ):
-            client.post(path, make(client, body, spec=spec), DRY)
-        client.post(path, make(client, body, "forbidden", spec={}), DRY)
-        client.post(path, make(client, body), DRY)
-        client.post(path, {**make(client, body, spec={}), "metadata": {"generateName": "generated-"}}, DRY)
+            client.post(path, make(body, spec=spec), DRY)
+        client.post(path, make(body, "forbidden", spec={}), DRY)
+        client.post(path, make(body), DRY)
+        client.post(path, {**make(body, spec={}), "metadata": {"generateName": "generated-"}}, DRY)
 
 
 @scenario
@@ -264,7 +264,7 @@ def transitions_are_ratcheted(client: Client) -> None:
     schema = obj({"a": STR, "b": STR})
     body = definition(client, obj({"spec": schema}))
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"a": "bad", "b": "x"}), silent=True)
+        client.post(path, make(body, spec={"a": "bad", "b": "x"}), silent=True)
         new = obj({"a": ruled(STR, "self != 'bad'"), "b": ruled(STR, {"rule": "self != 'bad'", "reason": "FieldValueForbidden"})})
         client.patch(
             f"{CRDS}/{body['metadata']['name']}",
@@ -272,7 +272,7 @@ def transitions_are_ratcheted(client: Client) -> None:
             MERGE,
             silent=True,
         )
-        until(lambda: client.post(path, make(client, body, "two", spec={"a": "bad"}), DRY, silent=True).status == 422)
+        until(lambda: client.post(path, make(body, "two", spec={"a": "bad"}), DRY, silent=True).status == 422)
         for change in ({"b": "y"}, {"b": "bad"}, {"a": "good"}, {"a": "bad"}):
             client.patch(f"{path}/one", {"spec": change}, MERGE)
 
@@ -756,8 +756,8 @@ def reserved_names_are_escaped(client: Client) -> None:
     )
     with served(client, body) as path:
         for name in names:
-            client.post(path, make(client, body, spec={name: "no"}), DRY)
-        client.post(path, make(client, body, spec=dict.fromkeys(names, "ok")), DRY)
+            client.post(path, make(body, spec={name: "no"}), DRY)
+        client.post(path, make(body, spec=dict.fromkeys(names, "ok")), DRY)
     compiles(
         client,
         obj({"1st": STR, "if": STR, "while": STR, "a b": STR, "": STR, "ü": STR, "int": STR}),
@@ -806,7 +806,7 @@ def int_or_string_and_null(client: Client) -> None:
             {"n": "forbidden"},
             {"n": "ok", "o": {"x": "1"}},
         ):
-            client.post(path, make(client, body, spec=spec), DRY)
+            client.post(path, make(body, spec=spec), DRY)
 
 
 @scenario
@@ -894,7 +894,7 @@ def formatted_strings_have_types(client: Client) -> None:
             {"d": "junk"},
             {"u": "1 day"},
         ):
-            client.post(path, make(client, body, spec=spec), DRY)
+            client.post(path, make(body, spec=spec), DRY)
     compiles(
         client,
         {"type": "string", "format": "date"},
@@ -959,4 +959,4 @@ def costs_at_run_time(client: Client) -> None:
             {"l": ["abcdefghij"] * 250},
             {"l": [f"item-{i}-{'x' * 8}" for i in range(250)]},
         ):
-            client.post(path, make(client, body, spec=spec), DRY)
+            client.post(path, make(body, spec=spec), DRY)

@@ -122,19 +122,19 @@ def managers_of_a_version_that_is_gone(c: Client) -> None:
     cases = ("applied", "forced", "put", "merged", "json", "reset", "status", "kept")
     with served(c, body) as path:
         for name in cases:
-            c.patch(f"{path}/{name}", make(c, body, name, spec={"a": "1"}), APPLY, {"fieldManager": "alpha"}, silent=True)
+            c.patch(f"{path}/{name}", make(body, name, spec={"a": "1"}), APPLY, {"fieldManager": "alpha"}, silent=True)
             c.patch(f"{path}/{name}", {"spec": {"b": "1"}}, MERGE, {"fieldManager": "beta"}, silent=True)
         move_storage(c, body, path, cases)
         path = path.replace("/v1/", "/v2/")
 
         def apply(name: str, spec: dict[str, str], **query: str) -> None:
-            c.patch(f"{path}/{name}", make(c, body, name, "v2", spec=spec), APPLY, {"fieldManager": "alpha", **query})
+            c.patch(f"{path}/{name}", make(body, name, "v2", spec=spec), APPLY, {"fieldManager": "alpha", **query})
 
         apply("applied", {"a": "1"})
         apply("applied", {"a": "2"}, **DRY)
         apply("forced", {"b": "2"}, fieldManager="new", force="true")
         c.get(f"{path}/forced")
-        c.put(f"{path}/put", make(c, body, "put", "v2", spec={"a": "9"}))
+        c.put(f"{path}/put", make(body, "put", "v2", spec={"a": "9"}))
         apply("put", {"a": "9"})
         c.patch(f"{path}/merged", {"spec": {"c": "3"}}, MERGE, {"fieldManager": "gamma"})
         c.patch(f"{path}/json", [{"op": "remove", "path": "/spec/b"}], JSON_PATCH)

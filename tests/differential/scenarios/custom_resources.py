@@ -31,7 +31,7 @@ def of_spec(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
 def tries(client: Client, body: dict[str, Any], path: str, *specs: Any, **query: Any) -> None:
     """What the server says about creating a resource with each of these specs, without doing it."""
     for spec in specs:
-        client.post(path, make(client, body, spec=spec), {**DRY, **query})
+        client.post(path, make(body, spec=spec), {**DRY, **query})
 
 
 def check(client: Client, properties: dict[str, Any], *specs: Any) -> None:
@@ -191,8 +191,8 @@ def numbers_are_checked(client: Client) -> None:
     body = definition(client, of_spec({"n": num, "i": INT}), plural="gadgets", kind="Gadget")
     with served(client, body) as path:
         for text in ("1.0", "1.50", "1e2", "1E400", "-0", "0x1", "01", "1.", "NaN"):
-            client.post(path, json.dumps(make(client, body, spec={"n": 7, "i": 7})).replace('"n": 7', f'"n": {text}'), DRY)
-            client.post(path, json.dumps(make(client, body, spec={"n": 7, "i": 7})).replace('"i": 7', f'"i": {text}'), DRY)
+            client.post(path, json.dumps(make(body, spec={"n": 7, "i": 7})).replace('"n": 7', f'"n": {text}'), DRY)
+            client.post(path, json.dumps(make(body, spec={"n": 7, "i": 7})).replace('"i": 7', f'"i": {text}'), DRY)
 
 
 @scenario
@@ -382,10 +382,10 @@ def whole_objects_of_the_wrong_type(client: Client) -> None:
     body = definition(client, of_spec({"s": STRING}))
     with served(client, body) as path:
         tries(client, body, path, "text", 1, [], None, True)
-        for raw in ("", "{", "[]", "null", "1", '"x"', "{}", '{"a": }', json.dumps(make(client, body)) + "x", "apiVersion: v1"):
+        for raw in ("", "{", "[]", "null", "1", '"x"', "{}", '{"a": }', json.dumps(make(body)) + "x", "apiVersion: v1"):
             client.post(path, raw, DRY)
-        client.post(path, json.dumps(make(client, body)), DRY, ctype="application/yaml")
-        client.post(path, json.dumps(make(client, body)), DRY, ctype="text/plain")
+        client.post(path, json.dumps(make(body)), DRY, ctype="application/yaml")
+        client.post(path, json.dumps(make(body)), DRY, ctype="text/plain")
         client.get(path, headers={"Accept": "application/vnd.kubernetes.protobuf"})
         client.get(path, headers={"Accept": "application/yaml"})
         client.get(path, headers={"Accept": "text/html"})
@@ -409,10 +409,10 @@ def kind_and_version_must_match(client: Client) -> None:
             (f"{group}/v1/x", "Widget"),
             (f"{group}/v1", "WidgetList"),
         ):
-            whole = {**make(client, body), "apiVersion": api, "kind": kind}
+            whole = {**make(body), "apiVersion": api, "kind": kind}
             client.post(path, {k: v for k, v in whole.items() if v is not None}, DRY)
-        client.post(path, make(client, body), silent=True)
-        client.put(f"{path}/one", {**make(client, body), "kind": "Gadget"})
+        client.post(path, make(body), silent=True)
+        client.put(f"{path}/one", {**make(body), "kind": "Gadget"})
         client.patch(f"{path}/one", {"kind": "Gadget"}, MERGE)
         client.patch(f"{path}/one", {"apiVersion": f"{group}/v2"}, MERGE)
         client.patch(
@@ -467,9 +467,9 @@ def metadata_is_checked(client: Client) -> None:
     ]
     with served(client, body) as path:
         for meta in metas:
-            client.post(path, {**make(client, body), "metadata": meta}, DRY)
-        client.post(path, {k: v for k, v in make(client, body).items() if k != "metadata"}, DRY)
-        client.post(path, make(client, body, metadata={"name": "one", "unknown": 1}), {**DRY, "fieldValidation": "Strict"})
+            client.post(path, {**make(body), "metadata": meta}, DRY)
+        client.post(path, {k: v for k, v in make(body).items() if k != "metadata"}, DRY)
+        client.post(path, make(body, metadata={"name": "one", "unknown": 1}), {**DRY, "fieldValidation": "Strict"})
 
 
 @scenario
@@ -478,8 +478,8 @@ def a_definition_may_narrow_names(client: Client) -> None:
     body = definition(client, obj({"metadata": obj({"name": {**STRING, "maxLength": 4, "pattern": "^o"}})}))
     with served(client, body) as path:
         for name in ("one", "toolong", "xx", "X"):
-            client.post(path, make(client, body, name), DRY)
-        client.post(path, {**make(client, body), "metadata": {"generateName": "generated-"}}, DRY)
+            client.post(path, make(body, name), DRY)
+        client.post(path, {**make(body), "metadata": {"generateName": "generated-"}}, DRY)
 
 
 @scenario
@@ -488,7 +488,7 @@ def names_can_be_generated(client: Client) -> None:
     body = definition(client)
     with served(client, body) as path:
         for prefix in ("thing-", "x" * 70, "Bad_", "a.b-"):
-            client.post(path, {**make(client, body), "metadata": {"generateName": prefix}})
+            client.post(path, {**make(body), "metadata": {"generateName": prefix}})
         client.get(path, {"limit": "0"}, headers={"Accept": PARTIAL_LIST})
 
 
@@ -533,7 +533,7 @@ def unknown_fields_are_pruned(client: Client) -> None:
             {"free": {"q": 1, "r": {"s": None}}},
             {"zz": {"deep": {"er": [1, 2]}}, "yy": []},
         )
-        client.post(path, make(client, body, top=1, spec={"o": {}}, status={"x": {"y": 1}}), DRY)
+        client.post(path, make(body, top=1, spec={"o": {}}, status={"x": {"y": 1}}), DRY)
 
 
 @scenario
@@ -541,14 +541,14 @@ def strict_and_warn(client: Client) -> None:
     """fieldValidation for unknown and duplicate fields, on create, update, patch and apply."""
     body = definition(client, of_spec({"s": STRING, "a": {"type": "array", "items": obj({"x": STRING})}}))
     with served(client, body) as path:
-        client.post(path, make(client, body), silent=True)
+        client.post(path, make(body), silent=True)
         for mode in ("Strict", "Warn", "Ignore", "strict"):
             q = {"fieldValidation": mode, "dryRun": "All"}
-            client.post(path, make(client, body, "two", spec={"s": "x", "u": 1, "a": [{"y": 1}, {"z": 1}]}, top={}), q)
-            client.post(path, json.dumps(make(client, body, "two", spec={"s": "x"})).replace('"s"', '"s": "y", "s"'), q)
+            client.post(path, make(body, "two", spec={"s": "x", "u": 1, "a": [{"y": 1}, {"z": 1}]}, top={}), q)
+            client.post(path, json.dumps(make(body, "two", spec={"s": "x"})).replace('"s"', '"s": "y", "s"'), q)
             client.patch(f"{path}/one", {"spec": {"u": 1}}, MERGE, q)
             client.patch(f"{path}/one", [{"op": "add", "path": "/spec", "value": {"u": 2}}], JSON_PATCH, q)
-            client.patch(f"{path}/one", make(client, body, spec={"u": 3}), APPLY, {**q, "fieldManager": "m"})
+            client.patch(f"{path}/one", make(body, spec={"u": 3}), APPLY, {**q, "fieldManager": "m"})
             client.patch(f"{path}/one", '{"spec": {"s": "a", "s": "b"}}', MERGE, q)
 
 
@@ -622,20 +622,15 @@ def defaults_fill_what_is_missing(client: Client) -> None:
             {"any": None},
             {"o": {"b": None}},
         )
-        client.post(path, make(client, body), DRY)
-        client.post(path, make(client, body, spec={}))
+        client.post(path, make(body), DRY)
+        client.post(path, make(body, spec={}))
         client.patch(f"{path}/one", {"spec": {"a": None, "ld": None, "od": {"c": "n"}}}, MERGE)
         client.patch(f"{path}/one", [{"op": "remove", "path": "/spec/n"}], JSON_PATCH)
         client.put(
             f"{path}/one",
-            make(
-                client,
-                body,
-                spec={"a": "own"},
-                metadata={"name": "one", "resourceVersion": client.get(f"{path}/one", silent=True).rv},
-            ),
+            make(body, spec={"a": "own"}, metadata={"name": "one", "resourceVersion": client.get(f"{path}/one", silent=True).rv}),
         )
-        client.patch(f"{path}/one", make(client, body, spec={"l": [{"k": "a"}]}), APPLY, {"fieldManager": "m"})
+        client.patch(f"{path}/one", make(body, spec={"l": [{"k": "a"}]}), APPLY, {"fieldManager": "m"})
 
 
 @scenario
@@ -643,7 +638,7 @@ def defaults_reach_old_objects_when_read(client: Client) -> None:
     """A default added later shows in get, list and watch of what was stored before, and a removed field vanishes."""
     body = definition(client, of_spec({"a": STRING, "gone": STRING}))
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"a": "1", "gone": "bye"}))
+        client.post(path, make(body, spec={"a": "1", "gone": "bye"}))
         versions = [
             {**body["spec"]["versions"][0], "schema": {"openAPIV3Schema": of_spec({"a": STRING, "b": {**INT, "default": 7}})}}
         ]
@@ -670,7 +665,7 @@ def invalid_old_objects_are_ratcheted(client: Client) -> None:
         ),
     )
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"a": "too long", "n": 50, "l": ["long one", "ok"], "m": {"k": "long one"}}))
+        client.post(path, make(body, spec={"a": "too long", "n": 50, "l": ["long one", "ok"], "m": {"k": "long one"}}))
         short = {**STRING, "maxLength": 3}
         new = of_spec(
             {
@@ -685,7 +680,7 @@ def invalid_old_objects_are_ratcheted(client: Client) -> None:
         redefine(
             client,
             body,
-            lambda: client.post(path, make(client, body, "two", spec={"a": "too long"}), DRY, silent=True).status == 422,
+            lambda: client.post(path, make(body, "two", spec={"a": "too long"}), DRY, silent=True).status == 422,
             versions=[{**body["spec"]["versions"][0], "schema": {"openAPIV3Schema": new}}],
         )
         for change in (
@@ -714,22 +709,21 @@ def create_read_update_delete(client: Client) -> None:
     """The plain course of things, with its conflicts and errors."""
     body = definition(client, of_spec({"s": STRING}))
     with served(client, body) as path:
-        made = client.post(path, make(client, body, spec={"s": "a"}))
-        client.post(path, make(client, body))
+        made = client.post(path, make(body, spec={"s": "a"}))
+        client.post(path, make(body))
         client.get(f"{path}/one")
         client.get(f"{path}/two")
         client.get(path)
         client.get(where(client, body, ns=False))
-        client.post(where(client, body, ns=False), make(client, body, "elsewhere"))
-        client.put(f"{path}/one", make(client, body, spec={"s": "b"}))
-        client.put(f"{path}/one", make(client, body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "b"}))
-        client.put(f"{path}/one", make(client, body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "c"}))
-        client.put(f"{path}/one", make(client, body, "other", spec={"s": "c"}))
-        client.put(f"{path}/new", make(client, body, "new", spec={"s": "c"}))
+        client.post(where(client, body, ns=False), make(body, "elsewhere"))
+        client.put(f"{path}/one", make(body, spec={"s": "b"}))
+        client.put(f"{path}/one", make(body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "b"}))
+        client.put(f"{path}/one", make(body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "c"}))
+        client.put(f"{path}/one", make(body, "other", spec={"s": "c"}))
+        client.put(f"{path}/new", make(body, "new", spec={"s": "c"}))
         client.put(
             f"{path}/one",
             make(
-                client,
                 body,
                 metadata={
                     "name": "one",
@@ -742,7 +736,7 @@ def create_read_update_delete(client: Client) -> None:
         client.delete(f"{path}/one", None, {"dryRun": "All"})
         client.delete(f"{path}/one")
         client.delete(f"{path}/one")
-        client.post(f"/apis/{body['spec']['group']}/v1/namespaces/nowhere-{client.id}/widgets", make(client, body))
+        client.post(f"/apis/{body['spec']['group']}/v1/namespaces/nowhere-{client.id}/widgets", make(body))
         client.request("OPTIONS", path)
         client.post(f"{path}/one", {})
         client.get(f"{path}/one/status")
@@ -755,7 +749,7 @@ def patches(client: Client) -> None:
         client, of_spec({"s": STRING, "l": {"type": "array", "items": STRING}, "o": obj({"x": STRING, "y": STRING}), "n": INT})
     )
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"s": "a", "l": ["1", "2"], "o": {"x": "1"}}), silent=True)
+        client.post(path, make(body, spec={"s": "a", "l": ["1", "2"], "o": {"x": "1"}}), silent=True)
         for patch in (
             {"spec": {"s": "b", "o": {"y": "2"}}},
             {"spec": {"o": {"x": None}}},
@@ -816,7 +810,7 @@ def apply_with_every_list_type(client: Client) -> None:
         one = f"{path}/one"
 
         def apply(manager: str, spec: Any, **query: str) -> None:
-            client.patch(one, make(client, body, spec=spec), APPLY, {"fieldManager": manager, **query})
+            client.patch(one, make(body, spec=spec), APPLY, {"fieldManager": manager, **query})
 
         apply(
             "m1",
@@ -844,12 +838,10 @@ def apply_with_every_list_type(client: Client) -> None:
         apply("m2", {"gran": {"x": 5}})
         apply("m2", {"unknown": 5})
         apply("m2", {})
-        client.patch(one, make(client, body, spec={"set": ["z"]}), APPLY)
-        client.patch(one, make(client, body, "two"), APPLY, {"fieldManager": "m"})
-        client.patch(
-            one, make(client, body, metadata={"name": "one", "managedFields": [{"manager": "x"}]}), APPLY, {"fieldManager": "m"}
-        )
-        client.patch(f"{path}/fresh", make(client, body, "fresh", spec={"at": [1]}), APPLY, {"fieldManager": "m"})
+        client.patch(one, make(body, spec={"set": ["z"]}), APPLY)
+        client.patch(one, make(body, "two"), APPLY, {"fieldManager": "m"})
+        client.patch(one, make(body, metadata={"name": "one", "managedFields": [{"manager": "x"}]}), APPLY, {"fieldManager": "m"})
+        client.patch(f"{path}/fresh", make(body, "fresh", spec={"at": [1]}), APPLY, {"fieldManager": "m"})
         client.patch(one, "spec: {at: [", APPLY, {"fieldManager": "m"})
         client.patch(one, {"metadata": {"managedFields": [{}]}}, MERGE)
         client.get(one)
@@ -865,7 +857,7 @@ def status_is_apart(client: Client) -> None:
     )
     with served(client, body) as path:
         one = f"{path}/one"
-        client.post(path, make(client, body, spec={"s": "a"}, status={"phase": "x"}))
+        client.post(path, make(body, spec={"s": "a"}, status={"phase": "x"}))
         client.get(f"{one}/status")
         client.patch(one, {"status": {"phase": "y"}, "spec": {"s": "b"}}, MERGE)
         client.patch(f"{one}/status", {"status": {"phase": "y"}, "spec": {"s": "c"}, "metadata": {"labels": {"a": "b"}}}, MERGE)
@@ -876,10 +868,8 @@ def status_is_apart(client: Client) -> None:
         client.put(f"{one}/status", {**now, "status": {"phase": "z"}, "spec": {"s": 9}} if isinstance(now, dict) else None)
         client.put(f"{one}/status", {**now, "status": {"phase": "w"}, "spec": {"s": "ok"}} if isinstance(now, dict) else None)
         client.put(one, {**now, "status": {"phase": 1}} if isinstance(now, dict) else None)
-        client.patch(f"{one}/status", make(client, body, status={"phase": "q"}), APPLY, {"fieldManager": "s", "force": "true"})
-        client.patch(
-            one, make(client, body, spec={"s": "q"}, status={"phase": "r"}), APPLY, {"fieldManager": "t", "force": "true"}
-        )
+        client.patch(f"{one}/status", make(body, status={"phase": "q"}), APPLY, {"fieldManager": "s", "force": "true"})
+        client.patch(one, make(body, spec={"s": "q"}, status={"phase": "r"}), APPLY, {"fieldManager": "t", "force": "true"})
         client.patch(f"{one}/status", [{"op": "remove", "path": "/status"}], JSON_PATCH)
         client.patch(one, {"metadata": {"annotations": {"x": "y"}}}, MERGE)
         client.post(f"{one}/status", now)
@@ -900,7 +890,7 @@ def scale_is_a_view(client: Client) -> None:
     )
     with served(client, body) as path:
         one = f"{path}/one/scale"
-        client.post(path, make(client, body, spec={"s": "x"}), silent=True)
+        client.post(path, make(body, spec={"s": "x"}), silent=True)
         client.get(one)
         client.patch(one, {"spec": {"replicas": 2}}, MERGE)
         client.patch(f"{path}/one", {"spec": {"replicas": 3}}, MERGE, silent=True)
@@ -975,9 +965,7 @@ def tables_have_the_columns(client: Client) -> None:
         ]
         for i, spec in enumerate(specs):
             client.post(
-                path,
-                make(client, body, metadata={"name": f"n{i}", "labels": {"app": f"l{i}"} if i % 2 else {}}, spec=spec),
-                silent=True,
+                path, make(body, metadata={"name": f"n{i}", "labels": {"app": f"l{i}"} if i % 2 else {}}, spec=spec), silent=True
             )
             client.get(f"{path}/n{i}", headers={"Accept": TABLE})
         client.get(path, headers={"Accept": TABLE})
@@ -985,12 +973,12 @@ def tables_have_the_columns(client: Client) -> None:
         client.get(path, {"includeObject": "None"}, headers={"Accept": TABLE})
         client.get(path, {"includeObject": "Odd"}, headers={"Accept": TABLE})
         client.watch(path, headers={"Accept": TABLE})
-        client.post(path, make(client, body, "posted"), headers={"Accept": TABLE})
+        client.post(path, make(body, "posted"), headers={"Accept": TABLE})
         client.delete(f"{path}/posted", headers={"Accept": TABLE})
     plain = definition(client, plural="gadgets", kind="Gadget")
     with served(client, plain) as path:
         client.get(path, headers={"Accept": TABLE})
-        client.post(path, make(client, plain), headers={"Accept": TABLE})
+        client.post(path, make(plain), headers={"Accept": TABLE})
         client.get(f"{path}/none", headers={"Accept": TABLE})
 
 
@@ -1010,7 +998,7 @@ def fields_can_be_selected(client: Client) -> None:
                 {"color": "", "size": 0, "flag": False},
             )
         ):
-            client.post(path, make(client, body, f"n{i}", spec=spec), silent=True)
+            client.post(path, make(body, f"n{i}", spec=spec), silent=True)
         for selector in (
             "spec.color=red",
             "spec.color!=red",
@@ -1049,11 +1037,11 @@ def lists_and_watches(client: Client) -> None:
     """Pages, label selectors, watches from a revision, bookmarks, deletion of collections."""
     body = definition(client, of_spec({"n": INT}))
     with served(client, body) as path:
-        first = client.post(path, make(client, body, metadata={"name": "n0", "labels": {"even": "yes"}}, spec={"n": 0}))
+        first = client.post(path, make(body, metadata={"name": "n0", "labels": {"even": "yes"}}, spec={"n": 0}))
         for i in range(1, 5):
             client.post(
                 path,
-                make(client, body, metadata={"name": f"n{i}", "labels": {"even": "no" if i % 2 else "yes"}}, spec={"n": i}),
+                make(body, metadata={"name": f"n{i}", "labels": {"even": "no" if i % 2 else "yes"}}, spec={"n": i}),
                 silent=True,
             )
         page = client.get(path, {"limit": "2"})
@@ -1091,9 +1079,7 @@ def finalizers_hold_deletion(client: Client) -> None:
     """Deletion marks; an update may only take finalizers away; then it is gone."""
     body = definition(client, of_spec({"n": INT}))
     with served(client, body) as path:
-        client.post(
-            path, make(client, body, metadata={"name": "one", "finalizers": ["example.com/a", "example.com/b"]}, spec={"n": 1})
-        )
+        client.post(path, make(body, metadata={"name": "one", "finalizers": ["example.com/a", "example.com/b"]}, spec={"n": 1}))
         client.delete(f"{path}/one", {"gracePeriodSeconds": 30})
         client.delete(f"{path}/one", {"propagationPolicy": "Foreground"})
         client.patch(f"{path}/one", {"metadata": {"finalizers": ["example.com/a", "example.com/b", "example.com/c"]}}, MERGE)
@@ -1108,10 +1094,10 @@ def cluster_wide_resources(client: Client) -> None:
     """scope: Cluster; namespaces in path or body are errors."""
     body = definition(client, scope="Cluster")
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"a": 1}))
-        client.post(path, make(client, body, metadata={"name": "two", "namespace": client.ns}))
+        client.post(path, make(body, spec={"a": 1}))
+        client.post(path, make(body, metadata={"name": "two", "namespace": client.ns}))
         client.get(f"/apis/{body['spec']['group']}/v1/namespaces/{client.ns}/widgets")
-        client.post(f"/apis/{body['spec']['group']}/v1/namespaces/{client.ns}/widgets", make(client, body, "three"))
+        client.post(f"/apis/{body['spec']['group']}/v1/namespaces/{client.ns}/widgets", make(body, "three"))
         client.get(f"{path}/one")
         client.get(path)
         client.delete(f"{path}/one", None, {"propagationPolicy": "Orphan"})
@@ -1141,21 +1127,17 @@ def versions_share_objects(client: Client) -> None:
     body = two_versions(client)
     with served(client, body) as path:
         path2 = path.replace("/v1/", "/v2/")
-        client.post(path, make(client, body, spec={"a": "1", "only1": "x"}))
+        client.post(path, make(body, spec={"a": "1", "only1": "x"}))
         client.get(f"{path2}/one")
-        client.post(path2, make(client, body, "two", "v2", spec={"a": "2", "only2": "y"}))
+        client.post(path2, make(body, "two", "v2", spec={"a": "2", "only2": "y"}))
         client.get(f"{path}/two")
         client.get(path)
         client.get(path2)
-        client.post(path2, make(client, body, "three", "v1"))
+        client.post(path2, make(body, "three", "v1"))
         client.patch(f"{path2}/one", {"spec": {"a": "3"}}, MERGE)
         client.get(f"{path}/one")
-        client.patch(
-            f"{path2}/one", make(client, body, "one", "v2", spec={"only2": "z"}), APPLY, {"fieldManager": "m", "force": "true"}
-        )
-        client.patch(
-            f"{path}/one", make(client, body, "one", "v1", spec={"only1": "w"}), APPLY, {"fieldManager": "m", "force": "true"}
-        )
+        client.patch(f"{path2}/one", make(body, "one", "v2", spec={"only2": "z"}), APPLY, {"fieldManager": "m", "force": "true"})
+        client.patch(f"{path}/one", make(body, "one", "v1", spec={"only1": "w"}), APPLY, {"fieldManager": "m", "force": "true"})
         client.watch(path2, then=lambda: client.patch(f"{path}/two", {"spec": {"a": "w"}}, MERGE, silent=True) and None)
         client.delete(f"{path2}/two")
 
@@ -1166,14 +1148,14 @@ def a_version_may_stop_being_served(client: Client) -> None:
     body = two_versions(client)
     with served(client, body) as path:
         path2 = path.replace("/v1/", "/v2/")
-        client.post(path, make(client, body, spec={"a": "1", "only1": "x"}), silent=True)
+        client.post(path, make(body, spec={"a": "1", "only1": "x"}), silent=True)
         one, two = body["spec"]["versions"]
         redefine(client, body, lambda: client.get(path, silent=True).status == 404, versions=[{**one, "served": False}, two])
         client.get(path)
         client.get(f"{path}/one")
-        client.post(path, make(client, body, "two"))
+        client.post(path, make(body, "two"))
         client.get(f"{path2}/one")
-        client.post(path2, make(client, body, "two", "v2", spec={"a": "2", "only2": "y"}))
+        client.post(path2, make(body, "two", "v2", spec={"a": "2", "only2": "y"}))
         redefine(
             client,
             body,
@@ -1199,7 +1181,7 @@ def deprecated_versions_warn(client: Client) -> None:
     with served(client, body) as path:
         for v in ("v1", "v2", "v3", "v4beta1"):
             here = path.replace("/v1/", f"/{v}/")
-            client.post(here, make(client, body, f"in-{v}", v))
+            client.post(here, make(body, f"in-{v}", v))
             client.get(here, headers={"Accept": PARTIAL_LIST})
             client.get(f"{here}/in-{v}")
             client.delete(f"{here}/in-{v}")

@@ -1008,15 +1008,15 @@ def deletion_waits_for_the_instances(client: Client) -> None:
     body = definition(client)
     name = body["metadata"]["name"]
     with served(client, body) as path:
-        client.post(path, make(client, body, metadata={"name": "held", "finalizers": ["example.com/hold"]}))
-        client.post(path, make(client, body, "free"))
+        client.post(path, make(body, metadata={"name": "held", "finalizers": ["example.com/hold"]}))
+        client.post(path, make(body, "free"))
         client.delete(f"{CRDS}/{name}")
         until(lambda: condition(client, name, "Terminating") == "True")
         until(lambda: client.get(f"{path}/free", silent=True).status == 404)
         pacing.sleep(0.5)
         client.get(f"{CRDS}/{name}")
         client.get(path)
-        client.post(path, make(client, body, "late"))
+        client.post(path, make(body, "late"))
         client.patch(f"{path}/held", {"metadata": {"labels": {"a": "b"}}}, MERGE)
         client.delete(f"{CRDS}/{name}")
         client.patch(f"{path}/held", {"metadata": {"finalizers": None}}, MERGE)
@@ -1033,14 +1033,14 @@ def a_definition_can_come_back(client: Client) -> None:
     body = definition(client)
     name = body["metadata"]["name"]
     with served(client, body) as path:
-        client.post(path, make(client, body, spec={"a": 1}))
+        client.post(path, make(body, spec={"a": 1}))
         client.delete(f"{CRDS}/{name}", {"propagationPolicy": "Foreground"})
         until(lambda: client.get(f"{CRDS}/{name}", silent=True).status == 404, 20)
     changed = definition(client, obj({"spec": obj({"b": {"type": "integer", "default": 5}})}))
     with served(client, changed) as path:
         client.get(path)
         client.get(f"{path}/one")
-        client.post(path, make(client, changed, spec={"a": 1}))
+        client.post(path, make(changed, spec={"a": 1}))
         client.delete(f"{CRDS}/{name}", None, {"dryRun": "All"})
         client.get(f"{path}/one")
 

@@ -16,7 +16,7 @@ import ssl
 from typing import Any
 
 from tests.differential.client import APPLY, MERGE, PARTIAL, TABLE, Client, encode_query
-from tests.differential.definitions import CRDS, DRY, definition, note, served
+from tests.differential.definitions import CRDS, DRY, definition, make, note, served
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.steps import (
@@ -33,7 +33,6 @@ from tests.differential.steps import (
     deployment,
     grant,
     granted_everywhere,
-    make,
     maps,
     pod,
     robot,

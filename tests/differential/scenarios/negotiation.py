@@ -10,9 +10,10 @@ import zlib  # its gzip header is the same in every version of Python
 from collections.abc import Iterator
 from typing import Any
 
-from tests.differential import pacing, sample_objects
+from tests.differential import sample_objects
 from tests.differential.binary_answers import CBOR, PROTOBUF, binary, cbor_answer, keep, protobuf_answer, wire
 from tests.differential.client import JSON, MERGE, PARTIAL, PARTIAL_LIST, TABLE, Client
+from tests.differential.definitions import definition, make, served
 from tests.differential.registry import scenario
 
 YAML = "application/yaml"
@@ -41,81 +42,41 @@ def table(c: Client, path: str, accept: str = TABLE, query: Any = None, **kw: An
     keep(c, "GET", path, query, None, accept, "", reply, seen if seen is not None else reply.body.decode("latin-1"))
 
 
+WIDGET_COLUMNS = [
+    {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "description": "how big"},
+    {"name": "Flag", "type": "boolean", "jsonPath": ".spec.flag"},
+    {"name": "Ratio", "type": "number", "format": "double", "jsonPath": ".spec.ratio"},
+    {"name": "Wide", "type": "string", "jsonPath": ".spec.color", "priority": 1},
+    {"name": "First", "type": "string", "jsonPath": ".spec.parts[0].id"},
+    {"name": "All", "type": "string", "jsonPath": ".spec.parts[*].id"},
+    {"name": "When", "type": "date", "jsonPath": ".spec.when"},
+    {"name": "Map", "type": "string", "jsonPath": ".spec.options"},
+    {"name": "Wrong", "type": "integer", "jsonPath": ".spec.color"},
+    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+]
+
+
 @contextlib.contextmanager
 def widgets(c: Client) -> Iterator[tuple[str, str]]:
-    """The widget definition of kinds.py; yields its collection and its group."""
-    group = f"n{c.id}.example.com"
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    c.post(
-        definitions,
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"widgets.{group}"},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                        "subresources": {
-                            "status": {},
-                            "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"},
-                        },
-                        "additionalPrinterColumns": [
-                            {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "description": "how big"},
-                            {"name": "Flag", "type": "boolean", "jsonPath": ".spec.flag"},
-                            {"name": "Ratio", "type": "number", "format": "double", "jsonPath": ".spec.ratio"},
-                            {"name": "Wide", "type": "string", "jsonPath": ".spec.color", "priority": 1},
-                            {"name": "First", "type": "string", "jsonPath": ".spec.parts[0].id"},
-                            {"name": "All", "type": "string", "jsonPath": ".spec.parts[*].id"},
-                            {"name": "When", "type": "date", "jsonPath": ".spec.when"},
-                            {"name": "Map", "type": "string", "jsonPath": ".spec.options"},
-                            {"name": "Wrong", "type": "integer", "jsonPath": ".spec.color"},
-                            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                        ],
-                    }
-                ],
-            },
-        },
-        silent=True,
-    )
-    collection = f"/apis/{group}/v1/namespaces/{c.ns}/widgets"
-    for _ in range(200):
-        conditions = c.get(f"{definitions}/widgets.{group}", silent=True).get("status", "conditions", default=None) or []
-        if (
-            any(x["type"] == "Established" and x["status"] == "True" for x in conditions)
-            and c.get(collection, silent=True).status == 200
-        ):
-            break
-        pacing.sleep(0.05)
-    c.post(
-        collection,
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "Widget",
-            "metadata": {"name": "w", "labels": {"app": "a"}},
-            "spec": {
-                "size": 4,
-                "flag": False,
-                "ratio": 0.5,
-                "color": "blue",
-                "parts": [{"id": "a"}, {"id": "b"}],
-                "when": "never",
-                "options": {"o": 1},
-                "deep": [None, 1.5, True, {"x": []}],
-            },
-        },
-        silent=True,
-    )
-    try:
-        yield collection, group
-    finally:
-        c.delete(f"{definitions}/widgets.{group}", silent=True)
+    """A definition with columns and the scale subresource, and an object of it; yields the collection and the group."""
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}
+    version = {"subresources": {"status": {}, "scale": scale}, "additionalPrinterColumns": WIDGET_COLUMNS}
+    body = definition(c, version=version, prefix="n")
+    spec = {
+        "size": 4,
+        "flag": False,
+        "ratio": 0.5,
+        "color": "blue",
+        "parts": [{"id": "a"}, {"id": "b"}],
+        "when": "never",
+        "options": {"o": 1},
+        "deep": [None, 1.5, True, {"x": []}],
+    }
+    with served(c, body) as collection:
+        widget = make(body, "w", spec=spec)
+        widget["metadata"]["labels"] = {"app": "a"}
+        c.post(collection, widget, silent=True)
+        yield collection, body["spec"]["group"]
 
 
 # ---------------------------------------------------------------- Accept

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from tests.differential import pacing
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
+from tests.differential.definitions import STRING, definition, make, obj, served
 from tests.differential.registry import scenario
 
 
@@ -728,108 +730,67 @@ def strategic_conditions(c: Client) -> None:
 # ---------------------------------------------------------------- what a resource takes
 
 
-def custom_resource(c: Client) -> tuple[str, str]:
-    """A small definition and one object of it: (definition's path, object's path)."""
-    group = f"p{c.id}.example.com"
-    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}"
-    c.post(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"things.{group}"},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "subresources": {"status": {}},
-                        "schema": {
-                            "openAPIV3Schema": {
-                                "type": "object",
-                                "properties": {
-                                    "spec": {
-                                        "type": "object",
-                                        "properties": {
-                                            "size": {"type": "integer", "minimum": 0},
-                                            "list": {"type": "array", "items": {"type": "string"}},
-                                            "map": {"type": "object", "additionalProperties": {"type": "string"}},
-                                            "text": {"type": "string"},
-                                        },
-                                    },
-                                    "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
-                                },
-                            }
-                        },
-                    }
-                ],
-            },
-        },
-        silent=True,
-    )
-    collection = f"/apis/{group}/v1/namespaces/{c.ns}/things"
-    for _ in range(200):
-        conditions = c.get(definition, silent=True).get("status", "conditions", default=None) or []
-        if (
-            any(x["type"] == "Established" and x["status"] == "True" for x in conditions)
-            and c.get(collection, silent=True).status == 200
-        ):
-            break
-        pacing.sleep(0.05)
-    c.post(
-        collection,
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "Thing",
-            "metadata": {"name": "t"},
-            "spec": {"size": 1, "list": ["a", "b"], "map": {"k": "v"}, "text": "x"},
-        },
-    )
-    return definition, collection + "/t"
+THING = obj(
+    {
+        "spec": obj(
+            {
+                "size": {"type": "integer", "minimum": 0},
+                "list": {"type": "array", "items": STRING},
+                "map": obj(additionalProperties=STRING),
+                "text": STRING,
+            }
+        ),
+        "status": obj({"phase": STRING}),
+    }
+)
+
+
+@contextlib.contextmanager
+def custom_resource(c: Client) -> Iterator[str]:
+    """A small definition and one object of it; yields the object's path."""
+    body = definition(c, THING, {"subresources": {"status": {}}}, plural="things", kind="Thing", prefix="p")
+    with served(c, body) as collection:
+        c.post(collection, make(body, "t", spec={"size": 1, "list": ["a", "b"], "map": {"k": "v"}, "text": "x"}))
+        yield f"{collection}/t"
 
 
 @scenario
 def custom_resources_take_no_strategic_patch(c: Client) -> None:
     """415 for strategic patches of custom resources; merge and JSON patches prune and validate."""
-    definition, path = custom_resource(c)
-    c.patch(path, {"spec": {"size": 2}}, STRATEGIC)
-    c.patch(path + "/status", {"status": {"phase": "x"}}, STRATEGIC)
-    for document in (
-        {"spec": {"size": 2}},
-        {"spec": {"size": -1}},
-        {"spec": {"size": "x"}},
-        {"spec": {"list": ["c"]}},
-        {"spec": {"map": {"k": None, "l": "w"}}},
-        {"spec": {"unknown": 1}},
-        {"spec": None},
-        {"status": {"phase": "ignored"}},
-        {"spec": {"text": None}},
-        {"metadata": {"name": "u"}},
-        {"kind": "Other"},
-        {"apiVersion": "v1"},
-        {"metadata": None},
-        {},
-    ):
-        c.patch(path, document, MERGE)
-    for document in (
-        [{"op": "add", "path": "/spec", "value": {"size": 3}}],
-        [{"op": "add", "path": "/spec/list", "value": []}, {"op": "add", "path": "/spec/list/-", "value": "z"}],
-        [{"op": "add", "path": "/spec/map", "value": {}}, {"op": "add", "path": "/spec/map/a~1b~0c~01", "value": "escaped"}],
-        [{"op": "remove", "path": "/spec/map/a~1b~0c~01"}],
-        [{"op": "test", "path": "/spec/size", "value": 3}],
-        [{"op": "replace", "path": "/spec/size", "value": "x"}],
-        [{"op": "remove", "path": "/spec"}],
-    ):
-        c.patch(path, document, JSON_PATCH)
-    c.patch(path, {"spec": {"unknown": 1}}, MERGE, {"fieldValidation": "Strict"})
-    c.patch(path, {"spec": {"unknown": 2}}, MERGE, {"fieldValidation": "Warn"})
-    c.patch(path + "/status", {"status": {"phase": "Ready"}, "spec": {"size": 99}}, MERGE)
-    c.patch(path, {"a": 1}, "application/json")
-    c.delete(definition, silent=True)
+    with custom_resource(c) as path:
+        c.patch(path, {"spec": {"size": 2}}, STRATEGIC)
+        c.patch(path + "/status", {"status": {"phase": "x"}}, STRATEGIC)
+        for document in (
+            {"spec": {"size": 2}},
+            {"spec": {"size": -1}},
+            {"spec": {"size": "x"}},
+            {"spec": {"list": ["c"]}},
+            {"spec": {"map": {"k": None, "l": "w"}}},
+            {"spec": {"unknown": 1}},
+            {"spec": None},
+            {"status": {"phase": "ignored"}},
+            {"spec": {"text": None}},
+            {"metadata": {"name": "u"}},
+            {"kind": "Other"},
+            {"apiVersion": "v1"},
+            {"metadata": None},
+            {},
+        ):
+            c.patch(path, document, MERGE)
+        for document in (
+            [{"op": "add", "path": "/spec", "value": {"size": 3}}],
+            [{"op": "add", "path": "/spec/list", "value": []}, {"op": "add", "path": "/spec/list/-", "value": "z"}],
+            [{"op": "add", "path": "/spec/map", "value": {}}, {"op": "add", "path": "/spec/map/a~1b~0c~01", "value": "escaped"}],
+            [{"op": "remove", "path": "/spec/map/a~1b~0c~01"}],
+            [{"op": "test", "path": "/spec/size", "value": 3}],
+            [{"op": "replace", "path": "/spec/size", "value": "x"}],
+            [{"op": "remove", "path": "/spec"}],
+        ):
+            c.patch(path, document, JSON_PATCH)
+        c.patch(path, {"spec": {"unknown": 1}}, MERGE, {"fieldValidation": "Strict"})
+        c.patch(path, {"spec": {"unknown": 2}}, MERGE, {"fieldValidation": "Warn"})
+        c.patch(path + "/status", {"status": {"phase": "Ready"}, "spec": {"size": 99}}, MERGE)
+        c.patch(path, {"a": 1}, "application/json")
 
 
 @scenario

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, TABLE, Client
-from tests.differential.definitions import ANY, CRDS, DRY, definition, note, obj, served
+from tests.differential.definitions import ANY, CRDS, DRY, definition, make, note, obj, served
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.steps import (
@@ -22,7 +22,6 @@ from tests.differential.steps import (
     config_map,
     deployment,
     grant,
-    make,
     maps,
     on,
     only,

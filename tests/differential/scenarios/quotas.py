@@ -258,9 +258,9 @@ def quotas_of_custom_resources(c: Client) -> None:
     body = definition(c, obj({"spec": obj({"a": {"type": "integer"}})}))
     with served(c, body) as path:
         quota(c, "q", {f"count/widgets.g{c.id}.example.com": "1", "count/pods": "0", "count/deployments.apps": "0"})
-        until(lambda: c.post(path, make(c, body, "probe"), DRY, silent=True).status == 201)
-        c.post(path, make(c, body, "one"))
-        c.post(path, make(c, body, "two"))
+        until(lambda: c.post(path, make(body, "probe"), DRY, silent=True).status == 201)
+        c.post(path, make(body, "one"))
+        c.post(path, make(body, "two"))
         c.post(core(c, "pods"), pod("p"))
         c.post(
             grouped(c, "apps/v1", "deployments"),

@@ -242,7 +242,7 @@ def unknown_fields_come_in_the_order_of_the_steps(c: Client) -> None:
     spec = {"a": {"q": 1, "z": thing}, "b": thing, "m": {"k": 1}, "u": 1}
     with served(c, body) as path:
         for name, query in (("one", STRICT), ("one", {"fieldValidation": "Warn"}), ("one", STRICT)):
-            sent = make(c, body, name, spec=spec, extra=1, status={})
+            sent = make(body, name, spec=spec, extra=1, status={})
             sent["metadata"] = {"name": name, "unknown": 1, "labels": {}}
             c.post(path, sent, query)
             c.patch(f"{path}/one", {"spec": spec, "extra": 1, "metadata": {"unknown": 1}}, MERGE, query)
@@ -264,7 +264,7 @@ def replicas_that_are_no_number(c: Client) -> None:
     }
     with served(c, body) as path:
         for name, (spec, status) in cases.items():
-            c.post(path, make(c, body, name, spec=spec))
+            c.post(path, make(body, name, spec=spec))
             c.patch(f"{path}/{name}/status", {"status": status}, MERGE)
             scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": {"replicas": 3}}
             c.get(f"{path}/{name}/scale")
@@ -279,7 +279,7 @@ def a_scale_of_an_object_without_managers(c: Client) -> None:
     paths = {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.replicas"}
     body = definition(c, obj({"spec": obj({"a": {"type": "integer"}})}), {"subresources": {"scale": paths}})
     with served(c, body) as path:
-        made = c.post(path, make(c, body, spec={"a": 1})).json
+        made = c.post(path, make(body, spec={"a": 1})).json
         c.put(f"{path}/one", {**made, "metadata": {**made["metadata"], "managedFields": [{}]}})
         for replicas in (None, 4):
             c.patch(f"{path}/one/scale", {"spec": {"replicas": replicas}}, MERGE)

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from tests.differential import pacing
+from tests.differential import definitions, pacing
 from tests.differential.client import JSON_PATCH, MERGE, PARTIAL, PARTIAL_LIST, TABLE, Client
+from tests.differential.definitions import CRDS, wait_until_served, where
 from tests.differential.registry import scenario
 from tests.differential.sample_objects import widget_definition
 from tests.differential.transports import Reply
@@ -68,24 +69,17 @@ def now(c: Client, plural: str = "configmaps") -> str:
 
 def widgets(c: Client) -> str:
     """The collection of a custom resource of this scenario's own: its watch cache knows nothing older than itself."""
-    group = f"g{c.id}.example.com"
-    path, crd = f"/apis/{group}/v1/namespaces/{c.ns}/widgets", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    c.post(crd, widget_definition("widgets", "Widget", group), silent=True)
-    for _ in range(200):
-        conditions = c.get(f"{crd}/widgets.{group}", silent=True).get("status", "conditions") or []
-        if (
-            any(x["type"] == "Established" and x["status"] == "True" for x in conditions)
-            and c.get(path, silent=True).status == 200
-        ):
-            break
-        pacing.sleep(0.05)
-    c.post(path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}, silent=True)
+    body = widget_definition("widgets", "Widget", f"g{c.id}.example.com")
+    c.post(CRDS, body, silent=True)
+    wait_until_served(c, body)
+    path = where(c, body)
+    c.post(path, definitions.make(body, "w", spec={"size": 1}), silent=True)
     c.get(path, silent=True)
     return path
 
 
 def no_widgets(c: Client) -> None:
-    c.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.g{c.id}.example.com", silent=True)
+    c.delete(f"{CRDS}/widgets.g{c.id}.example.com", silent=True)
 
 
 @scenario

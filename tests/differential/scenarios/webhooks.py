@@ -541,9 +541,9 @@ def equivalent_versions_match(client: Client) -> None:
     with served(client, body) as path:
         for policy in ("Equivalent", "Exact"):
             with hooked(client, "Validating", allow, {"matchPolicy": policy, "rules": [rule]}, probe=False) as seen:
-                client.post(path.replace("/v1/", "/v2/"), make(client, body, "one", "v2", spec={"a": 1}), DRY)
+                client.post(path.replace("/v1/", "/v2/"), make(body, "one", "v2", spec={"a": 1}), DRY)
                 sent(client, seen)
-                client.post(path, make(client, body, "one", "v1", spec={"a": 1}), DRY)
+                client.post(path, make(body, "one", "v1", spec={"a": 1}), DRY)
                 sent(client, seen)
 
 
@@ -605,22 +605,19 @@ def conversion_both_ways(client: Client) -> None:
             two = path.replace("/v1/", "/v2/")
             pacing.sleep(0.3)
             seen.clear()
-            client.post(two, make(client, body, "one", "v2", spec={"dimension": "5"}))
+            client.post(two, make(body, "one", "v2", spec={"dimension": "5"}))
             first(client, seen)
             client.get(f"{path}/one")
             pacing.sleep(0.3)
             note(client, "no conversion for the storage version", len(seen))
             client.get(f"{two}/one")
             first(client, seen)
-            client.post(path, make(client, body, "two", spec={"size": 6}), silent=True)
+            client.post(path, make(body, "two", spec={"size": 6}), silent=True)
             client.get(two)
             client.patch(f"{two}/two", {"spec": {"dimension": "7"}}, MERGE)
             seen.clear()
             client.patch(
-                f"{two}/two",
-                make(client, body, "two", "v2", spec={"dimension": "8"}),
-                APPLY,
-                {"fieldManager": "m", "force": "true"},
+                f"{two}/two", make(body, "two", "v2", spec={"dimension": "8"}), APPLY, {"fieldManager": "m", "force": "true"}
             )
             client.get(f"{path}/two")
             client.watch(two)
@@ -685,11 +682,11 @@ def conversion_that_fails(client: Client) -> None:
         body = convertible(client, url)
         with served(client, body) as path:
             two = path.replace("/v1/", "/v2/")
-            client.post(path, make(client, body, spec={"size": 1}), silent=True)
+            client.post(path, make(body, spec={"size": 1}), silent=True)
             for mode[0] in modes:
                 client.get(f"{two}/one")
             for mode[0] in ("refused", "name", "labels", "500"):
-                client.post(two, make(client, body, "new", "v2", spec={"dimension": "3"}), DRY)
+                client.post(two, make(body, "new", "v2", spec={"dimension": "3"}), DRY)
                 client.patch(f"{two}/one", {"spec": {"dimension": "4"}}, MERGE, DRY)
                 client.delete(f"{two}/one", None, DRY)
             mode[0] = "good"
@@ -701,10 +698,10 @@ def conversion_without_a_webhook(client: Client) -> None:
     for config in ({"url": "https://127.0.0.1:9/x"}, {"service": {"namespace": client.ns, "name": "nobody", "path": "/c"}}):
         body = convertible(client, "https://127.0.0.1:9", clientConfig=config)
         with served(client, body) as path:
-            client.post(path, make(client, body, spec={"size": 1}), silent=True)
+            client.post(path, make(body, spec={"size": 1}), silent=True)
             client.get(f"{path.replace('/v1/', '/v2/')}/one")
             client.get(path.replace("/v1/", "/v2/"))
-            client.post(path.replace("/v1/", "/v2/"), make(client, body, "two", "v2"))
+            client.post(path.replace("/v1/", "/v2/"), make(body, "two", "v2"))
 
 
 # ---------------------------------------------------------------- policies
