@@ -35,6 +35,7 @@ from fakekube.apiserver.controlplane.flowschemas import DanglingConditionControl
 from fakekube.apiserver.http import Application
 from fakekube.apiserver.options import AdmissionOptions, AuditOptions, ServerOptions
 from fakekube.apiserver.registry import builtin, served_apis
+from fakekube.apiserver.registry.generic.corrupt_objects import find_unready_cache
 from fakekube.apiserver.registry.generic.writes import stamp_revision
 from fakekube.apiserver.registry.scope import Backend, Settings
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
@@ -138,7 +139,9 @@ def build(
     access.connect(services)
     resolver = ServiceResolver(services, _own_authority)
     webhooks = _Webhooks(resolver)
-    definitions = CustomResourceDefinitionController(store, registry, services, clock, webhooks)
+    definitions = CustomResourceDefinitionController(
+        store, registry, services, clock, webhooks, find_unready_cache=find_unready_cache
+    )
     try:
         aggregator = Aggregator(store, services, clock, resolver, options.aggregation)
     except ValueError as error:

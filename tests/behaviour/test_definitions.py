@@ -457,6 +457,19 @@ def test_objects_of_a_removed_version_are_corrupt(api: Any, gone: str) -> None:
     assert api.get(f"{gone}/new").status == 200
 
 
+def test_a_definition_stays_while_its_objects_cannot_be_listed(api: Any, gone: str) -> None:
+    group = gone.split("/")[2]
+    path = f"{CRDS}/widgets.{group}"
+    assert api.delete(path).status == 200
+    message = f"could not list instances: {api.get(gone).at('message')}"
+    told = {"status": "True", "reason": "InstanceDeletionFailed", "message": message}
+    until(lambda: told.items() <= condition(api.get(path), "Terminating").items())
+    assert api.get(path).at("metadata", "finalizers") == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert api.get(f"{gone}/new").at("metadata", "deletionTimestamp") is None
+    assert api.delete(f"{gone}/old", {"ignoreStoreReadErrorWithClusterBreakingPotential": True}).status == 200
+    until(lambda: api.get(path).status == 404, seconds=30)
+
+
 def test_lists_and_watches_wait_until_all_objects_can_be_decoded(api: Any, gone: str) -> None:
     group = gone.split("/")[2]
     unready = "storage is (re)initializing: failed to list <unspecified>: "

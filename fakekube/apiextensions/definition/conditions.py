@@ -70,10 +70,7 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
     if named is not None:
         return named
     if is_ending(obj):
-        reason, message = "InstanceDeletionInProgress", "CustomResource deletion is in progress"
-        if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending":
-            return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
-        return None
+        return begin_deletion(now) if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending" else None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
         return _sync_established(obj, now)
     return None
@@ -97,6 +94,32 @@ def _sync_established(obj: Object, now: str) -> Change | None:
     if condition(obj, "Established").get("reason") == reason:
         return None
     return partial(with_condition, type_="Established", status=status, reason=reason, message=message, now=now)
+
+
+_DELETION_FAILED = "InstanceDeletionFailed"
+
+
+def begin_deletion(now: str) -> Change:
+    return _terminating("InstanceDeletionInProgress", "CustomResource deletion is in progress", now)
+
+
+def sync_deletion(obj: Object, problem: str, now: str) -> Change | None:
+    """Returns the state after an attempt to list the objects of a terminating definition: its failure, or that it goes on."""
+    known = condition(obj, "Terminating")
+    if problem:
+        reason, message = _DELETION_FAILED, f"could not list instances: {problem}"
+        is_known = (known.get("reason"), known.get("message")) == (reason, message)
+        return None if is_known else _terminating(reason, message, now)
+    return begin_deletion(now) if has_failed_deletion(obj) else None
+
+
+def has_failed_deletion(obj: Object) -> bool:
+    """Reports whether the objects of a terminating definition could not be listed."""
+    return bool(condition(obj, "Terminating").get("reason") == _DELETION_FAILED)
+
+
+def _terminating(reason: str, message: str, now: str) -> Change:
+    return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
 
 
 def finalize(obj: Object, now: str) -> Object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from fakekube.apiserver.controlplane.control_loop import ControlLoop
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
-from fakekube.store import Reflector, Store
+from fakekube.store import Bucket, Reflector, Store
 
 PLURAL = "customresourcedefinitions"
 
@@ -33,8 +33,19 @@ PLURAL = "customresourcedefinitions"
 class CustomResourceDefinitionController(ControlLoop):
     """Serves the definitions of one cluster."""
 
-    def __init__(self, store: Store[Document], registry: Registry, services: ClusterAccess, clock: Clock, call: Call) -> None:
+    def __init__(
+        self,
+        store: Store[Document],
+        registry: Registry,
+        services: ClusterAccess,
+        clock: Clock,
+        call: Call,
+        *,
+        find_unready_cache: Callable[[Resource, Bucket[Document]], str],
+    ) -> None:
+        """`find_unready_cache` returns why a list of all objects of a resource fails; empty if it does not."""
         self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
+        self._find_unready_cache = find_unready_cache
         self._bucket = store.bucket(f"{PLURAL}.{API_EXTENSIONS}")
         self._known = Reflector(self._bucket)
         self._changed: dict[str, None] = {}
@@ -141,8 +152,14 @@ class CustomResourceDefinitionController(ControlLoop):
         """Deletes the remaining objects of a terminating definition, then removes its finalizer."""
         bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
         bucket = self._store.bucket(bucket_name)
-        for record in bucket.page().records:
-            self._delete_instance(bucket_name, record.key)
+        problem = self._find_list_problem(obj, bucket)
+        change = conditions.sync_deletion(obj, problem, self._print_now())
+        if change is not None:
+            self._write(name, obj, change)  # and comes back here
+            return
+        if not problem:
+            for record in bucket.page().records:
+                self._delete_instance(bucket_name, record.key)
         if bucket.count():
             if name not in self._terminating:
                 self._terminating[name] = bucket_name
@@ -155,13 +172,26 @@ class CustomResourceDefinitionController(ControlLoop):
         else:
             self._write(name, obj, partial(conditions.finalize, now=self._print_now()))
 
+    def _find_list_problem(self, obj: Object, bucket: Bucket[Document]) -> str:
+        """Returns why the objects of a terminating definition cannot be listed; empty if they can."""
+        if not bucket.count() or not conditions.is_served(obj):
+            return ""
+        from fakekube.apiextensions.resource import storage_resource_of
+
+        emulation = self._services.emulation
+        with features.emulating(emulation):
+            return self._find_unready_cache(storage_resource_of(obj, self._call, emulation), bucket)
+
     def _instances_changed(self) -> None:
         with self._working:
             if self._busy:
                 return
             for name in list(self._terminating):
                 known = self._served.get(name)
-                if known is not None and not self._store.bucket(self._terminating[name]).count():
+                if known is None:
+                    continue
+                has_failed = conditions.has_failed_deletion(known[0])
+                if has_failed or not self._store.bucket(self._terminating[name]).count():
                     self._finalize(name, known[0])
 
     def _delete_instance(self, bucket_name: str, key: str) -> None:

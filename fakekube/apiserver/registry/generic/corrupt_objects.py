@@ -18,11 +18,12 @@ from typing import Final
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
+from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.generic.conversion import UndecodableError
 from fakekube.apiserver.registry.request_options import UNSAFE_DELETION, UNSAFE_DRY_RUN, ListOptions
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.store import Conflict, Record
+from fakekube.store import Bucket, Conflict, Record
 
 _MOST_TOLD: Final = 100
 """The corrupt objects after which a list ends (maxCorruptObjErrsToAggregate)."""
@@ -43,22 +44,29 @@ def require_decodable(scope: Scope, document: Document) -> None:
 
 def refuse_unready_cache(scope: Scope, options: ListOptions) -> None:
     """Raises StatusError 429 for a list or watch that needs the watch cache while the cache cannot decode all objects."""
-    if not scope.resource.known_versions or options.limit > 0 or options.token:
+    if options.limit > 0 or options.token:
         return
-    found = _undecodable(scope, "")
+    problem = find_unready_cache(scope.resource, scope.bucket)
+    if problem:
+        raise status.too_many_requests(problem, 1)
+
+
+def find_unready_cache(resource: Resource, bucket: Bucket[Document]) -> str:
+    """Returns why a list of all objects from the watch cache fails; empty if it does not."""
+    found = _undecodable(resource, bucket, "") if resource.known_versions else ()
     if not found:
-        return
-    is_told_of_all = scope.resource.emulation.enabled(conversion.CORRUPT_OBJECTS)
-    what = "<unspecified>" if is_told_of_all else f"{scope.resource.api_version}, Kind={scope.resource.kind}"
-    problem = _make_list_error(scope, found).message
-    raise status.too_many_requests(f"storage is (re)initializing: failed to list {what}: {problem}", 1)
+        return ""
+    is_told_of_all = resource.emulation.enabled(conversion.CORRUPT_OBJECTS)
+    what = "<unspecified>" if is_told_of_all else f"{resource.api_version}, Kind={resource.kind}"
+    return f"storage is (re)initializing: failed to list {what}: {_make_list_error(resource, found).message}"
 
 
 def refuse_list(scope: Scope) -> None:
     """Raises StatusError 500 for a list of the storage that would come across an object which cannot be decoded."""
-    found = _undecodable(scope, scope.prefix) if scope.resource.known_versions else ()
+    resource = scope.resource
+    found = _undecodable(resource, scope.bucket, scope.prefix) if resource.known_versions else ()
     if found:
-        raise _make_list_error(scope, found)
+        raise _make_list_error(resource, found)
 
 
 def delete_unsafely(scope: Scope) -> None:
@@ -92,14 +100,13 @@ def _make_refusal(scope: Scope) -> StatusError:
 
 def list_error(scope: Scope, error: UndecodableError) -> StatusError:
     """Returns the error of a list that came across an object which cannot be decoded."""
-    found = _undecodable(scope, scope.prefix)
-    return _make_list_error(scope, found) if found else status.generic(500, "", error.problem)
+    found = _undecodable(scope.resource, scope.bucket, scope.prefix)
+    return _make_list_error(scope.resource, found) if found else status.generic(500, "", error.problem)
 
 
-def _undecodable(scope: Scope, prefix: str) -> list[tuple[Record[Document], UndecodableError]]:
+def _undecodable(resource: Resource, bucket: Bucket[Document], prefix: str) -> list[tuple[Record[Document], UndecodableError]]:
     """Returns the first objects whose version is no longer in the definition, with their errors."""
-    resource = scope.resource
-    page = scope.bucket.page(prefix)
+    page = bucket.page(prefix)
     found: list[tuple[Record[Document], UndecodableError]] = []
     if (_undecodable, resource) in page.encodings:
         return found
@@ -121,9 +128,8 @@ def _api_version(document: Document) -> str:
     return found
 
 
-def _make_list_error(scope: Scope, found: Sequence[tuple[Record[Document], UndecodableError]]) -> StatusError:
+def _make_list_error(resource: Resource, found: Sequence[tuple[Record[Document], UndecodableError]]) -> StatusError:
     """Returns the error of a list of the storage (aggregatedStorageError.NewAPIStatusError)."""
-    resource = scope.resource
     if not resource.emulation.enabled(conversion.CORRUPT_OBJECTS):
         return found[0][1]
     causes = []
