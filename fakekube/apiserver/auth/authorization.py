@@ -264,14 +264,14 @@ class Observed:
 
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
         self._lister = lister
-        self.version = 0
-        """A number that differs after every change. Read it before `list`, never after."""
-        subscribe_weakly(self, Observed._count_change, sources)
+        self.version: object = object()
+        """Another object after every change. Read it before `list`, never after."""
+        subscribe_weakly(self, Observed._begin_version, sources)
 
     def list(self, group: str, plural: str) -> Iterator[dict[str, Any]]:
         """Returns all objects of one of the resources."""
         return self._lister.list(group, plural)
 
-    def _count_change(self) -> None:
-        # Writers of different buckets may run this at once: the number only has to differ.
-        self.version += 1
+    def _begin_version(self) -> None:
+        # Writers of different buckets may run this at once: of two that count, one can write a number that was there before.
+        self.version = object()

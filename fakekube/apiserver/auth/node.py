@@ -53,12 +53,12 @@ class NodeGraph:
 
     def __init__(self, objects: Observed) -> None:
         self._objects = objects
-        self._known: tuple[int, Mapping[_Object, frozenset[str]]] | None = None
+        self._known: tuple[object, Mapping[_Object, frozenset[str]]] | None = None
 
     def has_path(self, node: str, plural: str, namespace: str, name: str) -> bool:
         """Reports whether there is a path from this object to the node."""
         version = self._objects.version
-        if self._known is None or self._known[0] != version:
+        if self._known is None or self._known[0] is not version:
             self._known = version, _nodes_of_objects(self._objects)
         return node in self._known[1].get((plural, namespace, name), ())
 

@@ -57,7 +57,7 @@ class _Policy:
     Only the cached decisions change, so a thread that holds a policy gets consistent results.
     """
 
-    def __init__(self, policies: Observed, version: int) -> None:
+    def __init__(self, policies: Observed, version: object) -> None:
         self.version = version
         self.decisions: dict[tuple[object, ...], Decision] = {}
         self._cluster: _Subjects = {}
@@ -124,7 +124,7 @@ class RBACAuthorizer:
     def _policy(self) -> _Policy:
         version = self._policies.version
         policy = self._latest
-        if policy is None or policy.version != version:
+        if policy is None or policy.version is not version:
             policy = self._latest = _Policy(self._policies, version)
         return policy
 

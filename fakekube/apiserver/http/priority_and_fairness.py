@@ -58,7 +58,7 @@ _known_order = _KnownOrder()
 class _Schemas:
     """The FlowSchemas at one version, with the cached classifications."""
 
-    def __init__(self, objects: Observed, version: int) -> None:
+    def __init__(self, objects: Observed, version: object) -> None:
         self.version = version
         self.known: dict[tuple[object, ...], Headers] = {}
         self._in_order = _known_order.sort(
@@ -84,7 +84,7 @@ class Flows:
         """Returns the headers for a request's flow; none if no FlowSchema matches."""
         version = self._objects.version
         schemas = self._schemas
-        if schemas is None or schemas.version != version:
+        if schemas is None or schemas.version is not version:
             schemas = self._schemas = _Schemas(self._objects, version)
         key = (
             user.name,

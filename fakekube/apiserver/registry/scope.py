@@ -107,6 +107,8 @@ class Backend:
     """The API server's own control loops, which run as long as they are referred to here."""
     kubelet_of: Callable[[dict[str, Any]], Kubelet | None] = _no_kubelet
     """Returns the kubelet that runs the pods of a Node; None if nothing listens at its address."""
+    conversions: dict[Resource, Any] = field(default_factory=dict)
+    """The conversions of resources that a webhook converts (`generic.conversion`)."""
 
 
 @dataclass(eq=False)

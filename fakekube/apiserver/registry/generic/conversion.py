@@ -8,7 +8,8 @@ watches and lists get the converted objects, and while the conversion webhook fa
 part of the watch cache: its own thread converts the changes of a bucket in order, retries failed conversions with an exponential
 backoff, and ends when there is nothing left to do.
 
-Invariant: every change up to `position` is converted.
+Invariants: every change up to `position` is converted; at most one thread converts and at most one timer waits, however many
+changes arrive while the webhook fails.
 
 Specified by: k8s.io/apiserver/pkg/storage/cacher (reflector and its backoff), pkg/storage/etcd3/watcher.go (transform).
 """
@@ -19,7 +20,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
@@ -83,8 +83,7 @@ def uncache(resource: Resource, document: Document) -> Document:
 #: The backoff of failed conversions (seconds): initial, and maximum.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.8, 30.0
 
-_known: WeakKeyDictionary[Resource, Conversions] = WeakKeyDictionary()
-_knowing = threading.Lock()
+_creating = threading.Lock()
 
 
 def start_conversions(backend: Backend, resource: Resource) -> None:
@@ -95,10 +94,13 @@ def start_conversions(backend: Backend, resource: Resource) -> None:
 
 def conversions_of(backend: Backend, resource: Resource) -> Conversions:
     """Returns the conversions of a resource whose `converts_by_call` is true; created on first use."""
-    with _knowing:
-        found = _known.get(resource)
+    with _creating:
+        found: Conversions | None = backend.conversions.get(resource)
         if found is None:
-            found = _known[resource] = Conversions(backend.store.bucket(resource.bucket), resource, backend.registry)
+            for unused in [known for known, conversions in backend.conversions.items() if not conversions.is_wanted()]:
+                del backend.conversions[unused]
+            bucket = backend.store.bucket(resource.bucket)
+            found = backend.conversions[resource] = Conversions(bucket, resource, backend.registry)
     return found
 
 
@@ -109,7 +111,7 @@ class Conversions:
         self._bucket, self._resource, self._registry = bucket, resource, registry
         self._lock = threading.Lock()
         self._wakes: tuple[Callable[[], None], ...] = ()
-        self._working = self._dirty = False
+        self._working = self._dirty = self._waits = False
         self._pause = _FIRST_PAUSE
         self.position = 0
         self._begin()
@@ -152,21 +154,31 @@ class Conversions:
                     self._working = False
                     return
                 self._dirty = False
-            if not self._is_wanted():
+            if not self.is_wanted():
                 self._bucket.unsubscribe(self._start_thread)
             elif not self._catch_up() and self._wakes:
                 self._schedule_retry()
 
-    def _is_wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """Reports whether the version is still served or watched."""
         resource = self._resource
         return bool(self._wakes) or self._registry.get(resource.group, resource.version, resource.plural) is resource
 
     def _schedule_retry(self) -> None:
-        timer = threading.Timer(self._pause, self._start_thread)
+        """Starts the timer of the next attempt, unless one is waiting."""
+        with self._lock:
+            if self._waits:
+                return
+            self._waits = True
+        timer = threading.Timer(self._pause, self._retry)
         timer.daemon = True
         timer.start()
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    def _retry(self) -> None:
+        with self._lock:
+            self._waits = False
+        self._start_thread()
 
     def _catch_up(self) -> bool:
         """Converts new changes; returns False if the webhook fails."""
