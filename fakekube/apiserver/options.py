@@ -146,7 +146,7 @@ class ServingOptions:
 
     @property
     def offers_http2(self) -> bool:
-        """Reports whether clients may choose HTTP/2."""
+        """Whether clients may choose HTTP/2."""
         return self.http2 and not self.disable_http2_serving
 
 
@@ -242,7 +242,7 @@ class ServerOptions:
 
     @property
     def needs_tls(self) -> bool:
-        """Reports whether a flag requires TLS."""
+        """Whether a flag requires TLS."""
         authentication = self.authentication
         return bool(self.serving.tls_cert_file or authentication.client_ca_file or authentication.requestheader_client_ca_file)
 

@@ -137,7 +137,7 @@ class Clock:
 
     @property
     def held(self) -> bool:
-        """Reports whether the clock is held."""
+        """Whether the clock is held."""
         return self.reading.held
 
     # ------------------------------------------------------------ hold, advance, release

@@ -31,7 +31,7 @@ class Workers:
         """Runs `task`, which must not raise.
 
         Raises:
-            RuntimeError: The system cannot start another thread.
+            RuntimeError: the system cannot start another thread.
         """
         with self._lock:
             if self._waiting:

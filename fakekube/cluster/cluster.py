@@ -195,7 +195,7 @@ class Cluster(ObservedCluster):
 
     @property
     def has_control(self) -> bool:
-        """Reports whether the server serves the control API."""
+        """Whether the server serves the control API."""
         return is_loopback(self._serving.host) if self._control is None else self._control
 
     @property

@@ -191,7 +191,7 @@ class ServedCluster(ClusterState):
 
     @property
     def is_connected(self) -> bool:
-        """Reports whether any client has a connection to the server."""
+        """Whether any client has a connection to the server."""
         server = self._serving.server
         return server is not None and server.is_connected
 

@@ -44,7 +44,7 @@ class Serving:
 
     @property
     def may_fail(self) -> bool:
-        """Reports whether the start can fail, because the caller chose a port or a certificate."""
+        """Whether the start can fail, because the caller chose a port or a certificate."""
         return bool(self.port or self._options.tls_cert_file)
 
     @property

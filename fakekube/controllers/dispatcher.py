@@ -168,7 +168,7 @@ class Dispatcher:
 
     @property
     def pending(self) -> bool:
-        """Reports whether a controller is to be started or an informer is to be updated."""
+        """Whether a controller is to be started or an informer is to be updated."""
         return bool(self._to_start or self._stale)
 
     @property

@@ -179,7 +179,7 @@ class Manager:
 
     @property
     def runs_in_another_thread(self) -> bool:
-        """Reports whether the controllers run in another thread than the caller's."""
+        """Whether the controllers run in another thread than the caller's."""
         return self._started and not self._stopped and self._lock_owner != threading.get_ident()
 
     # ------------------------------------------------------------ settle

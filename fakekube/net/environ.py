@@ -135,7 +135,7 @@ class Body:
 
     @property
     def unread(self) -> bool:
-        """Reports whether the end of the body has not been reached."""
+        """Whether the end of the body has not been reached."""
         return self._framed.unread != 0
 
     def discard(self) -> bool:

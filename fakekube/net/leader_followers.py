@@ -122,7 +122,7 @@ class LeaderFollowers:
         """Calls `callback` in the leader's thread whenever a descriptor is readable, until it returns False or `forget`.
 
         Raises:
-            RuntimeError: The system cannot start a thread.
+            RuntimeError: the system cannot start a thread.
         """
         with self._lock:
             self._register(fileno, callback)
@@ -163,7 +163,7 @@ class LeaderFollowers:
         """Makes another thread the leader. The caller has the lock.
 
         Raises:
-            RuntimeError: The system cannot start a thread; the leader stays the same.
+            RuntimeError: the system cannot start a thread; the leader stays the same.
         """
         before = self._lead
         self._lead = lead = _Lead()  # before the thread runs: one that does not find its lead ends

@@ -88,7 +88,7 @@ class Loop:
 
     @property
     def is_current(self) -> bool:
-        """Reports whether the caller is in the loop's thread."""
+        """Whether the caller is in the loop's thread."""
         return self._thread is threading.current_thread()
 
     def call(self, callback: Callable[[], None]) -> bool:
@@ -109,7 +109,7 @@ class Loop:
 
     @property
     def is_concurrent(self) -> bool:
-        """Reports whether other threads may call `watch` and `forget` during a wait; earlier events may still be reported."""
+        """Whether other threads may call `watch` and `forget` during a wait; earlier events may still be reported."""
         return isinstance(self._selector, _CONCURRENT)
 
     def watch(self, fileno: int, events: int, callback: Callable[[int], None]) -> None:

@@ -44,22 +44,22 @@ class Pipe:
 
     @property
     def closed(self) -> bool:
-        """Reports whether the writer has closed the pipe; there may be bytes left to read."""
+        """Whether the writer has closed the pipe; there may be bytes left to read."""
         return self._closed
 
     @property
     def abandoned(self) -> bool:
-        """Reports whether the reader has abandoned the pipe."""
+        """Whether the reader has abandoned the pipe."""
         return self._abandoned
 
     @property
     def pending(self) -> int:
-        """Returns the number of bytes that can be read."""
+        """The number of bytes that can be read."""
         return len(self._buffer)
 
     @property
     def free(self) -> int:
-        """Returns the number of bytes that `write` would accept."""
+        """The number of bytes that `write` would accept."""
         return self._capacity - len(self._buffer)
 
     def subscribe(self, wake: Callable[[], None]) -> None:
@@ -217,7 +217,7 @@ class Inlet:
 
     @property
     def blocked(self) -> bool:
-        """Reports whether there is buffered data."""
+        """Whether there is buffered data."""
         return bool(self._pending)
 
     @property

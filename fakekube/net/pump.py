@@ -58,11 +58,11 @@ class Framing(Protocol):
 
     @property
     def client_closed(self) -> bool:
-        """Reports whether the client has closed the stream; then only `last` is sent."""
+        """Whether the client has closed the stream; then only `last` is sent."""
 
     @property
     def paused(self) -> bool:
-        """Reports whether no data should be received for now."""
+        """Whether no data should be received for now."""
 
 
 _MAX_PIPELINED = 65536

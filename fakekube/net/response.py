@@ -120,7 +120,7 @@ class WSGIResponse(ABC):
     @property
     @abstractmethod
     def head_sent(self) -> bool:
-        """Reports whether the header is sent or being sent."""
+        """Whether the header is sent or being sent."""
 
     def start_response(self, status: str, fields: Fields, exc_info: _ExcInfo | None = None) -> Callable[[bytes], object]:
         """The callable of PEP 3333."""
@@ -187,7 +187,7 @@ class Answer(WSGIResponse):
 
     @property
     def is_complete(self) -> bool:
-        """Reports whether another request may follow on the connection. It may not after an incomplete body."""
+        """Whether another request may follow on the connection. It may not after an incomplete body."""
         return self.head is not None and self.head.keep_alive and not self._left
 
     @property

@@ -114,7 +114,7 @@ class Server:
 
     @property
     def is_connected(self) -> bool:
-        """Reports whether there is any connection, including streams."""
+        """Whether there is any connection, including streams."""
         return bool(self._connections)
 
     @property

@@ -63,7 +63,7 @@ class Transport:
 
     @property
     def speaks_http2(self) -> bool:
-        """Reports whether HTTP/2 was negotiated."""
+        """Whether HTTP/2 was negotiated."""
         return False
 
     def set_blocking(self, blocking: bool) -> None:

@@ -48,7 +48,7 @@ class Commands:
     """The commands of the containers of all pods.
 
     Args:
-        kubelet: The kubelet of the pods.
+        kubelet: the kubelet of the pods.
     """
 
     def __init__(self, kubelet: StatusManager) -> None:
@@ -299,9 +299,9 @@ class Probes:
     """The probes of all pods.
 
     Args:
-        kubelet: The kubelet of the pods.
-        commands: The commands of their containers.
-        workers: Their state machines.
+        kubelet: the kubelet of the pods.
+        commands: the commands of their containers.
+        workers: their state machines.
     """
 
     def __init__(self, kubelet: StatusManager, commands: Commands, workers: PodWorkers) -> None:

@@ -51,7 +51,7 @@ class Nodes:
     """The nodes of a cluster: iterates over them, and adds, changes and removes them.
 
     Args:
-        client: A client of the cluster.
+        client: a client of the cluster.
     """
 
     def __init__(self, client: Client) -> None:
@@ -85,12 +85,12 @@ class Nodes:
 
         Args:
             name: the name of the node.
-            labels: Labels, in addition to those of every kubelet (hostname, os, arch).
-            annotations: Annotations of the node.
-            taints: Mappings of key, value and effect.
+            labels: of the node, in addition to those of every kubelet (hostname, os, arch).
+            annotations: of the node.
+            taints: mappings of key, value and effect.
             silent: the node has no kubelet: the test writes the status of the node and of its pods.
-            resources: Capacity and allocatable by name, for names such as "example.com/gpu".
-            more: Resources with names that are Python identifiers: cpu=4, memory="8Gi", pods=20, ephemeral_storage="10Gi".
+            resources: capacity and allocatable by name, for names such as "example.com/gpu".
+            more: resources with names that are Python identifiers: cpu=4, memory="8Gi", pods=20, ephemeral_storage="10Gi".
         """
         return self._client.create(
             node_named(

@@ -65,7 +65,7 @@ def application(runtime: Callable[[], Runtime]) -> Callable[[dict[str, Any], Res
     """Returns the API as a WSGI application.
 
     Args:
-        runtime: Returns the container runtime of the cluster; called for the first request for metrics.
+        runtime: returns the container runtime of the cluster; called for the first request for metrics.
     """
 
     def respond(environ: dict[str, Any], start_response: Respond) -> list[bytes]:

@@ -179,11 +179,11 @@ class PodState:
     """The containers of a pod on a node.
 
     Args:
-        spec: The spec of the pod.
-        plan: The plan of the pod.
-        since: The time when the pod was assigned to the node.
-        completes: Containers without a plan succeed at once, as those of a Job.
-        followed: The names of containers that terminate with their command, and not at once.
+        spec: the spec of the pod.
+        plan: the plan of the pod.
+        since: the time when the pod was assigned to the node.
+        completes: containers without a plan succeed at once, as those of a Job.
+        followed: the names of containers that terminate with their command, and not at once.
         creation_error, mount_error: What keeps the pod from starting.
     """
 

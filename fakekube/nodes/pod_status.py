@@ -243,7 +243,7 @@ def planned_status(
         pod: the pod.
         state: the state of its containers.
         addresses: the address of the node, and those of the pod.
-        at: Formats times of the state machine.
+        at: formats times of the state machine.
         now: the present time of the state machine.
     """
     host, own = addresses

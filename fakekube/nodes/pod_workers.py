@@ -51,10 +51,10 @@ class PodWorkers:
     """The state machines of the pods with plans.
 
     Args:
-        clock: The clock of the cluster.
-        recorder: The recorder of the kubelet.
-        write: Writes the status of a pod.
-        followed: Returns the names of a pod's containers that terminate with their command.
+        clock: the clock of the cluster.
+        recorder: the recorder of the kubelet.
+        write: writes the status of a pod.
+        followed: returns the names of a pod's containers that terminate with their command.
         obstacles: returns the functions `creation_error` and `mount_error` of a pod, see `PodState`.
         start: starts the programs of containers that terminate with their command.
         look_after: returns the seconds between the start of a program and the first look at it.

@@ -69,7 +69,7 @@ class BehaviourRule:
 
         Args:
             line: a line, or a function that returns the line for its number (from 0).
-            every: Seconds of the clock between two lines; with 0 there is a single line.
+            every: seconds of the clock between two lines; with 0 there is a single line.
             times: the number of lines; None for no end.
             lines: the content of the log at the start.
             file: a file of this machine whose content is in the log at the start.
@@ -136,8 +136,8 @@ class PodInside:
     """The inside of one pod: `cluster.pods.get("web-0")`.
 
     Args:
-        pod: Returns the present pod. Raises LookupError.
-        runtime: The container runtime of the cluster.
+        pod: returns the present pod. Raises LookupError.
+        runtime: the container runtime of the cluster.
     """
 
     def __init__(self, pod: Callable[[], Mapping[str, Any]], runtime: Runtime) -> None:
@@ -286,7 +286,7 @@ class PodRule(BehaviourRule):
             times: the number of runs that end so; None for all further ones.
 
         Raises:
-            ValueError: The exit code is invalid.
+            ValueError: the exit code is invalid.
         """
         if not 0 <= code <= 255:
             raise ValueError(f"invalid exit code: {code}")
@@ -357,8 +357,8 @@ class Pods:
     """The rules of a cluster: `cluster.pods`.
 
     Args:
-        changed: Called after each change.
-        inside: Returns the inside of a pod, by namespace and name.
+        changed: called after each change.
+        inside: returns the inside of a pod, by namespace and name.
     """
 
     def __init__(self, changed: Callable[[], None], inside: Callable[[str, str], PodInside]) -> None:
@@ -389,7 +389,7 @@ class Pods:
             image: a pattern for the images of these containers: the whole name or its last part, with or without the tag.
 
         Raises:
-            SelectorError: The label selector is invalid.
+            SelectorError: the label selector is invalid.
         """
         selector = parse_labels(labels) if isinstance(labels, str) else None
         required = {} if labels is None or isinstance(labels, str) else dict(labels)

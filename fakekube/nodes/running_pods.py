@@ -181,8 +181,8 @@ class RunningPods:
     """Syncs the running pods.
 
     Args:
-        kubelet: The kubelet of the pods.
-        workers: The state machines of pods with plans.
+        kubelet: the kubelet of the pods.
+        workers: the state machines of pods with plans.
         on_node: Node → its pods.
     """
 

@@ -63,7 +63,7 @@ class Assets:
 
     @property
     def modules(self) -> dict[str, str]:
-        """Returns the bare names of all modules, with the names of their files."""
+        """The bare names of all modules, with the names of their files."""
         found = {}
         for name, one in self.files.items():
             if name.endswith(".js"):

@@ -162,12 +162,12 @@ class Exchange:
 
     @property
     def own(self) -> bool:
-        """Reports whether the cluster's own controllers or a client in the same process sent the request."""
+        """Whether the cluster's own controllers or a client in the same process sent the request."""
         return OWN in self._environ
 
     @property
     def of_fault(self) -> bool:
-        """Reports whether a fault sent the request."""
+        """Whether a fault sent the request."""
         return OWN in self._environ and self.agent == FAULTS_USER_AGENT
 
     # ------------------------------------------------------------ the request

@@ -328,7 +328,7 @@ class Fault:
 
     @property
     def exhausted(self) -> bool:
-        """Reports whether the fault will not happen again."""
+        """Whether the fault will not happen again."""
         spent = self.frequency.times is not None and self.hits >= self.frequency.times
         return spent or self.removed or (self.until is not None and self.clock.monotonic() >= self.until)
 

@@ -374,7 +374,7 @@ class Recording:
 
     @property
     def finished(self) -> bool:
-        """Reports whether the recording was stopped."""
+        """Whether the recording was stopped."""
         return self._recorder.stopped
 
     def flush(self) -> None:

@@ -81,7 +81,7 @@ class Replay:
 
     @property
     def finished(self) -> bool:
-        """Reports whether all changes have been played, or `stop` was called."""
+        """Whether all changes have been played, or `stop` was called."""
         return not self._left
 
     def wait(self, timeout: float = 10.0) -> Replay:

@@ -73,7 +73,7 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Reports whether exchanges may have been dropped."""
+        """Whether exchanges may have been dropped."""
         return len(self.ring) == self.ring.maxlen
 
     @property

@@ -60,7 +60,7 @@ class History(Generic[V]):
 
     @property
     def newest(self) -> int:
-        """Returns the revision of the last event; if the history is empty, that at which it was emptied."""
+        """The revision of the last event; if the history is empty, that at which it was emptied."""
         return self._events[-1].revision if self._events else self.floor
 
     def all(self) -> Sequence[Event[V]]:

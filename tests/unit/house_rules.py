@@ -192,14 +192,14 @@ def loggers() -> Iterator[Finding]:
 
 
 def docstrings() -> Iterator[Finding]:
-    """A function that tells whether something is so "Reports whether …"; parameters are described in lower case."""
+    """A function that tells whether something is so "Reports whether …", and a property says what it is; parameters are described in
+    lower case."""
     for source in sources():
-        for function in functions(source):
-            text = ast.get_docstring(function) or ""
-            if text.startswith(
-                ("Whether ", "Returns whether ", "Tells whether ", "True if ", "Returns True ")
-            ) and not is_attribute(function):
-                yield source.finding(function, f"{function.name}: {text.splitlines()[0]}")
+        for node in (*functions(source), *source.all(ast.ClassDef)):
+            text = ast.get_docstring(node) or ""
+            openings = () if isinstance(node, ast.ClassDef) else OF_FUNCTIONS if is_attribute(node) else OF_ATTRIBUTES
+            if text.startswith(openings):
+                yield source.finding(node, f"{node.name}: {text.splitlines()[0]}")
             for line in text.partition("Args:\n")[2].partition("\n\n")[0].splitlines():
                 name, colon, described = line.strip().partition(": ")
                 if (
@@ -209,7 +209,11 @@ def docstrings() -> Iterator[Finding]:
                     and not line.startswith("     ")
                     and is_capitalised(described)
                 ):
-                    yield source.finding(function, line.strip())
+                    yield source.finding(node, line.strip())
+
+
+OF_FUNCTIONS = ("Returns ", "Reports ")
+OF_ATTRIBUTES = ("Whether ", "Returns whether ", "Tells whether ", "True if ", "Returns True ")
 
 
 def is_capitalised(text: str) -> bool:

@@ -303,7 +303,7 @@ class CompiledSchema:
 
     @cached_property
     def fits(self) -> Fits:
-        """Reports whether an object is valid by `keywords`."""
+        """Whether an object is valid by `keywords`."""
         return fits(self.keywords)
 
     @cached_property

@@ -131,7 +131,7 @@ class _Plan(NamedTuple):
 
     @property
     def as_part(self) -> Evaluator:
-        """Returns the plan of the node as the base of a selection, where an attribute is free."""
+        """The plan of the node as the base of a selection, where an attribute is free."""
         return self.attribute.evaluator(price=0) if self.attribute is not None else self.run
 
 

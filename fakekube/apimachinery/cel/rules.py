@@ -202,7 +202,7 @@ class _Ratchet:
 
     @property
     def holds(self) -> bool:
-        """Reports whether the value is unchanged."""
+        """Whether the value is unchanged."""
         nearest = self.current or self.parent
         return nearest is not None and nearest.equal
 

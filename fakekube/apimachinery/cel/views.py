@@ -258,7 +258,7 @@ class Untyped(values.Mapping):
 
     @property
     def raw(self) -> dict[str, Any]:
-        """Returns the JSON value, which must not be changed."""
+        """The JSON value, which must not be changed."""
         return self._value
 
     def find(self, key: Any) -> Any:

@@ -117,7 +117,7 @@ class Document:
 
     @property
     def json(self) -> bytes:
-        """Returns the object as compact JSON, as an item of a list; without a trailing newline."""
+        """The object as compact JSON, as an item of a list; without a trailing newline."""
         encoded = self._json  # which another thread may drop meanwhile
         if not encoded and self._packed and json.is_canonical(self._packed):
             encoded = self._json = self._packed

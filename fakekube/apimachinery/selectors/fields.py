@@ -211,7 +211,7 @@ class FieldSelector:
 
     @property
     def empty(self) -> bool:
-        """Reports whether the selector matches everything."""
+        """Whether the selector matches everything."""
         return not self.requirements
 
     def matches(self, get: Callable[[str], str]) -> bool:

@@ -204,7 +204,7 @@ class LabelSelector:
 
     @property
     def empty(self) -> bool:
-        """Reports whether the selector matches everything."""
+        """Whether the selector matches everything."""
         return not self.requirements and not self.nothing
 
     def __str__(self) -> str:

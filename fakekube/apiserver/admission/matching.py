@@ -40,8 +40,8 @@ class VersionedAttributes:
     """The attributes of a write, with its objects in one version.
 
     Args:
-        attributes: The attributes of the write.
-        resource: The version of the resource, or an equivalent resource; None: that of the request.
+        attributes: the attributes of the write.
+        resource: the version of the resource, or an equivalent resource; None: that of the request.
     """
 
     __slots__ = ("_object", "_old", "attributes", "dirty", "kind", "resource", "views")
@@ -249,7 +249,7 @@ class _Selector:
 
     @property
     def empty(self) -> bool:
-        """Reports whether the selector is empty and valid."""
+        """Whether the selector is empty and valid."""
         return not self._problem and self._selector.empty
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:

@@ -45,7 +45,7 @@ class AuditContext:
         emit: called with each event.
         clock: the clock of the cluster, for timestamps.
         attributes: the attributes of the request for authorization.
-        user: None if authentication failed.
+        user: the user; None if authentication failed.
         facts: the fields about the HTTP request: auditID, requestURI, sourceIPs, userAgent.
     """
 
@@ -76,7 +76,7 @@ class AuditContext:
 
     @property
     def wants_answer(self) -> bool:
-        """Reports whether events contain the object of the response."""
+        """Whether events contain the object of the response."""
         return self.level >= Level.REQUEST_RESPONSE
 
     # ------------------------------------------------------------ data from the handlers

@@ -168,12 +168,12 @@ class Access:
     """Access control of one cluster. `connect` must be called first.
 
     Args:
-        bucket: Returns a bucket of the store by name; its changes invalidate cached decisions.
-        clock: The clock for the expiration of tokens.
-        options: The authentication flags. Raises OptionError for invalid files.
-        authorization: The authorization flags.
-        authority: The cluster's own certificate authority for clients, PEM; "" if it has none.
-        listens_on: The host on which the server listens.
+        bucket: returns a bucket of the store by name; its changes invalidate cached decisions.
+        clock: the clock for the expiration of tokens.
+        options: the authentication flags. Raises OptionError for invalid files.
+        authorization: the authorization flags.
+        authority: the cluster's own certificate authority for clients, PEM; "" if it has none.
+        listens_on: the host on which the server listens.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class Access:
 
     @property
     def issuer(self) -> str:
-        """Returns the issuer URL of service account tokens."""
+        """The issuer URL of service account tokens."""
         return self.signer.issuer
 
     def sign(self, claims: dict[str, Any]) -> str:

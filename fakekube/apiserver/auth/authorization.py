@@ -60,7 +60,7 @@ class Selectors:
 
     @property
     def fields(self) -> tuple[FieldRequirement, ...]:
-        """Returns the requirements of the field selector."""
+        """The requirements of the field selector."""
         if self._field_text:
             try:
                 return selectors.parse_fields(self._field_text).requirements
@@ -70,7 +70,7 @@ class Selectors:
 
     @property
     def labels(self) -> tuple[LabelRequirement, ...]:
-        """Returns the requirements of the label selector."""
+        """The requirements of the label selector."""
         if self._label_text:
             try:
                 return selectors.parse_labels(self._label_text).requirements
@@ -258,8 +258,8 @@ class Observed:
     """Observed resources of a cluster.
 
     Args:
-        lister: Lists the resources.
-        sources: The buckets of the resources, which notify about changes.
+        lister: lists the resources.
+        sources: the buckets of the resources, which notify about changes.
     """
 
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:

@@ -58,7 +58,7 @@ class CertificateVerifier:
     """Verifies client certificates with some certificate authorities.
 
     Args:
-        authorities: The CA bundle, PEM. Raises ValueError for invalid certificates.
+        authorities: the CA bundle, PEM. Raises ValueError for invalid certificates.
     """
 
     def __init__(self, authorities: str) -> None:

@@ -92,7 +92,7 @@ class Impersonation:
     """Authorizes and performs the impersonation of users in one cluster.
 
     Args:
-        authorizer: Authorizes impersonation.
+        authorizer: authorizes impersonation.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:

@@ -86,9 +86,9 @@ class JWTAuthenticator:
     """Authenticates the tokens of one issuer.
 
     Args:
-        configuration: The issuer and its claim mappings.
-        clock: The clock for the expiration of tokens.
-        audiences: The audiences of the API server: a token is valid for them, regardless of its own.
+        configuration: the issuer and its claim mappings.
+        clock: the clock for the expiration of tokens.
+        audiences: the audiences of the API server: a token is valid for them, regardless of its own.
     """
 
     def __init__(self, configuration: JWTConfiguration, clock: Clock, audiences: Sequence[str]) -> None:

@@ -131,9 +131,9 @@ class NodeAuthorizer:
     """Authorizes kubelets, and has no opinion about other users.
 
     Args:
-        graph: The relations between objects and nodes.
-        rules: The rules of the cluster role system:node.
-        selective: Whether a node only reads its own Node, Pods and ResourceSlices (the feature gate AuthorizeNodeWithSelectors).
+        graph: the relations between objects and nodes.
+        rules: the rules of the cluster role system:node.
+        selective: whether a node only reads its own Node, Pods and ResourceSlices (the feature gate AuthorizeNodeWithSelectors).
     """
 
     def __init__(self, graph: NodeGraph, rules: Sequence[Rule], *, selective: bool = True) -> None:

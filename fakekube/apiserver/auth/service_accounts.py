@@ -40,9 +40,9 @@ class Signer:
     """Signs and verifies tokens.
 
     Args:
-        issuers: The accepted issuer URLs; tokens are signed with the first.
-        key: The signing key; by default the key of this process.
-        keys: The public keys for verification; by default that of `key`.
+        issuers: the accepted issuer URLs; tokens are signed with the first.
+        key: the signing key; by default the key of this process.
+        keys: the public keys for verification; by default that of `key`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Signer:
 
     @property
     def issuer(self) -> str:
-        """Returns the issuer of new tokens."""
+        """The issuer of new tokens."""
         return self.issuers[0]
 
     @property
@@ -77,12 +77,12 @@ class Signer:
 
     @cached_property
     def key_id(self) -> str:
-        """Returns the `kid` of the signing key: the hash of its public key."""
+        """The `kid` of the signing key: the hash of its public key."""
         return _key_id(self._key.public_key())
 
     @property
     def algorithms(self) -> list[str]:
-        """Returns the sorted algorithms of the verification keys."""
+        """The sorted algorithms of the verification keys."""
         return sorted({jose.algorithm_of(key) for _, key in self._keys})
 
     def sign(self, claims: dict[str, Any]) -> str:
@@ -161,10 +161,10 @@ class ServiceAccountTokens:
     """Authenticates the service account tokens of one cluster.
 
     Args:
-        objects: Gets service accounts and the objects to which tokens are bound.
-        signer: Verifies tokens.
-        clock: The clock for the expiration of tokens.
-        audiences: The audiences of the API server, and of tokens without any.
+        objects: gets service accounts and the objects to which tokens are bound.
+        signer: verifies tokens.
+        clock: the clock for the expiration of tokens.
+        audiences: the audiences of the API server, and of tokens without any.
     """
 
     def __init__(self, objects: Getter, signer: Signer, clock: Clock, audiences: Sequence[str]) -> None:
@@ -175,7 +175,7 @@ class ServiceAccountTokens:
 
     @cached_property
     def _verified(self) -> Callable[[str], dict[str, Any]]:
-        """Returns the claims of a token, as `Signer.verify`."""
+        """The claims of a token, as `Signer.verify`."""
         return lru_cache(_KEPT_TOKENS)(self._signer.verify)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:

@@ -66,8 +66,8 @@ class WebhookAuthorizer:
     """Authorizes requests by one webhook.
 
     Args:
-        configuration: The webhook and its settings.
-        clock: The clock of the cluster, for the expiration of cached decisions.
+        configuration: the webhook and its settings.
+        clock: the clock of the cluster, for the expiration of cached decisions.
 
     Raises MatchConditionError, and webhooks.kubeconfig.KubeconfigError.
     """

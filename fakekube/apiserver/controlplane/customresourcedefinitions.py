@@ -118,7 +118,7 @@ class CustomResourceDefinitionController(ControlLoop):
 
     @property
     def waits(self) -> bool:
-        """Reports whether a terminating definition waits for the pace of the cluster."""
+        """Whether a terminating definition waits for the pace of the cluster."""
         return bool(self._due) and not self._clock.held
 
     def wait(self, timeout: float) -> bool:

@@ -63,7 +63,7 @@ class Parsed:
 
     @property
     def is_plain(self) -> bool:
-        """Reports whether the document is a JSON object that has each of its members once."""
+        """Whether the document is a JSON object that has each of its members once."""
         return isinstance(self.value, dict) and self.cbor is None and not (self.duplicates or self.problems)
 
 

@@ -114,12 +114,12 @@ class Offer:
 
     @property
     def media_types(self) -> tuple[str, ...]:
-        """Returns the media types of single documents, in order of preference."""
+        """The media types of single documents, in order of preference."""
         return _ALL_MEDIA_TYPES if self.cbor else _MEDIA_TYPES
 
     @property
     def stream_types(self) -> tuple[str, ...]:
-        """Returns the media types of watches."""
+        """The media types of watches."""
         types = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
         return (*types, CBOR_SEQUENCE) if self.cbor else types
 

@@ -122,10 +122,10 @@ class Application:
     The body of a watch is a `streams.Stream`: a server that supports streams takes frames from it, others iterate.
 
     Args:
-        backend: The backend of the cluster.
-        access: Authenticates and authorizes requests.
-        aggregator: Proxies the APIs of aggregated API servers.
-        auditor: Writes audit events; None disables auditing.
+        backend: the backend of the cluster.
+        access: authenticates and authorizes requests.
+        aggregator: proxies the APIs of aggregated API servers.
+        auditor: writes audit events; None disables auditing.
     """
 
     def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:

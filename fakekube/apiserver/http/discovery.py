@@ -212,7 +212,7 @@ class Snapshot:
 
     @cached_property
     def groups(self) -> DiscoveryDocument:
-        """Returns the APIGroupList of /apis: the group of the aggregator, and those of the APIServices."""
+        """The APIGroupList of /apis: the group of the aggregator, and those of the APIServices."""
         listed = [self._group(AGGREGATOR_GROUP, list(self._by_group.get(AGGREGATOR_GROUP, ())))]
         listed += [self._group(name, versions) for name, versions in self._registered.items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group for group in listed if group["versions"]]}
@@ -271,7 +271,7 @@ class Snapshot:
 
     @cached_property
     def group_names(self) -> list[str]:
-        """Returns the groups of the aggregated document but the core group, by the highest priority of their versions."""
+        """The groups of the aggregated document but the core group, by the highest priority of their versions."""
         highest: dict[str, int] = {}
         for group, version in self._everywhere:
             highest[group] = max(highest.get(group, 0), self._priority(group, version).group_priority)
@@ -279,7 +279,7 @@ class Snapshot:
 
     @cached_property
     def _everywhere(self) -> dict[tuple[str, str], None]:
-        """Returns all group versions that are served, by this or another server."""
+        """All group versions that are served, by this or another server."""
         here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
         return {**here, **dict.fromkeys(self.remotes)}
 

@@ -317,10 +317,10 @@ class Metrics:
     """The counters of one cluster.
 
     Args:
-        objects: Returns the number of stored objects, by group and resource.
-        seats: Returns the nominal number of seats of each priority level.
-        unavailable: Returns the names of all APIServices, and whether each is unavailable.
-        emulation: The emulated minor version and its feature gates.
+        objects: returns the number of stored objects, by group and resource.
+        seats: returns the nominal number of seats of each priority level.
+        unavailable: returns the names of all APIServices, and whether each is unavailable.
+        emulation: the emulated minor version and its feature gates.
     """
 
     def __init__(

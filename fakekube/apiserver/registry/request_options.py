@@ -107,7 +107,7 @@ class ListOptions:
 
     @property
     def selects(self) -> bool:
-        """Reports whether there is any selector."""
+        """Whether there is any selector."""
         return not (self.labels.empty and self.fields.empty)
 
 

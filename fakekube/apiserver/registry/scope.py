@@ -171,7 +171,7 @@ class Scope:
 
     @cached_property
     def main(self) -> Scope:
-        """Returns the scope of the main resource; strategies and admission still get the subresource."""
+        """The scope of the main resource; strategies and admission still get the subresource."""
         return replace(self, subresource=None, requested_subresource=self.subresource.name if self.subresource else "")
 
     def for_namespace(self, namespace: str) -> Scope:
@@ -198,7 +198,7 @@ class Scope:
 
     @property
     def key(self) -> str:
-        """Returns the key of the object in the path. Raises StatusError 400 for a path without a name."""
+        """The key of the object in the path. Raises StatusError 400 for a path without a name."""
         if self.resource.namespaced and not self.namespace:
             raise status.bad_request("Namespace parameter required.")
         problems = names.path_segment(self.name)
@@ -208,7 +208,7 @@ class Scope:
 
     @property
     def prefix(self) -> str:
-        """Returns the common prefix of the keys of the collection."""
+        """The common prefix of the keys of the collection."""
         return self.resource.key_prefix(self.namespace)
 
     @property

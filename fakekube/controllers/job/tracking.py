@@ -89,17 +89,17 @@ class SyncContext:
 
     @property
     def is_indexed(self) -> bool:
-        """Reports whether completionMode is Indexed."""
+        """Whether completionMode is Indexed."""
         return self.spec.get("completionMode") == "Indexed"
 
     @property
     def is_suspended(self) -> bool:
-        """Reports whether the Job is suspended."""
+        """Whether the Job is suspended."""
         return bool(self.spec.get("suspend"))
 
     @property
     def limits_indexes(self) -> bool:
-        """Reports whether the Job has a backoffLimitPerIndex."""
+        """Whether the Job has a backoffLimitPerIndex."""
         return self.spec.get("backoffLimitPerIndex") is not None
 
     def has_index(self, pod: Object) -> bool:

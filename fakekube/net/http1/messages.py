@@ -43,7 +43,7 @@ def parse_mime_header(block: str) -> list[tuple[str, str]]:
         block: the lines of the block, each with its line end, and the empty line at its end. Latin-1.
 
     Raises:
-        MIMEHeaderError: The block is malformed.
+        MIMEHeaderError: the block is malformed.
     """
     if block.endswith("\r\n") and _PLAIN_BLOCK.fullmatch(block, 0, len(block) - 2):
         lines = block.split("\r\n")
@@ -84,7 +84,7 @@ def parse_content_length(values: Iterable[str]) -> int | None:
     """Returns the value of the fields Content-Length, of which equal ones count once; None if there are none.
 
     Raises:
-        ValueError: The values differ, or one is not a number below 2^63; with the text of net/http.
+        ValueError: the values differ, or one is not a number below 2^63; with the text of net/http.
     """
     distinct = list(dict.fromkeys(values))
     if not distinct:

@@ -112,7 +112,7 @@ class RequestParser:
 
     @property
     def has_head(self) -> bool:
-        """Reports whether `request` should be called: a header is complete or too long."""
+        """Whether `request` should be called: a header is complete or too long."""
         if END_OF_HEADER.search(self.buffer, self._searched) is None:
             self._searched = max(0, len(self.buffer) - 2)
         else:

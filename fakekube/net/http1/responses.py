@@ -86,7 +86,7 @@ class ResponseParser:
 
     @property
     def ended(self) -> bool:
-        """Reports whether the connection has ended."""
+        """Whether the connection has ended."""
         return self._ended
 
     def response(self, method: str) -> Response | None:
@@ -96,8 +96,8 @@ class ResponseParser:
             method: the method of the request.
 
         Raises:
-            ConnectionEndedError: The connection ended before it.
-            MalformedResponseError: It is malformed, or incomplete when the connection ended.
+            ConnectionEndedError: the connection ended before it.
+            MalformedResponseError: it is malformed, or incomplete when the connection ended.
         """
         while (response := self._next(method)) is not None:
             if response.status // 100 != 1 or response.status == _SWITCHING_PROTOCOLS:
@@ -170,7 +170,7 @@ class ResponseParser:
         """Returns up to `limit` bytes of the body, `b""` at its end, None if more must be fed.
 
         Raises:
-            BodyError: The body is malformed, or incomplete when the connection ended.
+            BodyError: the body is malformed, or incomplete when the connection ended.
         """
         if self._body is None:
             return b""
@@ -206,7 +206,7 @@ class ResponseReader:
     """Reads responses from a source that waits for bytes.
 
     Args:
-        receive: Returns the next bytes, `b""` at the end; may raise errors of its own.
+        receive: returns the next bytes, `b""` at the end; may raise errors of its own.
     """
 
     __slots__ = ("_parser", "_receive", "has_head")
@@ -240,7 +240,7 @@ class ResponseReader:
 
     @property
     def has_buffered(self) -> bool:
-        """Reports whether bytes were received after what has been read."""
+        """Whether bytes were received after what has been read."""
         return bool(self._parser.buffer)
 
 
@@ -248,7 +248,7 @@ def decompress_gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Decompresses a body in pieces of limited size.
 
     Raises:
-        BodyError: The body is no gzip stream, or ends early; with the text of compress/gzip.
+        BodyError: the body is no gzip stream, or ends early; with the text of compress/gzip.
     """
     decompressor = zlib.decompressobj(wbits=31)
     is_empty = True

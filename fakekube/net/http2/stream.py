@@ -97,7 +97,7 @@ class RequestStream:
 
     @property
     def body_is_complete(self) -> bool:
-        """Reports whether no more of the request's body will arrive."""
+        """Whether no more of the request's body will arrive."""
         return self.remote_ended or self.closed or bool(self.body_error)
 
 
@@ -187,7 +187,7 @@ class Sender:
 
     @property
     def is_congested(self) -> bool:
-        """Reports whether the client does not read responses."""
+        """Whether the client does not read responses."""
         return len(self.output) > 2 * _OUTPUT_BYTES
 
     def resize_windows(self, size: int, streams: Iterable[RequestStream]) -> None:
@@ -337,7 +337,7 @@ class ConnectionState:
 
     @property
     def is_congested(self) -> bool:
-        """Reports whether nothing should be received for now, because the client does not read responses."""
+        """Whether nothing should be received for now, because the client does not read responses."""
         return self._sender.is_congested
 
     # ------------------------------------------------------------ ends
@@ -374,17 +374,17 @@ class ConnectionState:
 
     @property
     def only_receives(self) -> bool:
-        """Reports whether no request is being served, though some have begun to arrive."""
+        """Whether no request is being served, though some have begun to arrive."""
         return bool(self._incomplete) and len(self._incomplete) == len(self.streams)
 
     @property
     def has_waiting(self) -> bool:
-        """Reports whether requests wait until others are served."""
+        """Whether requests wait until others are served."""
         return bool(self._waiting)
 
     @property
     def is_finished(self) -> bool:
-        """Reports whether the connection can be closed after `output` is sent."""
+        """Whether the connection can be closed after `output` is sent."""
         return self.failed or (self.going_away and not self.streams)
 
     def _on_response_encoded(self, stream: RequestStream) -> None:

@@ -84,7 +84,7 @@ class ChannelConnection:
 
     @property
     def closed(self) -> bool:
-        """Reports whether the client has ended the connection."""
+        """Whether the client has ended the connection."""
         return self.failed or self._reader.closed
 
     def feed(self, data: bytes) -> bytes:
@@ -170,7 +170,7 @@ class ChannelTunnel(ABC):
     @property
     @abstractmethod
     def _blocked(self) -> bool:
-        """Reports whether the pod accepts no more data for now."""
+        """Whether the pod accepts no more data for now."""
 
     @abstractmethod
     def _receive(self, channel: int, data: bytes) -> None:

@@ -68,7 +68,7 @@ class Forward:
 
     @property
     def started(self) -> bool:
-        """Reports whether `begin` has ended."""
+        """Whether `begin` has ended."""
         return self._connection is not None or bool(self.error)
 
     def begin(self) -> None:
@@ -102,7 +102,7 @@ class Forward:
 
     @property
     def blocked(self) -> bool:
-        """Reports whether there is buffered data for the pod."""
+        """Whether there is buffered data for the pod."""
         return self.waiting > 0
 
     @property

@@ -167,7 +167,7 @@ class RemoteCommand:
 
     @property
     def blocked(self) -> bool:
-        """Reports whether there is buffered input for the process."""
+        """Whether there is buffered input for the process."""
         return self.stdin is not None and self.stdin.blocked
 
     # ------------------------------------------------------------ data for the client

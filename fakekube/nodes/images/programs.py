@@ -51,7 +51,7 @@ def flags(
         first: the number of the argument from which on they stand; that of a subcommand comes before.
 
     Raises:
-        Usage: A flag is unknown.
+        Usage: a flag is unknown.
     """
     found, operands, rest = dict(defaults), list[str](), list(program.args[first:])
     while rest:

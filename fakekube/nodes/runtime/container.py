@@ -136,7 +136,7 @@ class Container:
 
     @property
     def is_running(self) -> bool:
-        """Reports whether the run has not ended."""
+        """Whether the run has not ended."""
         return self.run.finished is None
 
     @property
@@ -201,7 +201,7 @@ class Container:
 
     @property
     def read_only_root(self) -> bool:
-        """Reports whether the root file system is read-only."""
+        """Whether the root file system is read-only."""
         return bool(self._security("readOnlyRootFilesystem"))
 
     def started_seconds(self) -> float:
@@ -561,7 +561,7 @@ class MainProgram:
 
     @property
     def catches_term(self) -> bool:
-        """Reports whether the program handles SIGTERM."""
+        """Whether the program handles SIGTERM."""
         return self._task is not None and self._task.exit_code is None and SIGTERM in self._task.caught
 
     def terminate(self) -> None:

@@ -67,7 +67,7 @@ class Listeners:
             secure: whether its connections begin with a TLS handshake.
 
         Raises:
-            OSError: Another program listens at the port.
+            OSError: another program listens at the port.
         """
         found = self._tcp.setdefault(port, [])
         if found and not shared:

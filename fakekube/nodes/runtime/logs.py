@@ -166,7 +166,7 @@ class _Reading:
 
     @property
     def is_done(self) -> bool:
-        """Reports whether there will be no more lines."""
+        """Whether there will be no more lines."""
         return self.left == 0 or (self._log.closed and self._at >= self._log.end)
 
 

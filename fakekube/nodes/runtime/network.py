@@ -116,7 +116,7 @@ class Routes:
             protocol: TCP or UDP.
 
         Raises:
-            OSError: Nothing listens there.
+            OSError: nothing listens there.
         """
         if client is not None and (_is_loopback(address) or address == address_of(client)):
             return self._local(client, address, port, protocol)

@@ -219,7 +219,7 @@ class Caller(NamedTuple):
 
     @property
     def judges(self) -> bool:
-        """Reports whether the status of a response decides: a hook only has to be answered."""
+        """Whether the status of a response decides: a hook only has to be answered."""
         return self.program == "kube-probe"
 
 

@@ -91,7 +91,7 @@ def mount_cgroup(files: FileSystem, resources: Callable[[], Resources]) -> None:
 
     Args:
         files: the files of the container.
-        resources: Returns its present requests and limits.
+        resources: returns its present requests and limits.
     """
     files.mount(ROOT, _cgroup(resources, files.now()), read_only=True)
 

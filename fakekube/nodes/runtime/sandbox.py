@@ -143,7 +143,7 @@ class Sandbox:
 
     @property
     def is_gone(self) -> bool:
-        """Reports whether the pod is deleted."""
+        """Whether the pod is deleted."""
         return self._read_pod() is None
 
     @property

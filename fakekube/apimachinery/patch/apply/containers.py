@@ -131,7 +131,7 @@ class Map(Atom):
 
     @cached_property
     def _entry(self) -> _Entries:
-        """Returns the path element and the atom of an entry."""
+        """The path element and the atom of an entry."""
         declared = self._declare() if self._declare else {}
         return _Entries({name: (field(name), atom) for name, atom in declared.items()}, self._other or _UNDECLARED)
 

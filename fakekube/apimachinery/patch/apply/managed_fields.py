@@ -51,7 +51,7 @@ class Manager(NamedTuple):
 
     @property
     def identifier(self) -> str:
-        """Returns the manager identifier: JSON, by which the real server sorts."""
+        """The manager identifier: JSON, by which the real server sorts."""
         parts = {
             "manager": self.name,
             "operation": self.operation,
@@ -62,7 +62,7 @@ class Manager(NamedTuple):
 
     @property
     def printed(self) -> str:
-        """Returns the manager as printed in conflict messages."""
+        """The manager as printed in conflict messages."""
         text = go_quote(self.name)
         if self.subresource:
             text = f"{text} with subresource {go_quote(self.subresource)}"

@@ -59,8 +59,8 @@ class Bookmarks:
     """When a watch gets bookmarks: one every period and one shortly before its end, and others that are requested.
 
     Attributes:
-        at: The time of the next one, in seconds of the cluster's monotonic clock, or None if there is none.
-        often: Whether one follows every batch of changes.
+        at: the time of the next one, in seconds of the cluster's monotonic clock, or None if there is none.
+        often: whether one follows every batch of changes.
         requested: "now" or "first" if one more is due, else "".
     """
 

@@ -355,7 +355,7 @@ class _Custom:
 
     @cached_property
     def index(self) -> Encoded:
-        """Returns the index of /openapi/v3."""
+        """The index of /openapi/v3."""
         names = sorted({*builtin_paths(*self._apis), *self._names})
         paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
         return serialize({"paths": paths})
@@ -388,7 +388,7 @@ class _Custom:
 
     @cached_property
     def v2(self) -> Encoded:
-        """Returns the document of /openapi/v2."""
+        """The document of /openapi/v2."""
         if not self.served:
             return _builtin_v2(self._apis)
         paths: Paths = _all_builtin_paths(self._apis).copy()
