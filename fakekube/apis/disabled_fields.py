@@ -356,8 +356,7 @@ def _drop_image_volumes(spec: Object, old: Object | None) -> None:
                 container["volumeMounts"] = [one for one in container["volumeMounts"] if one.get("name") not in names]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Paths
+# --- Paths -----------------------------------------------------------------------------------------------------------
 
 _STEP: Final = re.compile(r"\(([^)]*)\)|(\w+)|(\[\])|(\{\})")
 _Step = tuple[tuple[str, ...], bool]

@@ -21,8 +21,7 @@ from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Span, Versions
 
-# The position of one watcher in the history of a bucket; a slow watcher costs the store nothing.
-#
+# --- The position of one watcher in the history; a slow watcher costs the store nothing ------------------------------
 # A cursor whose next event has left the event window raises `Compacted`, as does one that starts before the window.
 
 

@@ -137,7 +137,7 @@ class History(Generic[V]):
         self._first = start
 
 
-# --- Indexes records by attributes of their values --------------------------------------------------------------------
+# --- Indexes of records by attributes of their values ----------------------------------------------------------------
 
 
 #: The maximum number of indexes of a bucket.

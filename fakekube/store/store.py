@@ -19,8 +19,7 @@ from fakekube.store.timeline import Retention, Timeline
 from fakekube.store.values import Compacted, Event, Record
 from fakekube.store.versions import Versions
 
-# Makes the contents of a bucket from records and events that were written down.
-#
+# --- The contents of a bucket from records and events that were written down -----------------------------------------
 # Invariant: the contents are those of a bucket that held `records` and then had these events.
 
 
@@ -52,8 +51,7 @@ def rebuilt(records: Iterable[Record[V]], changes: Iterable[tuple[Record[V], boo
     return Contents(versions, history)
 
 
-# A local copy of the records of a bucket that follows its events: the cost depends on the changes, not on the size.
-#
+# --- A local copy of the records of a bucket that follows its events: the cost depends on the changes, not on the size ---
 # Invariant: after `catch_up`, `records` is what the bucket held at one revision, and every key that changed since the
 # previous call was returned.
 

@@ -352,7 +352,7 @@ def preserve_errors(spec: Spec) -> Iterator[FieldError]:
         yield invalid("spec.preserveUnknownFields", True, text)
 
 
-# --- Validates the schema of a version of a definition ---------------------------------------------------------------
+# --- The schema of a version -----------------------------------------------------------------------------------------
 
 
 def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:

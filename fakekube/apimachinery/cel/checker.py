@@ -51,8 +51,8 @@ from fakekube.apimachinery.cel.types import (
 )
 from fakekube.apimachinery.cel.values import TYPE_NAMES, kind_of
 
-# Validates the literals of a checked expression: mixed types in lists and maps, patterns, times, templates of
-# `format`.
+# --- The validation of literals --------------------------------------------------------------------------------------
+# Mixed types in lists and maps, patterns, times, templates of `format`.
 #
 # Specified by: cel-go/cel/validator.go, cel-go/ext/formatting.go (stringFormatValidator).
 

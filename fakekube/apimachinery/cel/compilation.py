@@ -115,8 +115,7 @@ def compile_validation(rule: Mapping[str, Any], declared: Declaration) -> Compil
     return CompilationResult("", "", compiled.uses_old_self, cost, estimate(message.checked, declared).high)
 
 
-# The environments of expressions: the variables for admission, access reviews, tokens, and device selectors.
-#
+# --- The environments of expressions: variables for admission, access reviews, tokens, and device selectors ----------
 # `Environment.compile` compiles an expression. The variables of a policy are fields of `variables`: `with_variable` makes the
 # environment of the expressions after a variable.
 #

@@ -20,8 +20,7 @@ from fakekube.apimachinery.cel.types import BOOL, DYN, INT, STRING, Type, list_o
 from fakekube.apimachinery.cel.values import RECEIVERS, kind_of, type_of
 from fakekube.apimachinery.cel.views import with_object_meta
 
-# Finds the overload of a function for the types of its arguments.
-#
+# --- The overload of a function for the types of its arguments -------------------------------------------------------
 # Each library provides a table: (name, whether it is a method, argument types …) → function. `object` matches any type.
 #
 # Specified by: k8s.io/apiserver/pkg/cel/environment/base.go (the libraries of 1.36).

@@ -73,8 +73,7 @@ class Frame:
 Evaluator = Callable[[Frame], Any]
 
 
-# Raises the recursion limit for deeply nested expressions.
-#
+# --- The recursion limit for deeply nested expressions ---------------------------------------------------------------
 # An expression may nest 250 levels deep, and a recursive walk makes a few calls for each level, more than Python's default
 # recursion limit.
 
@@ -227,8 +226,7 @@ def key_step(key: Evaluator, *, optional: bool) -> Step:
     return lambda frame, value: _part(frame, value, key(frame), optional=optional)
 
 
-# Evaluates the macros that expand to comprehensions.
-#
+# --- Macros that expand to comprehensions ----------------------------------------------------------------------------
 # Each fold iterates over the elements of a container with the variables of the macro set. Its cost is that of the
 # comprehension which the macro expands to: every iteration has a cost besides that of its bodies.
 #
@@ -419,8 +417,7 @@ FOLDS: Final[dict[str, Fold]] = {
 }
 
 
-# Evaluates operators and functions: arguments, costs, and absorbed errors.
-#
+# --- Operators and functions: arguments, costs, and absorbed errors --------------------------------------------------
 # Specified by: cel-spec, doc/langdef.md (Logical Operators); cel-go/interpreter/interpretable.go, runtimecost.go.
 
 

@@ -36,8 +36,7 @@ from fakekube.apimachinery.cel.syntax import (
 from fakekube.apimachinery.cel.types import SIGNATURES
 from fakekube.base.golang.strings import readable
 
-# Defines the macros with variables, and expands them to comprehensions.
-#
+# --- Macros with variables, and their expansion to comprehensions ----------------------------------------------------
 # Like cel-go, the checker and the cost estimate use the comprehension, so types, messages and costs are those of the fold.
 # Nodes that are not in the source have the position of the opening bracket of the macro.
 #

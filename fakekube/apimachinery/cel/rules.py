@@ -29,8 +29,7 @@ from fakekube.apimachinery.errors.field import OMITTED
 from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
 from fakekube.base.golang.strconv import go_quote
 
-# Correlates new values with old ones, and compares them (ratcheting).
-#
+# --- Correlation of new values with old ones (ratcheting) ------------------------------------------------------------
 # Properties, map values and items of lists of type map can be correlated. An unchanged value, or one within an unchanged
 # value, may violate rules (ratcheting).
 #

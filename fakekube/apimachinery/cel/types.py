@@ -204,8 +204,7 @@ def _is_as_general(one: Type, other: Type) -> bool:
     return one.name == "type" or all(map(_is_as_general, one.parameters, other.parameters))
 
 
-# The overloads of functions and operators: types of arguments → type of the result.
-#
+# --- The overloads of functions and operators: types of arguments → type of the result -------------------------------
 # A method's first argument is its target. Letters are types that the arguments determine.
 #
 # Specified by: cel-go/common/stdlib, cel-go/ext, k8s.io/apiserver/pkg/cel/library.

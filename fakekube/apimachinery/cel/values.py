@@ -312,7 +312,7 @@ def compare(one: Any, other: Any) -> int:
     raise EvaluationError("NaN values cannot be ordered")
 
 
-# Formats values as strings, for conversions and for error messages.
+# --- Values as strings, for conversions and for error messages -------------------------------------------------------
 
 
 def format_value(value: Any) -> str:
@@ -351,8 +351,7 @@ def _first_place(digits: str) -> int:
     return len(whole) - 1 if whole.strip("0") else len(fraction.lstrip("0")) - len(fraction) - 1
 
 
-# Operators: arithmetic within the bounds of the types, concatenation, comparison, indices.
-#
+# --- Operators: arithmetic within the bounds of the types, concatenation, comparison, indices ------------------------
 # Specified by: cel-spec, doc/langdef.md (Numeric values, Overflow); cel-go/common/types (overflow.go and the types).
 
 

@@ -265,8 +265,7 @@ def encode_all(
                 made.setdefault(key, makers[key](tree))
 
 
-# Caches the encodings of list items that are equal in many objects.
-#
+# --- The encodings of list items that are equal in many objects ------------------------------------------------------
 # Replicas have the same containers, ports, tolerations and managed fields. The cache key is the item's JSON, which is
 # much cheaper to encode than any other format. The cache is bounded in number and size.
 

@@ -367,9 +367,7 @@ def minor(version: str = DEFAULT) -> Facts:
     return Facts(folders[0], None if version == NEWEST else folders[1])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Reads the descriptions of schemas from another installed package; without one, there are no descriptions.
-#
+# --- The descriptions of schemas, which another installed package may have -------------------------------------------
 # Such a package has an entry point in the group `fakekube.descriptions`. Its name is the minor ("1.36"), its
 # value a function without arguments that returns the OpenAPI v2 document of that minor as Kubernetes publishes
 # it (`api/openapi-spec/swagger.json`, parsed). What it says of definitions, properties, operations and parameters

@@ -32,7 +32,7 @@ from typing import Any
 from fakekube.apimachinery.data import META_V1, NEWEST, RELEASES
 from fakekube.apimachinery.data.shapes import property_schema, schema_name
 
-# --- Reads the facts that were collected from a real server of one minor ----------------------------------------------
+# --- The facts that were collected from a real server of one minor ---------------------------------------------------
 
 
 Row = dict[str, Any]

@@ -302,8 +302,9 @@ def generic(code: int, reason: str, message: str) -> StatusError:
     return StatusError(code, reason, message)
 
 
-# The words of errors in older minors, where a rule has changed nothing but its words. A row says until which minor, for which
-# fields, how the detail begins now, and the whole detail then.
+# --- The words of errors in older minors -----------------------------------------------------------------------------
+# The rule is the same in all minors, and only its words differ. A row says until which minor, for which fields, how the detail
+# begins now, and the whole detail then.
 #
 # Specified by: the validation.go of the minors.
 

@@ -45,8 +45,7 @@ def go_kind(value: Any) -> str:
     return "number"
 
 
-# The media types of patches.
-#
+# --- Media types -----------------------------------------------------------------------------------------------------
 # Specified by: k8s.io/apimachinery/pkg/types/patch.go (PatchType).
 
 

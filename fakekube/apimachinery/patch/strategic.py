@@ -36,9 +36,7 @@ from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import LONGEST_TEXT, cache_if
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, plain, string_verb
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Looks up the patch metadata of a type for strategic merges: the field of a key, and its merge strategy.
-#
+# --- The patch metadata of a type: the field of a key, and its merge strategy ----------------------------------------
 # Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and
 # third_party/forked/golang/json/fields.go, whose error messages for unknown fields are returned.
 
@@ -120,8 +118,7 @@ def _field(type: Type, key: str) -> Field | str:
     return field
 
 
-# Strategic merge: identifies equal list items, and orders merged lists.
-#
+# --- The identity and the order of list items ------------------------------------------------------------------------
 # Objects in a list are identified by the value of their merge key, scalars by their value. The order of the patch (by a
 # directive or by its items) takes precedence over the order of the object; items that the patch does not contain keep
 # their position relative to their neighbours in the object.
@@ -561,8 +558,7 @@ def _bad_format(words: str) -> StatusError:
     return bad_request(f"invalid patch format of {words}")
 
 
-# Creates the strategic merge patch that turns one object into another.
-#
+# --- Creates the patch that turns one object into another ------------------------------------------------------------
 # Lists that merge get an item for each one that changed, `$patch: delete` for those that are gone, and a `$setElementOrder`
 # directive; where keys are missing or appear twice, the patch replaces the list. Without a type (custom resources) the
 # patch is a JSON merge patch.

@@ -349,8 +349,7 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
 }
 
 
-# Printers of volumes, claims, storage classes and CSI objects.
-#
+# --- Volumes, claims, storage classes and CSI objects ----------------------------------------------------------------
 # Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go), pkg/apis/core/helper.
 
 

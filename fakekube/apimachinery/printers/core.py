@@ -159,7 +159,8 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
 }
 
 
-# The printers of pods and PodDisruptionBudgets. The STATUS of a pod is computed from its conditions and container statuses.
+# --- Pods and PodDisruptionBudgets -----------------------------------------------------------------------------------
+# The STATUS of a pod is computed from its conditions and container statuses.
 #
 # Specified by: k8s.io/kubernetes/pkg/printers/internalversion/printers.go (printPod).
 

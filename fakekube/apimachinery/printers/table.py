@@ -217,13 +217,12 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
     return replace(made, for_list=partial(_of_storage_classes, made)) if cells is cluster.storage_class else made
 
 
-# Encodes rows of Tables as compact JSON; everything except the ages is encoded once and cached with the Document.
+# --- Rows as compact JSON --------------------------------------------------------------------------------------------
+# Everything except the ages is encoded once and cached with the Document.
 #
 # Only the ages in the cells of an object change with time. So a row is encoded once as a template: the encoded pieces between
 # the ages, and the times of the ages. A table is a join of such pieces, the formatted ages, and the cached JSON of the
 # objects; a cached `Rows` only has to format the ages.
-#
-# Specified by: as `apimachinery.printers.table`.
 
 
 Template = tuple[bytes | datetime, ...]
@@ -327,9 +326,7 @@ def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
     return tuple(moments[int(piece)] if at % 2 else piece for at, piece in enumerate(pieces))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# PartialObjectMetadata and lists of it.
-#
+# --- PartialObjectMetadata and lists of it ---------------------------------------------------------------------------
 # For built-in kinds it has the metadata of the internal version, whichever version was requested. So it has no annotations that
 # represent a field of the internal version, nor those that the conversion to an old version adds.
 #

@@ -38,7 +38,8 @@ from fakekube.base.golang.strconv import json_kind
 
 __all__ = ["DecodeError", "Strict", "decode", "decoder"]
 
-# Compiles a decoder for each shape of type. `decode` describes how the decoders work together.
+# --- The decoder of each shape of type -------------------------------------------------------------------------------
+# `decode` describes how the decoders work together.
 #
 # Specified by: Go's encoding/json (decode.go), and the UnmarshalJSON of the types in k8s.io/apimachinery and
 # k8s.io/apiextensions-apiserver.

@@ -23,8 +23,7 @@ from fakekube.apimachinery.schema.model import Field, ListType, Shape, Type
 from fakekube.apimachinery.schema.trees import KNOWN
 from fakekube.base.caches import BoundedCache
 
-# The form in which Go prints an unset field.
-#
+# --- The form in which Go prints an unset field ----------------------------------------------------------------------
 # `omitempty` omits nil pointers, lists and maps and zero scalars, but never a struct by value:
 # those print as `{}` (or `null`, `"0"`, `0`: times, quantities and similar types are structs too).
 #

@@ -83,7 +83,8 @@ def _type_of_field(type_: Type, name: str) -> Type | None:
     return field.type if field is not None else None
 
 
-# Resolves duplicate members: a null that follows another value does not change Go's structs and scalars.
+# --- Duplicate members -----------------------------------------------------------------------------------------------
+# A null that follows another value does not change Go's structs and scalars.
 #
 # Pointers, maps, lists and types with a custom UnmarshalJSON become nil.
 #

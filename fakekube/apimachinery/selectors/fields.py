@@ -25,8 +25,7 @@ from fakekube.apimachinery.selectors.labels import (
 )
 from fakekube.base.caches import cache_by_text
 
-# The text form of label selectors: `a=1,b in (x,y),!c,d>4`.
-#
+# --- The text form of label selectors: `a=1,b in (x,y),!c,d>4` -------------------------------------------------------
 #     selector    := [requirement ("," requirement)*]
 #     requirement := ["!"] KEY
 #                  | KEY ("=" | "==" | "!=" | ">" | "<") [VALUE]

@@ -19,14 +19,13 @@ from fakekube.apimachinery.schema.dns import fits, long_name
 from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import go_quote, parse_int
 
-# The error of selectors.
-
 
 class SelectorError(ValueError):
     """A selector is invalid; `str` of the error is the message of the real server."""
 
 
-# The syntax of the keys and values of labels. Each check returns the texts of what is wrong, in order.
+# --- The syntax of the keys and values of labels ---------------------------------------------------------------------
+# Each check returns the texts of what is wrong, in order.
 #
 # The results are cached, as many objects share the same labels.
 #
@@ -282,8 +281,7 @@ EVERYTHING: Final = LabelSelector()
 NOTHING: Final = LabelSelector(nothing=True)
 
 
-# Label selectors of objects: a metav1.LabelSelector with matchLabels and matchExpressions.
-#
+# --- Selectors of objects: a metav1.LabelSelector with matchLabels and matchExpressions ------------------------------
 # Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
 
 

@@ -112,8 +112,7 @@ def preferred_weight(terms: Sequence[Mapping[str, Any]], node: Node) -> int:
     )
 
 
-# Taints and tolerations.
-#
+# --- Taints and tolerations ------------------------------------------------------------------------------------------
 # Specified by: k8s.io/api/core/v1/toleration.go, k8s.io/component-helpers/scheduling/corev1/helpers.go.
 
 

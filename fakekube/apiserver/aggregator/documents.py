@@ -225,7 +225,7 @@ def _scope(entry: Object) -> str:
     return "Namespaced" if entry.get("namespaced") else "Cluster"
 
 
-# --- Collects and merges the OpenAPI documents of extension API servers: v3 by its index, or v2, which is converted ---
+# --- The OpenAPI documents of extension API servers: v3 by its index, or v2, which is converted ----------------------
 
 
 _USER = User("system:aggregator")

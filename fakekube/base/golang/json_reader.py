@@ -267,8 +267,7 @@ def _quoted_byte(code: int) -> str:
     return f"'{go_quote(chr(code))[1:-1]}'"
 
 
-# Parses strings within objects that must contain JSON, with the error messages of Go's encoding/json.
-#
+# --- Strings within objects that must contain JSON, with the error messages of encoding/json -------------------------
 # Package `codecs` decodes the bodies of requests.
 #
 # Specified by: encoding/json (scanner.go, decode.go) of Go.

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-# JSON objects that keep the text in which they came, like runtime.RawExtension.
-#
+# --- JSON objects that keep the text in which they came, like runtime.RawExtension -----------------------------------
 # Such a value behaves as the object that it is, but equals only what has the same text, and is encoded as its text. Values
 # whose text is that which Go prints are plain dicts.
 #

@@ -111,8 +111,7 @@ def _check_embedded(rest: str, ellipsis: bool, count: int) -> None:
     _check_v4(rest)
 
 
-# Checks mail addresses like Go's net/mail: a bare address, one with a display name, or one in a group.
-#
+# --- Mail addresses: a bare address, one with a display name, or one in a group (net/mail) ---------------------------
 # The grammar is regular except for nested comments, and RE2 matches any text in linear time.
 #
 # Specified by: RFC 5322, as far as net/mail (ParseAddress) follows it.
@@ -153,7 +152,7 @@ def _compiled_forms() -> tuple[Any, ...]:
     return tuple(re2.compile(f"(?s){form}") for form in _FORMS)
 
 
-# Addresses on which a server listens.
+# --- Addresses on which a server listens -----------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)  # each cluster asks several times

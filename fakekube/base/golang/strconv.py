@@ -128,8 +128,7 @@ def json_number(value: float) -> float:
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
 
 
-# Parses decimal integers like Go's strconv, with the same error messages.
-#
+# --- Decimal integers, with the error messages of strconv ------------------------------------------------------------
 # A text of any length is parsed in bounded time: the first twenty significant digits decide whether a number fits.
 #
 # Specified by: strconv (ParseInt, ParseUint and Atoi, base 10).
@@ -204,7 +203,7 @@ def _out_of_range(text: str, function: str) -> ValueError:
     return ValueError(f"strconv.{function}: parsing {go_quote(text)}: value out of range")
 
 
-# --- Formats JSON values like Go's fmt -------------------------------------------------------------------------------
+# --- JSON values as Go's fmt prints them -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def _is_observed(container: StoredObject) -> bool:
     return any(container.get(one) for one in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"))
 
 
-# The programs of known images, whose modules are imported when they first run.
+# --- The programs of known images, whose modules are imported when they first run ------------------------------------
 
 
 async def _wait(program: Program) -> int:

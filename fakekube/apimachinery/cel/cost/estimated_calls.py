@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from fakekube.apimachinery.cel.types import Signature, Type
 from fakekube.apimachinery.cel.values import MAX_UINT64
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Ranges of unsigned 64-bit numbers: sizes and costs with a minimum and a maximum. Overflows are capped at the maximum.
+# --- Ranges of unsigned 64-bit numbers: sizes and costs with a minimum and a maximum ---------------------------------
+# Overflows are capped at the maximum.
 #
 # Specified by: cel-go/checker/cost.go (SizeEstimate, CostEstimate), cel-go/common/cost.go.
 

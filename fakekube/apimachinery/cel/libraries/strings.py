@@ -34,8 +34,7 @@ from fakekube.apimachinery.selectors.labels import label_key, label_value
 from fakekube.base.golang import regexp, urls
 from fakekube.base.golang.strconv import go_quote, parse_int
 
-# The function `format`: `'…%s…'.format([…])`.
-#
+# --- The function `format`: `'…%s…'.format([…])` ---------------------------------------------------------------------
 # Numbers are printed for the locale en-US, like golang.org/x/text does: with thousands separators, and with `×10` and
 # superscript digits for exponents.
 #

@@ -400,8 +400,7 @@ _LATER: Final[dict[int, Callable[[bytes], str]]] = {
 }
 
 
-# Formats CBOR in diagnostic notation, for errors that contain the body: `{'kind': "x", 1: [_ 2.0]}`.
-#
+# --- Diagnostic notation, for errors that contain the body: `{'kind': "x", 1: [_ 2.0]}` ------------------------------
 # Specified by: RFC 8949, section 8; github.com/fxamacker/cbor/v2 (diagnose.go), with byte strings as text where
 # they are UTF-8.
 

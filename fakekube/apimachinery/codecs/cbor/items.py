@@ -250,7 +250,7 @@ def _unexpected_end() -> CBORError:
     return CBORError("unexpected EOF")
 
 
-# --- Encodes CBOR in Kubernetes' profile -----------------------------------------------------------------------------
+# --- The encoder, in Kubernetes' profile -----------------------------------------------------------------------------
 
 
 def encode(value: Any) -> bytes:

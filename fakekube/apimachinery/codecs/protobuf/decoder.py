@@ -37,8 +37,7 @@ from fakekube.apimachinery.schema.trees import raw_value
 from fakekube.base.golang.strings import text_of
 from fakekube.base.golang.timestamps import print_micro_time, print_time
 
-# The Go names of fields, which the error messages of the generated code contain.
-#
+# --- The Go names of fields, which the error messages of the generated code contain ----------------------------------
 # They follow from the JSON names by Go's conventions (`podIP` → PodIP, `dnsPolicy` → DNSPolicy); a table has the
 # exceptions.
 #

@@ -181,8 +181,7 @@ def skip(data: bytes, at: int, end: int) -> int:
     return at
 
 
-# The Protobuf layout of structs: fields by number, with the messages of inlined structs.
-#
+# --- The layout of structs: fields by number, with the messages of inlined structs -----------------------------------
 # In JSON the fields of an inlined struct (the source of a pod's volume) are members of the outer object; in Protobuf
 # such a struct is a nested message that is never absent. A `Layout` is the tree of both. A message does not contain
 # `kind` and `apiVersion`: they are in the envelope.

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 
-# Resolves plain YAML scalars by the rules of YAML 1.1 in go-yaml v2.
-#
+# --- Plain scalars, by the rules of YAML 1.1 in go-yaml v2 -----------------------------------------------------------
 # A table has the words for booleans and null; a text that begins like a number is parsed as an integer (of any base,
 # with underscores), then as a float. A text that looks like a time stays a string with the tag of a time: the emitter
 # quotes it.

@@ -195,8 +195,7 @@ def _printed_value(item: Any) -> str:
     return "null" if item is None else plain(item)
 
 
-# Field sets: the fields that a manager owns or a change affects.
-#
+# --- Field sets: the fields that a manager owns or a change affects --------------------------------------------------
 # A set is a tree in the form of FieldsV1: an object whose members are path elements. An element with an empty
 # object is a member of the set; an element with children is a member only if they include `.`. So the sets of stored
 # objects are used without conversion, and results share unchanged parts.
@@ -336,8 +335,9 @@ def make_node(member: bool, below: Tree) -> Tree | None:
     return {SELF: LEAF, **below} if member else below
 
 
-# The operations below work on sets and on nodes: if both nodes have children, the mark of membership is handled like any
-# other element. `_..._of_nodes` handle the leaves.
+# --- Operations on trees ---------------------------------------------------------------------------------------------
+# They work on sets and on nodes: if both nodes have children, the mark of membership is handled like any other element.
+# `_..._of_nodes` handle the leaves.
 
 
 def union(a: Tree, b: Tree) -> Tree:

@@ -33,8 +33,7 @@ from fakekube.base.caches import BoundedCache, trim
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.objects import Object
 
-# Merges an apply configuration into an object without managedFields, for mutating admission policies.
-#
+# --- The merge into an object without managedFields, for mutating admission policies ---------------------------------
 # Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go (ApplyStructuredMergeDiff).
 
 
@@ -373,9 +372,7 @@ class Updater:
         return merged.remove(gone & merged.with_named_fields(last.fields))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Caches the effect of changes on managedFields, since objects of one workload change in the same way.
-#
+# --- The effects of changes on managedFields, which are alike for the objects of one workload ------------------------
 # The owners after a change depend on the fields that the change removes, modifies or adds, on the owners before, and on
 # the manager. They do not depend on the object, if all owners have used its version.
 #
@@ -438,8 +435,7 @@ class Changes:
             self._known.add(kept, _Remembered(before, change), len(signature.changes))
 
 
-# Migrates objects from client-side apply to server-side apply.
-#
+# --- The migration from client-side apply to server-side apply -------------------------------------------------------
 # Client-side `kubectl apply` stores the last configuration in an annotation. When the manager `kubectl` applies on the
 # server, it takes over the unchanged fields of that configuration without a conflict, and the annotation is updated if
 # it exists.
@@ -510,8 +506,7 @@ def _configuration(applied: dict[str, Any]) -> str:
     return go_json(applied) + "\n"
 
 
-# Converts the managedFields of an object to those of its scale, and back.
-#
+# --- The managedFields of a scale, from those of the object and back -------------------------------------------------
 # A scale has one field with owners, `spec.replicas`; each kind has a path for it. The managers of the scale are the
 # owners of that path in the object; after a change of the scale, the object's owners of the path are updated.
 #

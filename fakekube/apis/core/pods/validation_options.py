@@ -262,7 +262,7 @@ def _restarts_all_containers(spec: Spec) -> bool:
     return any(rule.get("action") == "RestartAllContainers" for rule in rules)
 
 
-# The specs in which a check has found nothing.
+# --- The specs in which a check has found nothing --------------------------------------------------------------------
 
 #: The maximum number of known specs.
 _MAX_SPECS: Final = 256
