@@ -20,8 +20,8 @@ from fakekube.apiextensions.instances.strategy import CustomResourceStrategy, St
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.cluster_access import Call
-from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource
-from fakekube.apis.rest.resource import path as field_reader
+from fakekube.apis.rest.field_labels import METADATA_LABELS, field_path
+from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
 from fakekube.apis.validation.names import preference
 from fakekube.apis.validation.webhooks import has_usable_ca_bundle
@@ -117,7 +117,7 @@ def _resource(
         categories=tuple(names.get("categories") or ()),
         subresources={s.name: s for s in _subresources(version, strategy, emulation)},
         field_labels=(*METADATA_LABELS, *selectable),
-        field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
+        field_readers={label: field_path(label) for label in (*METADATA_LABELS, *selectable)},
         storage_version_hash=_storage_version_hash(made[storage].gvk),
         deprecation=_deprecation(version.gvk, entry, recommended),
         storage_prefix=f"{group}/{plural}",

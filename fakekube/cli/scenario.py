@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.cli.arguments import Options, UsageError
 
 if TYPE_CHECKING:
-    from fakekube.cluster.scenarios.runner import Game
+    from fakekube.cluster.scenarios.game import Game
 
 #: Real seconds between two judgements while somebody plays.
 _ROUND: Final = 0.5
@@ -46,7 +46,7 @@ def run_scenario(options: Options) -> int:
 
 def _test(names: list[str]) -> int:
     """Plays the solutions of scenarios, and prints a result for each."""
-    from fakekube.cluster.scenarios.runner import play, play_solution
+    from fakekube.cluster.scenarios.game import play, play_solution
     from fakekube.cluster.scenarios.scenario import find_scenario
 
     passed = True
@@ -60,7 +60,7 @@ def _test(names: list[str]) -> int:
 
 def _play(name: str, options: Options) -> int:
     """Serves a scenario until its tasks have passed or a signal arrives, and prints the result."""
-    from fakekube.cluster.scenarios.runner import play
+    from fakekube.cluster.scenarios.game import play
     from fakekube.cluster.scenarios.scenario import find_scenario
 
     ended = threading.Event()

@@ -26,13 +26,14 @@ from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
-from fakekube.nodes.commands import Commands, Probes
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
+from fakekube.nodes.container_lifecycle import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT, Image, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
+from fakekube.nodes.prober import Probes
 from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods, has_other_images
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.base.objects import Object
 from fakekube.powers.assigned import is_made_by_every_server, without_assigned
+from fakekube.powers.redaction import without_secret_data
 
 if TYPE_CHECKING:
     from fakekube.controllers.client.client import RESTMapping
@@ -108,11 +109,6 @@ def _export_object(obj: Object, redact: bool) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOT_EXPORTED_METADATA}
     exported = without_assigned({**obj, "metadata": metadata})
     return without_secret_data(exported) if redact else exported
-
-
-def without_secret_data(obj: Object) -> Object:
-    """Returns the object; if it is a Secret, with empty values in its data."""
-    return {**obj, "data": dict.fromkeys(obj["data"], "")} if obj["kind"] == "Secret" and obj.get("data") else obj
 
 
 def as_yaml(objects: Sequence[Object]) -> bytes:

@@ -41,7 +41,7 @@ from fakekube.base.private_files import open_private
 from fakekube.base.threads import WORKERS
 from fakekube.controllers.client.client import ApiError
 from fakekube.controllers.client.remote import RemoteClient, RemoteWatch
-from fakekube.powers.export import without_secret_data
+from fakekube.powers.redaction import without_secret_data
 from fakekube.powers.state import check_depth
 
 if TYPE_CHECKING:

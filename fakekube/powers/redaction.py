@@ -1,4 +1,4 @@
-"""Removes credentials and the data of Secrets from recorded requests before they are written to a file.
+"""Removes credentials and the data of Secrets from recorded requests, states and objects before they are written to a file.
 
 What is removed: Authorization, cookies and other headers with credentials; tokens in queries; the tokens of TokenRequests and
 TokenReviews; the values of Secrets wherever an object, a list, a Table, a patch or an admission review has them, and their
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fakekube.apis.well_known import LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.base.objects import Object
 
 #: The text in place of a removed value.
 REDACTED: Final = "REDACTED"
@@ -41,6 +42,11 @@ def redact_exchange(exchange: Mapping[str, Any]) -> dict[str, Any]:
         "body": _body(exchange["body"], is_secret, has_token),
         "answer": _body(exchange["answer"], is_secret, has_token),
     }
+
+
+def without_secret_data(obj: Object) -> Object:
+    """Returns the object; if it is a Secret, with empty values in its data."""
+    return {**obj, "data": dict.fromkeys(obj["data"], "")} if obj["kind"] == "Secret" and obj.get("data") else obj
 
 
 def without_secrets(state: Mapping[str, Any]) -> dict[str, Any]:

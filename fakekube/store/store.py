@@ -1,4 +1,4 @@
-"""A set of buckets under one revision: compaction, snapshots and forks.
+"""A set of buckets under one revision: snapshots and forks.
 
 Forks and snapshots are copy-on-write: making one costs a flag for each bucket, and the first write to a shared bucket copies
 its dictionary of heads and its list of keys, but not the values.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
-from fakekube.cluster.scenarios.runner import play, play_solution
+from fakekube.cluster.scenarios.game import play, play_solution
 from fakekube.cluster.scenarios.scenario import find_scenario
 from fakekube.page import trace_document
 from tests.page.rows import HELD_OBJECTS, Person, wait

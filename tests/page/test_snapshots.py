@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.cluster.scenarios.runner import play
+from fakekube.cluster.scenarios.game import play
 from fakekube.cluster.scenarios.scenario import find_scenario
 from tests.page.rows import wait, wait_until_loaded
 from tests.page.test_tasks import fight

@@ -42,6 +42,7 @@ SIZES: Mapping[str, str] = {
     "base/objects.py": "two names that all rooms use",
     "base/private_files.py": "one job, which belongs to no other module",
     "controllers/cluster_role_aggregation.py": "a controller of its own, as in Go",
+    "controllers/deployment/recreate.py": "a strategy of its own, as in Go",
     "controllers/pod_groups.py": "a controller of its own, as in Go",
     "controllers/ttl_after_finished.py": "a controller of its own, as in Go",
     "controllers/validating_admission_policy_status.py": "a controller of its own, as in Go",

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.checker import Checked
-from fakekube.apimachinery.cel.cost.actual import equality_cost, rule_of
 from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, MAP_COST, STRUCT_COST
+from fakekube.apimachinery.cel.cost.runtime_cost import Frame, equality_cost, rule_of
 from fakekube.apimachinery.cel.declarations import call
 from fakekube.apimachinery.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.apimachinery.cel.interpretable import (
@@ -28,7 +28,6 @@ from fakekube.apimachinery.cel.interpretable import (
     Bindings,
     Body,
     Evaluator,
-    Frame,
     alternative,
     binary,
     constant_step,

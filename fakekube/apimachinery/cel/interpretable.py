@@ -1,6 +1,4 @@
-"""The steps of an evaluation, and its state: the variables of a frame, and the remaining cost budget.
-
-Evaluates selections and indices.
+"""The steps of an evaluation: selections and indices.
 
 A chain of them is an *attribute* of its base (a variable or a call). It costs one unit for the base and one for each step. All
 steps after an optional one are optional, and cost only if they find a value. If the base is an optional value, the type of its
@@ -16,13 +14,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol
 
-from fakekube.apimachinery.cel.cost.actual import Rule, comparison_cost
 from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST
+from fakekube.apimachinery.cel.cost.runtime_cost import Frame, Rule, comparison_cost
 from fakekube.apimachinery.cel.declarations import call
-from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError, no_list, no_such_overload
+from fakekube.apimachinery.cel.errors import EvaluationError, no_list, no_such_overload
 from fakekube.apimachinery.cel.values import (
     ABSENT,
-    MAX_UINT64,
     Duration,
     Map,
     Mapping,
@@ -38,36 +35,12 @@ from fakekube.apimachinery.cel.values import (
 )
 from fakekube.base.depth import allowance
 
-# --- The state of an evaluation: variables, and the remaining cost budget --------------------------------------------
-
 
 class Bindings(Protocol):
     """The values of variables, read when the evaluation of an expression starts."""
 
     def get(self, name: str, default: Any, /) -> Any:
         """Returns the value of a variable, or the default if it has none."""
-
-
-class Frame:
-    """The state of one evaluation. The program refers to variables by slot number."""
-
-    __slots__ = ("cost", "limit", "slots")
-
-    def __init__(self, slots: list[Any], limit: int = MAX_UINT64) -> None:
-        self.slots = slots
-        self.cost = 0
-        self.limit = limit
-
-    def spend(self, cost: int) -> None:
-        """Counts a cost that may be large. Raises CostLimitExceeded."""
-        self.cost += cost
-        if self.cost > self.limit:
-            raise CostLimitExceeded(self.cost)
-
-    def check(self) -> None:
-        """Raises CostLimitExceeded."""
-        if self.cost > self.limit:
-            raise CostLimitExceeded(self.cost)
 
 
 Evaluator = Callable[[Frame], Any]

@@ -34,7 +34,7 @@ from fakekube.apimachinery.patch.literals import (
     loads_with_literals,
     without_literals,
 )
-from fakekube.apimachinery.schema.walk import Strict
+from fakekube.apimachinery.schema.strict import Strict
 from fakekube.base.golang.json_writer import write_json
 from fakekube.base.golang.strconv import go_quote
 

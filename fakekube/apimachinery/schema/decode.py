@@ -30,8 +30,9 @@ from typing import Any, Final
 from fakekube.apimachinery.schema import quantity
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.printing import always_printed, zero
+from fakekube.apimachinery.schema.strict import Strict
 from fakekube.apimachinery.schema.trees import KNOWN
-from fakekube.apimachinery.schema.walk import DecodeError, Decoder, Frame, Literals, SlowPathRequired, Strict, Walk
+from fakekube.apimachinery.schema.walk import DecodeError, Decoder, Frame, Literals, SlowPathRequired, Walk
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang import base64, timestamps
 from fakekube.base.golang.strconv import json_kind

@@ -8,8 +8,15 @@ Specified by: k8s.io/apimachinery/pkg/labels, k8s.io/apimachinery/pkg/fields.
 
 from __future__ import annotations
 
-from fakekube.apimachinery.selectors.fields import FieldRequirement, FieldSelector, field_equals, parse_fields, parse_labels
-from fakekube.apimachinery.selectors.labels import LabelRequirement, LabelSelector, Operator, SelectorError, from_label_selector
+from fakekube.apimachinery.selectors.fields import FieldRequirement, FieldSelector, field_equals, parse_fields
+from fakekube.apimachinery.selectors.labels import (
+    LabelRequirement,
+    LabelSelector,
+    Operator,
+    SelectorError,
+    from_label_selector,
+    parse_labels,
+)
 
 __all__ = [
     "FieldRequirement",

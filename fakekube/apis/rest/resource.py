@@ -1,14 +1,8 @@
-"""Resources, the fields by which they can be selected, and the registry that maps paths to them.
+"""Resources, and the registry that maps paths to them.
 
 A `Resource` is one served version of one resource (apps/v1 deployments). All versions of a resource share one `bucket` of the
 store and one storage version. Built-in resources are created once per process from `apimachinery/data/` and shared by all
 clusters; each cluster has its own `Registry`, to which definitions add resources.
-
-Field selectors: every kind supports metadata.name and metadata.namespace; the table adds the others, as paths into the stored
-object with the text of an absent value, or as functions where a label has more than one source. Custom resources add the
-selectable fields of their definition as further paths.
-
-Specified by: ToSelectableFields / GetAttrs in pkg/registry/**/strategy.go, field label conversions in pkg/apis/**.
 """
 
 from __future__ import annotations
@@ -22,6 +16,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
+from fakekube.apis.rest.field_labels import LABEL_ALIASES, METADATA_LABELS, FieldReader, unsupported_label
 from fakekube.base.objects import StoredObject
 
 if TYPE_CHECKING:
@@ -32,9 +27,6 @@ if TYPE_CHECKING:
 
 #: Resources that two groups serve, by their plural.
 _COHABITATING: Mapping[str, tuple[str, ...]] = {"events": ("", "events.k8s.io")}
-
-METADATA_LABELS = ("metadata.name", "metadata.namespace")
-"""The field labels that every kind supports."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -161,7 +153,7 @@ class Resource:
         """
         if label not in self.field_labels:
             converts = self.custom or self.field_labels != METADATA_LABELS
-            raise status.bad_request(problem_with_label(self.kind, label, converts=converts))
+            raise status.bad_request(unsupported_label(self.kind, label, converts=converts))
         return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
 
     def read_field(self, label: str, obj: StoredObject) -> str:
@@ -257,111 +249,3 @@ class Registry:
     def versions(self, group: str, plural: str) -> tuple[Resource, ...]:
         """Returns all served versions of a resource."""
         return self._by_resource.get((group, plural), ())
-
-
-FieldReader = Callable[[StoredObject], str]
-"""Reads the value of a field label from a stored object."""
-
-
-def path(dotted: str, absent: str = "") -> FieldReader:
-    """Returns a reader of the value at a path of field names, as text."""
-    *parents, last = dotted.split(".")
-
-    def read(obj: StoredObject) -> str:
-        value: Any = obj
-        for name in parents:
-            value = value.get(name)
-            if not isinstance(value, dict):
-                return absent
-        return _as_text(value.get(last), absent)
-
-    return read
-
-
-def _as_text(value: Any, absent: str) -> str:
-    if value is None:
-        return absent
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _pod_ip(obj: StoredObject) -> str:
-    status = obj.get("status", {})
-    addresses = status.get("podIPs")
-    return str(addresses[0].get("ip", "")) if addresses else str(status.get("podIP", ""))
-
-
-def _event_source(obj: StoredObject) -> str:
-    return str(obj.get("source", {}).get("component") or obj.get("reportingComponent", ""))
-
-
-_METADATA: dict[str, FieldReader] = {"metadata.name": path("metadata.name"), "metadata.namespace": path("metadata.namespace")}
-
-_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-
-_EVENT: dict[str, FieldReader] = {
-    **{f"involvedObject.{name}": path(f"involvedObject.{name}") for name in _INVOLVED},
-    "reason": path("reason"),
-    "reportingComponent": path("reportingComponent"),
-    "source": _event_source,
-    "type": path("type"),
-}
-
-#: Bucket → label → reader, besides metadata.name and metadata.namespace.
-_READERS: Mapping[str, Mapping[str, FieldReader]] = {
-    "pods": {
-        "spec.nodeName": path("spec.nodeName"),
-        "spec.restartPolicy": path("spec.restartPolicy"),
-        "spec.schedulerName": path("spec.schedulerName"),
-        "spec.serviceAccountName": path("spec.serviceAccountName"),
-        "spec.hostNetwork": path("spec.hostNetwork", "false"),
-        "status.phase": path("status.phase"),
-        "status.podIP": _pod_ip,
-        "status.nominatedNodeName": path("status.nominatedNodeName"),
-    },
-    "events": _EVENT,
-    "namespaces": {"status.phase": path("status.phase"), "name": path("metadata.name")},
-    "nodes": {"spec.unschedulable": path("spec.unschedulable", "false")},
-    "replicationcontrollers": {"status.replicas": path("status.replicas", "0")},
-    "secrets": {"type": path("type")},
-    "services": {"spec.clusterIP": path("spec.clusterIP"), "spec.type": path("spec.type")},
-    "jobs.batch": {"status.successful": path("status.succeeded", "0")},
-    "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": path("spec.signerName")},
-    "clustertrustbundles.certificates.k8s.io": {"spec.signerName": path("spec.signerName")},
-    "podcertificaterequests.certificates.k8s.io": {
-        name: path(name) for name in ("spec.signerName", "spec.podName", "spec.nodeName")
-    },
-    "resourceslices.resource.k8s.io": {name: path(name) for name in ("spec.nodeName", "spec.driver", "spec.pool.name")},
-}
-
-#: (group, version, kind) → field labels of this version → their names in the storage version.
-LABEL_ALIASES: Mapping[tuple[str, str, str], Mapping[str, str]] = {
-    ("", "v1", "Pod"): {"spec.host": "spec.nodeName"},
-    ("", "v1", "ReplicationController"): {"name": "metadata.name"},
-    ("events.k8s.io", "v1", "Event"): {
-        **{f"regarding.{name}": f"involvedObject.{name}" for name in _INVOLVED},
-        "reportingController": "reportingComponent",
-    },
-}
-
-_OWN_WORDS: Mapping[str, str] = {
-    "Job": 'field label "{label}" not supported for Job',
-    "ResourceSlice": "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}",
-}
-
-_NO_READERS: Mapping[str, FieldReader] = {}
-
-
-def field_readers(bucket: str) -> Mapping[str, FieldReader]:
-    """Returns field label → reader for the objects of a bucket."""
-    return {**_METADATA, **_READERS.get(bucket, _NO_READERS)}
-
-
-def problem_with_label(kind: str, label: str, *, converts: bool) -> str:
-    """Returns the message of the 400 for an unsupported field label (`converts`: the kind has labels besides metadata)."""
-    if kind in _OWN_WORDS:
-        return _OWN_WORDS[kind].format(label=label)
-    if converts:
-        return f"field label not supported: {label}"
-    return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'

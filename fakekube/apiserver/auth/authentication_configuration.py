@@ -19,6 +19,7 @@ from fakekube.apimachinery.cel.syntax import Identifier, Select, descendants
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, duplicate, invalid, required, too_many
+from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apis.validation.checks import domain_prefixed_path, repeated_indices
 from fakekube.apiserver.auth.authentication import Anonymous
 from fakekube.apiserver.auth.jwt import ClaimMapping, Expression, JWTConfiguration
@@ -96,8 +97,8 @@ class Section:
     def require_no_other_fields(self) -> None:
         """Raises OptionError if there are unknown fields."""
         if self._left:
-            unknown = ", ".join(f'unknown field "{self.path_of(name)}"' for name in self._left)
-            raise OptionError(f"--{self._flag}: strict decoding error: {unknown}")
+            unknown = (f'unknown field "{self.path_of(name)}"' for name in self._left)
+            raise OptionError(f"--{self._flag}: {strict_decoding_error(unknown)}")
 
 
 _NAMES: Mapping[type[Any], str] = {str: "string", bool: "boolean", list: "list", int: "number"}

@@ -26,6 +26,7 @@ from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.defaults import Defaulter
 from fakekube.apimachinery.schema.known_specs import SPEC, copy_spec_with_defaults, decode_spec, set_defaults
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
 from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
 from fakekube.apis.rest.resource import GVK
@@ -124,7 +125,7 @@ def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, li
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
     if strict:
-        _report(scope, claimed, strict, field_validation)
+        _report_strict_errors(scope, claimed, strict, field_validation)
     if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
         raise _wrong_version(kind, expected)
     scope.default(obj, has_constants=not scope.is_custom)
@@ -166,12 +167,12 @@ def _with_version(value: Any) -> Any:
     return value
 
 
-def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
+def _report_strict_errors(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
     """Reports strict decoding errors as warnings. Raises StatusError 400 if fieldValidation is Strict."""
     if field_validation == "Ignore":
         return
     if field_validation == "Strict":
-        problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
+        problem = Problem(strict_decoding_error(strict), kind)
         raise status.bad_request(_explain(scope, problem, kind, b""))
     for finding in strict:
         lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]

@@ -15,7 +15,8 @@ from typing import Any
 from fakekube.apimachinery import data, features
 from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apis.rest.resource import GVK, METADATA_LABELS, Resource, field_readers
+from fakekube.apis.rest.field_labels import field_readers, supported_labels
+from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Action, KindStatusStrategy, Projection, Strategy, Subresource
 from fakekube.apiserver.registry.deprecation import deprecation_of
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
@@ -68,12 +69,6 @@ _NO_TABLES = frozenset(
         ("resource.k8s.io", "resourceclaims/status"),
     }
 )
-
-#: (group, version, kind) → supported field labels that the recorded facts do not contain.
-_MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {
-    ("batch", "v1", "Job"): ("status.successful",),
-    ("", "v1", "Pod"): ("spec.host",),  # of old clients; the storage version calls it spec.nodeName
-}
 
 _NO_REPLICAS = {"spec": {"replicas": 0}}
 
@@ -135,7 +130,7 @@ def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Seque
         short_names=row.short_names,
         categories=row.categories,
         subresources={s.name: s for s in (_subresource(emulation, b) for b in below)},
-        field_labels=_field_labels(kind, GVK(row.group, row.version, row.kind)),
+        field_labels=supported_labels(row.group, row.version, row.kind, kind.field_labels if kind else ()),
         field_readers=field_readers(bucket),
         storage_version_hash=row.storage_version_hash,
         empty=_EMPTY_OBJECTS.get((row.group, row.name), {}),
@@ -147,11 +142,6 @@ def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Seque
         computed=partial(call, emulation.facts) if (row.group, row.name) in COMPUTED else None,
         emulation=emulation,
     )
-
-
-def _field_labels(kind: data.KindRow | None, gvk: GVK) -> tuple[str, ...]:
-    known = kind.field_labels if kind and kind.field_labels else METADATA_LABELS
-    return known + _MORE_FIELD_LABELS.get((gvk.group, gvk.version, gvk.kind), ())
 
 
 def _type(types: Builtins, gvk: GVK) -> Type:

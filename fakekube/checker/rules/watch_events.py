@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.apimachinery.selectors.fields import parse_labels
+from fakekube.apimachinery.selectors.labels import parse_labels
 from fakekube.checker.judges import (
     judge_extra_children,
     judge_misread_status,

@@ -560,3 +560,8 @@ def _by_size(replica_sets: list[Object], *, newest_first: bool) -> list[Object]:
     """Sorts by size, the largest first; equal sizes by age."""
     ordered: list[Any] = sorted(replica_sets, key=by_creation, reverse=newest_first)
     return sorted(ordered, key=lambda one: -replicas_of(one))
+
+
+def filter_active_replica_sets(replica_sets: Iterable[Object]) -> list[Object]:
+    """Returns the ReplicaSets that shall have pods."""
+    return [one for one in replica_sets if replicas_of(one)]

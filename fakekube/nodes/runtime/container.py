@@ -32,7 +32,7 @@ from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
 from fakekube.nodes.runtime.environment import expand_each, fits_a_process
 from fakekube.nodes.runtime.filesystem import File, FileSystem
-from fakekube.nodes.runtime.images import APPLET, PROGRAM, START_LINES, base_name, hostname_of
+from fakekube.nodes.runtime.image_files import APPLET, PROGRAM, START_LINES, base_name, hostname_of
 from fakekube.nodes.runtime.kernel import ProcessNamespace
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage

@@ -33,7 +33,7 @@ from fakekube.nodes.pod_status import is_meant_to_end, status_of
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 from fakekube.nodes.runtime.container import Container
 from fakekube.nodes.runtime.filesystem import FileSystem
-from fakekube.nodes.runtime.images import node_root
+from fakekube.nodes.runtime.image_files import node_root
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.logs import LogStream, read_log
 from fakekube.nodes.runtime.network import Routes

@@ -21,7 +21,7 @@ from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
-from fakekube.nodes.runtime.images import base_name, default_application, install, root_of
+from fakekube.nodes.runtime.image_files import base_name, default_application, install, root_of
 from fakekube.nodes.runtime.kernel import ProcessNamespace, mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks

@@ -11,7 +11,7 @@ import pytest
 
 from fakekube.cli import main
 from fakekube.cli import scenario as command_line
-from fakekube.cluster.scenarios.runner import play, play_solution
+from fakekube.cluster.scenarios.game import play, play_solution
 from fakekube.cluster.scenarios.scenario import ScenarioError, find_scenario, library, read_scenario
 
 HEAD = "apiVersion: fakekube.dev/v1\nkind: Scenario\nmetadata: {name: own}\n"

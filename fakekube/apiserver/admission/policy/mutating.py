@@ -26,7 +26,8 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.patch import json_patch
 from fakekube.apimachinery.patch.apply.updater import ConfigurationError, merge
 from fakekube.apimachinery.schema import defaults, printing
-from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode
+from fakekube.apimachinery.schema.decode import DecodeError, decode
+from fakekube.apimachinery.schema.strict import Strict, strict_decoding_error
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apiserver.admission.cel import (
@@ -147,7 +148,7 @@ def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
     except DecodeError as error:
         raise status.internal(str(error)) from None
     if strict.messages:
-        raise status.internal(f"strict decoding error: {', '.join(strict.messages)}")
+        raise status.internal(strict_decoding_error(strict.messages))
     if claimed is not type_:
         wrong, right = (each.name.rpartition("/")[2] for each in (claimed, type_))
         raise status.internal(f"failed to convert object: converting ({wrong}) to ({right}): unknown conversion")

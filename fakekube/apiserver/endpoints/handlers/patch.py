@@ -30,6 +30,7 @@ from fakekube.apimachinery.patch import (
 )
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.patch.merge_patch import INVALID, apply_merge_patch, decode_merge_patch
+from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
@@ -182,7 +183,7 @@ def _json_patch(
         patched = edit(present)
         try:
             obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
-            _report(scope, [*findings, *unknown] if strict else [], options)
+            _report_strict_errors(scope, [*findings, *unknown] if strict else [], options)
         except bodies.Problem as problem:
             raise refusal(present, patched, problem.message) from None
         try:
@@ -210,7 +211,7 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
         obj = strategic.apply(scope.type, original, patch(), unknown, scope.constants)
         findings = [*_messages(duplicates), *unknown] if strict else []
         if findings and options.field_validation == "Strict":
-            raise strategic.refusal_error(scope.type, original, patch(), f"strict decoding error: {', '.join(findings)}")
+            raise strategic.refusal_error(scope.type, original, patch(), strict_decoding_error(findings))
         scope.request.warnings.extend(findings)
         try:
             return _finish(scope, live, _without_kind(obj), options)
@@ -330,12 +331,12 @@ def _without_kind(obj: Object) -> Object:
     return obj
 
 
-def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
+def _report_strict_errors(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
     """Reports strict decoding errors. Raises Problem if fieldValidation is Strict."""
     if not findings:
         return
     if options.field_validation == "Strict":
-        raise bodies.Problem(f"strict decoding error: {', '.join(findings)}")
+        raise bodies.Problem(strict_decoding_error(findings))
     scope.request.warnings.extend(findings)
 
 

@@ -22,7 +22,8 @@ from typing import Any, Final, TypeVar
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
-from fakekube.apis.rest.resource import FieldReader, Resource
+from fakekube.apis.rest.field_labels import FieldReader
+from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.registry.generic import continue_token, conversion
 from fakekube.apiserver.registry.request_options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.builtin import type_of
-from fakekube.apimachinery.schema.decode import DecodeError, Strict, decode, decoder
+from fakekube.apimachinery.schema.decode import DecodeError, decode, decoder
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import normalise
+from fakekube.apimachinery.schema.strict import Strict
 from fakekube.apimachinery.schema.walk import SlowPathRequired, Walk
 from tests.unit.apimachinery.schema.recorded import CASES, Case
 from tests.unit.apimachinery.schema.values import json_values, mistaken_values, typed_values, types

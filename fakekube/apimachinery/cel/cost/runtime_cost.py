@@ -1,4 +1,4 @@
-"""The actual costs of calls: a table of functions.
+"""The cost of an evaluation at run time: the frame that counts it up to its limit, and the costs of calls, a table of functions.
 
 Each rule computes the cost from the arguments before the call, so a call that is too expensive is not made. Without a rule, a
 call costs 1.
@@ -14,8 +14,32 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.cel.cost.estimated_calls import LIST_COST, PATTERN_FACTOR, STRUCT_COST, TRAVERSAL_FACTOR
+from fakekube.apimachinery.cel.errors import CostLimitExceeded
 from fakekube.apimachinery.cel.types import Signature
-from fakekube.apimachinery.cel.values import Mapping, Opaque, Optional, kind_of
+from fakekube.apimachinery.cel.values import MAX_UINT64, Mapping, Opaque, Optional, kind_of
+
+
+class Frame:
+    """The state of one evaluation. The program refers to variables by slot number."""
+
+    __slots__ = ("cost", "limit", "slots")
+
+    def __init__(self, slots: list[Any], limit: int = MAX_UINT64) -> None:
+        self.slots = slots
+        self.cost = 0
+        self.limit = limit
+
+    def spend(self, cost: int) -> None:
+        """Counts a cost that may be large. Raises CostLimitExceeded."""
+        self.cost += cost
+        if self.cost > self.limit:
+            raise CostLimitExceeded(self.cost)
+
+    def check(self) -> None:
+        """Raises CostLimitExceeded."""
+        if self.cost > self.limit:
+            raise CostLimitExceeded(self.cost)
+
 
 #: (arguments) → cost.
 Rule = Callable[[Sequence[Any]], int]
