@@ -85,7 +85,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec, name = obj.get("spec") or {}, obj["metadata"].get("name", "")
         errors = [
-            *validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
+            *_validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
             *FLOW_SCHEMA_SPEC.validate(spec, "spec"),
         ]
         if name in MANDATORY and not semantic_deep_equal(spec, _mandatory_spec("flowschemas", name)):
@@ -110,7 +110,7 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
         errors: list[FieldError] = []
         if ANNOTATION in (meta.get("annotations") or {}):
             errors.append(forbidden("metadata.annotations", f"annotation '{ANNOTATION}' is forbidden"))
-        errors += validate_level(name, spec)
+        errors += _validate_level(name, spec)
         shown = to_internal("PriorityLevelConfigurationSpec", spec)
         if name == EXEMPT and not semantic_deep_equal({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
             text = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
@@ -130,7 +130,7 @@ def _mandatory_spec(plural: str, name: str) -> Object:
     return found
 
 
-def validate_matching_precedence(name: str, value: int) -> list[FieldError]:
+def _validate_matching_precedence(name: str, value: int) -> list[FieldError]:
     """Validates the precedence of a schema; 1 is that of `exempt` (ValidateFlowSchemaSpec)."""
     path = "spec.matchingPrecedence"
     if value <= 0:
@@ -269,7 +269,7 @@ FLOW_SCHEMA_SPEC = rules(
 )
 
 
-def validate_level(name: str, spec: Object) -> list[FieldError]:
+def _validate_level(name: str, spec: Object) -> list[FieldError]:
     """Validates type, `limited` and `exempt` together (ValidatePriorityLevelConfigurationSpec)."""
     kind = spec.get("type", "")
     errors: list[FieldError] = []

@@ -82,8 +82,8 @@ class RoleStrategy(_RBACStrategy):
     """The strategy of roles."""
 
     def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
-        if not (may_escalate(context) or (old is not None and only_garbage_collection(obj, old))):
-            check_rules(context, obj, obj.get("rules") or ())
+        if not (_may_escalate(context) or (old is not None and only_garbage_collection(obj, old))):
+            _check_rules(context, obj, obj.get("rules") or ())
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return ROLE.validate(obj)
@@ -93,12 +93,12 @@ class ClusterRoleStrategy(RoleStrategy):
     """The strategy of clusterroles, which may aggregate the rules of others."""
 
     def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
-        if may_escalate(context) or (old is not None and only_garbage_collection(obj, old)):
+        if _may_escalate(context) or (old is not None and only_garbage_collection(obj, old)):
             return
-        check_rules(context, obj, obj.get("rules") or ())
+        _check_rules(context, obj, obj.get("rules") or ())
         if _selectors(obj) or (old is not None and _selectors(old)):
             problem = "must have cluster-admin privileges to use the aggregationRule"
-            check_rules(context, obj, FULL_AUTHORITY, problem)
+            _check_rules(context, obj, FULL_AUTHORITY, problem)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=False)
@@ -114,7 +114,7 @@ class RoleBindingStrategy(_RBACStrategy):
     namespaced: ClassVar[bool] = True
 
     def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
-        check_binding(context, obj, old)
+        _check_binding(context, obj, old)
 
     def default(self, obj: Object) -> None:
         role = obj.setdefault("roleRef", {})
@@ -244,7 +244,7 @@ ROLE_BINDING_CHANGES = changes(
 # ---------------------------------------------------------------- checks of a write
 
 
-def check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule], problem: str = "") -> None:
+def _check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule], problem: str = "") -> None:
     """Checks that the user may write an object that grants these rules. Raises StatusError 403.
 
     `problem` replaces the list of missing permissions in the message.
@@ -254,12 +254,12 @@ def check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule],
         raise status.forbidden(RBAC, context.resource.plural, obj["metadata"].get("name", ""), problem or missing)
 
 
-def may_escalate(context: WriteContext) -> bool:
+def _may_escalate(context: WriteContext) -> bool:
     """Reports whether the user has the verb `escalate` on the role of this request, or is not checked at all."""
     return SYSTEM_PRIVILEGED_GROUP in context.groups or _is_authorized(context, "escalate", context.resource.plural, context.name)
 
 
-def check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
+def _check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
     """Checks that the user may bind the role of a binding. Raises StatusError 403, or 404 if the role does not exist."""
     if SYSTEM_PRIVILEGED_GROUP in context.groups or (old is not None and only_garbage_collection(obj, old)):
         return
@@ -273,7 +273,7 @@ def check_binding(context: WriteContext, obj: Object, old: Object | None) -> Non
     found = context.services.get(RBAC, plural, context.namespace if kind == "Role" else "", name)
     if found is None:
         raise status.not_found(RBAC, context.resource.plural, name)
-    check_rules(context, obj, found.get("rules") or ())
+    _check_rules(context, obj, found.get("rules") or ())
 
 
 def only_garbage_collection(obj: Object, old: Object) -> bool:

@@ -67,7 +67,7 @@ class PriorityClassStrategy(Strategy):
         obj["metadata"]["generation"] = 1  # constant, as updates do not change it
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = validate_value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))
+        errors = _validate_value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))
         return errors + PRIORITY_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
@@ -80,21 +80,21 @@ class PriorityClassStrategy(Strategy):
         return status.forbidden("scheduling.k8s.io", "priorityclasses", name, text)
 
 
-def validate_value(name: str, value: int, is_default: bool) -> list[FieldError]:
+def _validate_value(name: str, value: int, is_default: bool) -> list[FieldError]:
     """Validates that users set no values or names that are reserved for the system."""
     if not name.startswith(SYSTEM_PREFIX):
         if value <= MAX_USER_PRIORITY:
             return []
         text = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
         return [forbidden("value", text)]
-    problem = is_known_system_priority_class(name, value, is_default)
+    problem = _is_known_system_priority_class(name, value, is_default)
     if not problem:
         return []
     text = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
     return [forbidden("metadata.name", text)]
 
 
-def is_known_system_priority_class(name: str, value: int, is_default: bool) -> str:
+def _is_known_system_priority_class(name: str, value: int, is_default: bool) -> str:
     if name not in SYSTEM_CLASSES:
         return f"{name} is not a known system priority class"
     if value != SYSTEM_CLASSES[name]:

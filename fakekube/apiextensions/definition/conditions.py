@@ -70,7 +70,7 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
     if named is not None:
         return named
     if is_ending(obj):
-        return begin_deletion(now) if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending" else None
+        return _begin_deletion(now) if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending" else None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
         return _sync_established(obj, now)
     return None
@@ -99,7 +99,7 @@ def _sync_established(obj: Object, now: str) -> Change | None:
 _DELETION_FAILED = "InstanceDeletionFailed"
 
 
-def begin_deletion(now: str) -> Change:
+def _begin_deletion(now: str) -> Change:
     return _terminating("InstanceDeletionInProgress", "CustomResource deletion is in progress", now)
 
 
@@ -110,7 +110,7 @@ def sync_deletion(obj: Object, problem: str, now: str) -> Change | None:
         reason, message = _DELETION_FAILED, f"could not list instances: {problem}"
         is_known = (known.get("reason"), known.get("message")) == (reason, message)
         return None if is_known else _terminating(reason, message, now)
-    return begin_deletion(now) if has_failed_deletion(obj) else None
+    return _begin_deletion(now) if has_failed_deletion(obj) else None
 
 
 def has_failed_deletion(obj: Object) -> bool:

@@ -129,7 +129,7 @@ class CustomResourceStrategy(Strategy):
 
     def _replica_errors(self, obj: Object) -> list[FieldError]:
         scale = self.version.scale
-        return [*scale_errors(scale, obj), *scale_status_errors(scale, obj)] if scale else []
+        return [*_scale_errors(scale, obj), *_scale_status_errors(scale, obj)] if scale else []
 
     def changed_list_errors(self, obj: Object, old: Object) -> list[FieldError]:
         """Validates list types; lists that were invalid before may stay invalid."""
@@ -189,7 +189,7 @@ class StatusStrategy(Strategy):
                 found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
                 errors += [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]
             if version.scale:
-                errors += scale_status_errors(version.scale, obj)
+                errors += _scale_status_errors(version.scale, obj)
         errors += main.changed_list_errors(obj, old)
         return errors + main.rule_errors(context, errors, obj, old)
 
@@ -217,14 +217,14 @@ def projection(paths: Mapping[str, str]) -> Projection:
             "metadata": {name: obj["metadata"][name] for name in _SHOWN_METADATA if name in obj["metadata"]},
             "spec": {"replicas": replicas},
             "status": {
-                "replicas": integer_at(obj, status_path) or 0,
-                "selector": (string_at(obj, selector_path) or "") if selector_path else "",
+                "replicas": _integer_at(obj, status_path) or 0,
+                "selector": (_string_at(obj, selector_path) or "") if selector_path else "",
             },
         }
 
     def read(obj: Object) -> Object:
         try:
-            replicas = integer_at(obj, spec_path)
+            replicas = _integer_at(obj, spec_path)
             if replicas is None:
                 raise status.internal(f"the spec replicas field {go_quote(spec_path)} does not exist")
             return show_scale(obj, replicas)
@@ -233,7 +233,7 @@ def projection(paths: Mapping[str, str]) -> Projection:
 
     def read_leniently(obj: Object, unset: int) -> Object:
         try:
-            replicas = integer_at(obj, spec_path)
+            replicas = _integer_at(obj, spec_path)
             return show_scale(obj, unset if replicas is None else replicas)
         except PathError as error:
             raise status.generic(500, "", str(error)) from None
@@ -242,7 +242,7 @@ def projection(paths: Mapping[str, str]) -> Projection:
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if replicas == _UNSET:
             raise status.bad_request(f"the spec replicas field {go_quote(spec_path)} cannot be empty")
-        return with_value(obj, segments(spec_path), replicas)
+        return _with_value(obj, segments(spec_path), replicas)
 
     return Projection(
         read=read,
@@ -254,25 +254,25 @@ def projection(paths: Mapping[str, str]) -> Projection:
     )
 
 
-def scale_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:
+def _scale_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:
     """Validates the replicas in an object's spec."""
     yield from _replicas_errors(paths["specReplicasPath"], obj)
 
 
-def scale_status_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:
+def _scale_status_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:
     """Validates the replicas in an object's status, and its selector."""
     yield from _replicas_errors(paths["statusReplicasPath"], obj)
     selector_path = paths.get("labelSelectorPath")
     if selector_path is not None:
         try:
-            string_at(obj, selector_path)
+            _string_at(obj, selector_path)
         except PathError as error:
             yield field.invalid(selector_path, "", str(error))
 
 
 def _replicas_errors(path: str, obj: Any) -> Iterator[FieldError]:
     try:
-        replicas = integer_at(obj, path) or 0
+        replicas = _integer_at(obj, path) or 0
     except PathError as error:
         yield field.invalid(path, 0, str(error))
         return
@@ -311,7 +311,7 @@ def _misfit(path: tuple[str, ...], value: Any, wanted: str) -> PathError:
     return PathError(f"{shown} accessor error: {plain(value)} is of the type {go_type(value)}, expected {wanted}")
 
 
-def integer_at(obj: Any, path: str) -> int | None:
+def _integer_at(obj: Any, path: str) -> int | None:
     """Returns the integer at a path, None if it is absent. Raises PathError."""
     value = _value_at(obj, segments(path))
     if value is _NOTHING:
@@ -321,7 +321,7 @@ def integer_at(obj: Any, path: str) -> int | None:
     return value
 
 
-def string_at(obj: Any, path: str) -> str | None:
+def _string_at(obj: Any, path: str) -> str | None:
     """Returns the string at a path, None if it is absent. Raises PathError."""
     value = _value_at(obj, segments(path))
     if value is _NOTHING:
@@ -331,10 +331,10 @@ def string_at(obj: Any, path: str) -> str | None:
     return value
 
 
-def with_value(obj: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def _with_value(obj: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     """Returns the object with a value set at a path; everything beside the path is shared."""
     first, rest = path[0], path[1:]
     if not rest:
         return {**obj, first: value}
     below = obj.get(first)
-    return {**obj, first: with_value(below if isinstance(below, Mapping) else {}, rest, value)}
+    return {**obj, first: _with_value(below if isinstance(below, Mapping) else {}, rest, value)}

@@ -89,7 +89,7 @@ def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldErr
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
         if all(found):
             yield field.invalid("", "", f'"{path}" must validate at least one schema (anyOf)')
-            yield from found[best_match(branches, value, _is_valid)]
+            yield from found[_best_match(branches, value, _is_valid)]
     branches = schema.get("oneOf")
     if branches:
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
@@ -98,7 +98,7 @@ def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldErr
             suffix = ". Found none valid" if not valid else f". Found {valid} valid alternatives"
             yield field.invalid("", "", f'"{path}" must validate one and only one schema (oneOf){suffix}')
             if not valid:
-                yield from found[best_match(branches, value, _is_valid)]
+                yield from found[_best_match(branches, value, _is_valid)]
     branches = schema.get("allOf")
     if branches:
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
@@ -124,7 +124,7 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
         yield field.invalid(path, value, f"{path} in body should be at least {minimum} chars long")
     elif pattern and not _search(pattern, value):
         yield field.invalid(path, value, f"{path} in body should match '{pattern}'")
-    yield from format_errors(schema, value, path)
+    yield from _format_errors(schema, value, path)
 
 
 def _search(pattern: str, value: str) -> bool:
@@ -354,7 +354,7 @@ def unrecognized_formats(schema: Schema) -> list[str]:
     return [part["format"] for part in parts if not _is_supported(part["format"], (part["type"],) if part.get("type") else ())]
 
 
-def is_near_integer(value: float) -> bool:
+def _is_near_integer(value: float) -> bool:
     """Reports whether a float is an integer, or close enough to one."""
     if abs(value) > _SAFE:
         return False
@@ -374,7 +374,7 @@ def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
         return [_misfit(path, ",".join(types), "null")] if types else []
     if kind == "integer" and "number" in types:
         return []
-    if kind == "number" and "integer" in types and is_near_integer(value):
+    if kind == "number" and "integer" in types and _is_near_integer(value):
         return []
     format_ = schema.get("format", "")
     if format_ and kind in ("string", "array"):
@@ -385,7 +385,7 @@ def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     return [_misfit(path, ",".join(types), kind)] if types else []
 
 
-def format_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
+def _format_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
     """Returns one error if a string does not have the format, or none."""
     format_ = schema.get("format", "")
     check = FORMATS.get(format_.replace("-", ""))
@@ -484,7 +484,7 @@ def _multiple_errors(value: float, step: float, path: str) -> Iterator[FieldErro
 def _is_multiple(value: float, factor: float) -> bool:
     if isinstance(value, int):
         return not value % factor
-    return is_near_integer(1 / factor * value if factor < 1 else value / factor)
+    return _is_near_integer(1 / factor * value if factor < 1 else value / factor)
 
 
 def _bound_errors(value: float, bound: float, path: str, word: str, exclusive: bool) -> Iterator[FieldError]:
@@ -501,7 +501,7 @@ IsValid = Callable[[Schema, Any], bool]
 _ALWAYS = 3
 
 
-def best_match(schemas: Sequence[Schema], value: Any, is_valid: IsValid) -> int:
+def _best_match(schemas: Sequence[Schema], value: Any, is_valid: IsValid) -> int:
     """Returns the index of the best match among schemas that all reject the value."""
     counts = [_count(schema, value, is_valid) for schema in schemas]
     return counts.index(max(counts))
@@ -536,7 +536,7 @@ def _of_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, o
     valid = [branch for branch in branches if is_valid(branch, value)]
     if one and len(valid) > 1:
         return 0
-    return _count(valid[0] if valid else branches[best_match(branches, value, is_valid)], value, is_valid)
+    return _count(valid[0] if valid else branches[_best_match(branches, value, is_valid)], value, is_valid)
 
 
 def _of_members(schema: Schema, value: Mapping[str, Any], is_valid: IsValid) -> int:

@@ -60,7 +60,7 @@ from fakekube.apimachinery.cel.values import TYPE_NAMES, kind_of
 Types = Mapping[Node, Type]
 
 
-def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[Issue]:
+def _literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[Issue]:
     """Returns the errors in the literals of a checked expression, all of whose nodes have types.
 
     `calls` has the calls that were found to be some.
@@ -261,7 +261,7 @@ def check(
         if checker.issues:
             raise CompileError(source, checker.issues)
         checked = checker.finish()
-        issues = literal_issues(checked.tree, checked.types, checked.overloads)
+        issues = _literal_issues(checked.tree, checked.types, checked.overloads)
     if issues:
         raise CompileError(source, issues)
     checked.deep = deep

@@ -40,7 +40,7 @@ Schema = Mapping[str, Any]
 _SCALARS = frozenset({bool, int, float, str})
 
 
-def key_of_item(schema: Schema, item: Any) -> tuple[Any, ...] | None:
+def _key_of_item(schema: Schema, item: Any) -> tuple[Any, ...] | None:
     """The keys of an item of a list of type map, None if it has none."""
     names = schema.get("x-kubernetes-list-map-keys")
     if not names or schema.get("x-kubernetes-list-type") != "map" or not isinstance(item, dict):
@@ -49,11 +49,11 @@ def key_of_item(schema: Schema, item: Any) -> tuple[Any, ...] | None:
     return tuple(map(key_of, found)) if all(value.__class__ in _SCALARS for value in found) else None
 
 
-def items_by_key(schema: Schema, items: Any) -> dict[tuple[Any, ...], Any]:
+def _items_by_key(schema: Schema, items: Any) -> dict[tuple[Any, ...], Any]:
     """The items of a list of type map; empty for other lists."""
     found: dict[tuple[Any, ...], Any] = {}
     for item in items if isinstance(items, list) else ():
-        key = key_of_item(schema, item)
+        key = _key_of_item(schema, item)
         if key is not None:
             found.setdefault(key, item)
     return found
@@ -77,12 +77,12 @@ class Correlation:
     def index(self, number: int) -> Correlation | None:
         """Returns the correlation of an item of a list of type map; None without an old item with the same keys."""
         item = self._value[number]
-        old, schema = self._old_items.get(key_of_item(self._schema, item) or ()), self._schema.get("items")
+        old, schema = self._old_items.get(_key_of_item(self._schema, item) or ()), self._schema.get("items")
         return Correlation(schema, item, old) if old is not None and schema is not None else None
 
     @cached_property
     def _old_items(self) -> dict[tuple[Any, ...], Any]:
-        return items_by_key(self._schema, self._old)
+        return _items_by_key(self._schema, self._old)
 
     @cached_property
     def equal(self) -> bool:
@@ -292,9 +292,9 @@ class Rules:
         if isinstance(value, dict) and (self.properties or self.additional is not None):
             self._validate_object(walk, path, value, old if isinstance(old, dict) else {}, ratchet)
         elif isinstance(value, list) and self.items is not None:
-            before = items_by_key(self.schema, old)
+            before = _items_by_key(self.schema, old)
             for number, item in enumerate(value):
-                old_item = before.get(key_of_item(self.schema, item) or ())
+                old_item = before.get(_key_of_item(self.schema, item) or ())
                 self.items._validate(walk, f"{path}[{number}]", item, old_item, ratchet.index(number))
 
     def _validate_object(

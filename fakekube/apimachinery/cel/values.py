@@ -376,7 +376,7 @@ def checked_uint(number: int) -> UInt:
     raise EvaluationError("unsigned integer overflow")
 
 
-def checked_duration(nanoseconds: int) -> Duration:
+def _checked_duration(nanoseconds: int) -> Duration:
     """Returns the result; raises EvaluationError beyond int64."""
     if _MIN <= nanoseconds <= _MAX:
         return Duration(nanoseconds)
@@ -425,7 +425,7 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
         (str, str): lambda a, b: a + b,
         (bytes, bytes): lambda a, b: a + b,
         (list, list): lambda a, b: a.concatenate(b) if hasattr(a, "concatenate") else [*a, *b],
-        (Duration, Duration): lambda a, b: checked_duration(a.nanoseconds + b.nanoseconds),
+        (Duration, Duration): lambda a, b: _checked_duration(a.nanoseconds + b.nanoseconds),
         (Timestamp, Duration): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, a.offset),
         (Duration, Timestamp): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, b.offset),
     },
@@ -433,9 +433,9 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
         (int, int): lambda a, b: checked_int(a - b),
         (UInt, UInt): lambda a, b: checked_uint(int(a) - int(b)),
         (float, float): lambda a, b: a - b,
-        (Duration, Duration): lambda a, b: checked_duration(a.nanoseconds - b.nanoseconds),
+        (Duration, Duration): lambda a, b: _checked_duration(a.nanoseconds - b.nanoseconds),
         (Timestamp, Duration): lambda a, b: checked_timestamp(a.nanoseconds - b.nanoseconds, a.offset),
-        (Timestamp, Timestamp): lambda a, b: checked_duration(a.nanoseconds - b.nanoseconds),
+        (Timestamp, Timestamp): lambda a, b: _checked_duration(a.nanoseconds - b.nanoseconds),
     },
     "_*_": {
         (int, int): lambda a, b: checked_int(a * b),
@@ -542,7 +542,7 @@ def negate(value: Any) -> Any:
     if value.__class__ is float:
         return -value
     if value.__class__ is Duration:
-        return checked_duration(-value.nanoseconds)
+        return _checked_duration(-value.nanoseconds)
     raise no_such_overload("" if value.__class__ in (bool, str) else "-_")
 
 

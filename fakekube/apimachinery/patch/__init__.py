@@ -29,10 +29,10 @@ def uninterpreted_error(message: str) -> StatusError:
 
 def type_mismatch(value: Any, wanted: str) -> str:
     """Returns Go's error for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
-    return f"json: cannot unmarshal {go_kind(value)} into {wanted}"
+    return f"json: cannot unmarshal {_go_kind(value)} into {wanted}"
 
 
-def go_kind(value: Any) -> str:
+def _go_kind(value: Any) -> str:
     """Returns the name of a value's JSON type in encoding/json."""
     if isinstance(value, bool):
         return "bool"

@@ -64,10 +64,10 @@ class Lookup:
 
     @property
     def kind(self) -> str:
-        return go_kind_of(self.type)
+        return _go_kind_of(self.type)
 
 
-def go_kind_of(type: Type) -> str:
+def _go_kind_of(type: Type) -> str:
     """Returns the reflect.Kind of a type."""
     if type.shape is Shape.INTEGER:
         return type.format or "int64"
@@ -78,14 +78,14 @@ _cache_by_key = cache_if(lambda _type, key: len(key) <= LONGEST_TEXT, 4096)
 
 
 @_cache_by_key
-def look_up_object(type: Type, key: str) -> Lookup | str:
+def _look_up_object(type: Type, key: str) -> Lookup | str:
     """Returns the patch metadata of a field that is an object, or an error message if the type has no such field."""
     found = _field(type, key)
     return found if isinstance(found, str) else _lookup(found, found.type)
 
 
 @_cache_by_key
-def look_up_list(type: Type, key: str) -> Lookup | str:
+def _look_up_list(type: Type, key: str) -> Lookup | str:
     """Returns the patch metadata of a field that is a list, or an error message."""
     found = _field(type, key)
     if isinstance(found, str):
@@ -93,7 +93,7 @@ def look_up_list(type: Type, key: str) -> Lookup | str:
     if found.type.shape is not Shape.LIST or found.type.items is None:
         if found.pointer:
             return _lookup(found, found.type)
-        return f"expected slice or array type, but got: {go_kind_of(type)}"
+        return f"expected slice or array type, but got: {_go_kind_of(type)}"
     if found.type.items.shape in (Shape.LIST, Shape.BYTES):
         return "unexpected slice of slice"
     return _lookup(found, found.type.items)
@@ -105,7 +105,7 @@ def _lookup(field: Field, type: Type) -> Lookup:
 
 
 def _field(type: Type, key: str) -> Field | str:
-    kind = go_kind_of(type)
+    kind = _go_kind_of(type)
     if kind != "struct":
         return f"merging an object in json but data type is not struct, instead is: {kind}"
     field = type.fields.get(key)
@@ -134,7 +134,7 @@ def is_directive(item: Any) -> bool:
     return isinstance(item, dict) and DIRECTIVE in item
 
 
-def is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
+def _is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
     position = 0
     for item in items:
         if position == len(order):
@@ -239,13 +239,13 @@ def identity(item: Any, merge_key: str) -> Any:
 
 def _key_of(item: Any, merge_key: str) -> Any:
     if item.__class__ is not dict:
-        require_type(item, dict)
+        _require_type(item, dict)
     if merge_key not in item:
         raise uninterpreted_error(f"map: {plain(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
 
 
-def require_merge_keys(merge_key: str, *lists: list[Any]) -> None:
+def _require_merge_keys(merge_key: str, *lists: list[Any]) -> None:
     """Raises StatusError 500 for the first item that has no merge key."""
     for items in lists:
         for item in items:
@@ -259,7 +259,7 @@ def found_identity(item: Any, merge_key: str) -> Any:
     return identity(item, merge_key)
 
 
-def element_type(*lists: list[Any]) -> type:
+def _element_type(*lists: list[Any]) -> type:
     """Returns the common type of all items."""
     types = {go_type(item): type(item) for items in lists for item in items}
     if not types:
@@ -272,7 +272,7 @@ def element_type(*lists: list[Any]) -> type:
     return first
 
 
-def require_type(value: Any, wanted: type) -> None:
+def _require_type(value: Any, wanted: type) -> None:
     if not isinstance(value, wanted):
         raise uninterpreted_error(f"expected a {go_type(wanted())}, but received a {go_type_or_nil(value)}")
 
@@ -388,10 +388,10 @@ def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
             _drop_nulls(value)
             _set(merged, key, value)
     elif isinstance(current, dict):
-        lookup = _expect_lookup(look_up_object(type, key))
+        lookup = _expect_lookup(_look_up_object(type, key))
         merged[key] = value if lookup.strategy == "replace" else _merge_objects(current, value, lookup.type)
     elif isinstance(current, list):
-        merged[key] = _merge_lists(current, value, _expect_lookup(look_up_list(type, key)), deletes)
+        merged[key] = _merge_lists(current, value, _expect_lookup(_look_up_list(type, key)), deletes)
     else:
         merged[key] = value
 
@@ -430,12 +430,12 @@ def _drop_nulls(value: Any) -> None:
 def _order_list(merged: _Object, patch: _Object, directive: str, type: Type) -> None:
     """Merges and orders the list of a `$setElementOrder` directive; removes both from the patch."""
     order = patch.pop(directive)
-    require_type(order, list)
+    _require_type(order, list)
     name = _list_name(directive, _ELEMENT_ORDER, "setElementOrder list")
     current, changes = merged.get(name, []), patch.get(name, [])
-    require_type(current, list)
-    require_type(changes, list)
-    lookup = _expect_lookup(look_up_list(type, name))
+    _require_type(current, list)
+    _require_type(changes, list)
+    lookup = _expect_lookup(_look_up_list(type, name))
     _check_order(changes, order, lookup.merge_key)
     if name not in merged and name not in patch:
         return
@@ -446,8 +446,8 @@ def _order_list(merged: _Object, patch: _Object, directive: str, type: Type) -> 
     else:
         items = _merge_lists(current, changes, lookup, deletes=False)
     wanted, others = partition(items, order, lookup.merge_key)
-    if element_type(current, changes) is dict:
-        require_merge_keys(lookup.merge_key, wanted, order, others, current)
+    if _element_type(current, changes) is dict:
+        _require_merge_keys(lookup.merge_key, wanted, order, others, current)
     merged[name] = in_order(wanted, others, order, current, lookup.merge_key)
     patch.pop(name, None)
 
@@ -459,9 +459,9 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
     kept = changes
     if merge_key:
         for item in changes:
-            require_type(item, dict)
+            _require_type(item, dict)
         kept = [item for item in changes if item.get(DIRECTIVE) != "delete"]
-    if not is_in_order(kept, order, merge_key):
+    if not _is_in_order(kept, order, merge_key):
         found = f"The order in patch list:\n{plain(changes)}\n"
         raise uninterpreted_error(f"{found} doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n")
 
@@ -471,7 +471,7 @@ def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes:
         return patch
     if not original and not patch:
         return original
-    if element_type(original, patch) is not dict:
+    if _element_type(original, patch) is not dict:
         if deletes:
             unwanted = {identity(item, "") for item in patch}
             return [item for item in original if identity(item, "") not in unwanted]
@@ -588,7 +588,7 @@ def create(type: Type | None, old: _Object, new: _Object) -> _Object:
         if isinstance(value, dict) and isinstance(before, dict):
             patch[name] = create(_type_of(type, name), before, value)
         elif isinstance(value, list) and isinstance(before, list) and type is not None:
-            _diff_list(look_up_list(type, name), name, before, value, patch)
+            _diff_list(_look_up_list(type, name), name, before, value, patch)
         else:
             patch[name] = value
     return patch
@@ -602,7 +602,7 @@ def _type_of(type: Type | None, name: str) -> Type | None:
     """Returns the type of a nested object; None for the values of maps, which all have the same."""
     if type is None:
         return None
-    found = look_up_object(type, name)
+    found = _look_up_object(type, name)
     return None if isinstance(found, str) else found.type
 
 

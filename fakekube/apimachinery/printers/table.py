@@ -78,7 +78,7 @@ _CREATION: Final = f"{_OBJECT_META}.creationTimestamp"
 _OF_METADATA: Final = {"Name": f"{_OBJECT_META}.name", "Age": _CREATION, "Created At": _CREATION}
 
 
-def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
+def _column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
     """Returns the columns of a Table, with the descriptions of fields if they are installed."""
     of_fields = {**_OF_METADATA, **convertor.fields}
     return [
@@ -114,7 +114,7 @@ def table(
     if convertor.order is not None:
         order = convertor.order
         rows = sorted(rows, key=lambda row: order(row.stored))
-    columns = column_definitions(convertor) if headers or convertor.repeats_columns else None
+    columns = _column_definitions(convertor) if headers or convertor.repeats_columns else None
     ages = ages_at(now)
     made = [_row(convertor, row, ages) for row in rows]
     empty = None if convertor.empty is None else list(convertor.empty)
@@ -287,7 +287,7 @@ def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metad
         now: the time of the cluster, for ages.
     """
     head: Object = {"kind": "Table", "apiVersion": api_version, "metadata": metadata}
-    head["columnDefinitions"] = column_definitions(convertor)
+    head["columnDefinitions"] = _column_definitions(convertor)
     opening = json.dumps(head)[:-1]
     if not rows and convertor.empty is None:
         return opening + b',"rows":null}\n'

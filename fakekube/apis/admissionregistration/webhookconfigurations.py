@@ -75,7 +75,7 @@ def blank(text: str) -> bool:
     return not text.strip()
 
 
-def validate_rule_with_operations(rule: Object, path: str) -> list[FieldError]:
+def _validate_rule_with_operations(rule: Object, path: str) -> list[FieldError]:
     """Validates a RuleWithOperations."""
     operations = rule.get("operations") or ()
     errors = _validate_list_with_wildcard(operations, f"{path}.operations", "operations")
@@ -180,7 +180,7 @@ def _validate_named_rule(rule: Object, path: str) -> list[FieldError]:
         if name in seen:
             errors.append(duplicate(where, name))
         seen.add(name)
-    return errors + validate_rule_with_operations(rule, path)
+    return errors + _validate_rule_with_operations(rule, path)
 
 
 SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
@@ -231,7 +231,7 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
     def _validate_hook(self, hook: Object, path: str, options: _ValidationOptions) -> list[FieldError]:
         errors = fully_qualified_name(hook.get("name", ""), f"{path}.name")
         for index, rule in enumerate(hook.get("rules") or ()):
-            errors += validate_rule_with_operations(rule, f"{path}.rules[{index}]")
+            errors += _validate_rule_with_operations(rule, f"{path}.rules[{index}]")
         errors += _validate_enumeration(hook, "failurePolicy", path, FAILURE_POLICIES)
         errors += _validate_enumeration(hook, "matchPolicy", path, MATCH_POLICIES)
         allowed = SIDE_EFFECTS if options.side_effects else NO_SIDE_EFFECTS

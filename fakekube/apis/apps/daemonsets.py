@@ -50,7 +50,7 @@ class DaemonSetStrategy(Strategy):
         spec = obj["spec"]
         podtemplates.default_template(spec["template"])
         annotations = obj["metadata"].setdefault("annotations", {})
-        annotations[DEPRECATED_TEMPLATE_GENERATION] = str(template_generation(obj))
+        annotations[DEPRECATED_TEMPLATE_GENERATION] = str(_template_generation(obj))
         strategy = spec["updateStrategy"]
         if strategy.get("type") == "RollingUpdate":
             rolling = strategy.setdefault("rollingUpdate", {})
@@ -61,11 +61,11 @@ class DaemonSetStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         podtemplates.drop_disabled(context.emulation, obj["spec"]["template"])
-        obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
+        obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(max(_template_generation(obj), 1))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
-        generation = template_generation(old)
+        generation = _template_generation(old)
         if spec_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
             generation += 1
         obj["metadata"]["annotations"][DEPRECATED_TEMPLATE_GENERATION] = str(generation)
@@ -92,7 +92,7 @@ class DaemonSetStrategy(Strategy):
         return [("status",)]
 
 
-def template_generation(obj: Object) -> int:
+def _template_generation(obj: Object) -> int:
     """Returns the templateGeneration of an object; 0 if it is absent. Raises StatusError 400 if it is not a number."""
     text = (obj["metadata"].get("annotations") or {}).get(DEPRECATED_TEMPLATE_GENERATION, "0")
     try:
@@ -114,7 +114,7 @@ def _validate_daemon_set_spec(obj: Object, options: ValidationOptions) -> list[F
     errors += podtemplates.validate_template(template, "spec.template", options)
     errors += podtemplates.validate_always_restarts(template, "spec.template", "DaemonSet")
     errors += all_non_negative(spec, ("minReadySeconds",), "spec")
-    generation = template_generation(obj)
+    generation = _template_generation(obj)
     errors += all_non_negative({"templateGeneration": generation}, ("templateGeneration",), "spec")
     errors += _validate_update_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     return errors + all_non_negative(spec, ("revisionHistoryLimit",), "spec")

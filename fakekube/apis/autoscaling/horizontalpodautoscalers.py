@@ -242,7 +242,7 @@ TARGET = (
 )
 
 
-def needs_one_of(field: str, other: str, text: str) -> Check:
+def _needs_one_of(field: str, other: str, text: str) -> Check:
     """One of two fields of a target must be set; the error is told of the first."""
 
     def run(target: Object | None, path: str) -> list[FieldError]:
@@ -252,7 +252,7 @@ def needs_one_of(field: str, other: str, text: str) -> Check:
     return Check(f"{field} or {other} is set", run)
 
 
-def forbids_both(field: str, other: str, text: str) -> Check:
+def _forbids_both(field: str, other: str, text: str) -> Check:
     """Two fields of a target must not both be set; the error is told of the first."""
 
     def run(target: Object | None, path: str) -> list[FieldError]:
@@ -265,8 +265,8 @@ def forbids_both(field: str, other: str, text: str) -> Check:
 RAW_OR_SHARE = "must set either a target raw value or a target utilization"
 RAW_AND_SHARE = "may not set both a target raw value and a target utilization"
 UTILIZATION = (
-    Rule("target", needs_one_of("averageUtilization", "averageValue", RAW_OR_SHARE)),
-    Rule("target", forbids_both("averageValue", "averageUtilization", RAW_AND_SHARE)),
+    Rule("target", _needs_one_of("averageUtilization", "averageValue", RAW_OR_SHARE)),
+    Rule("target", _forbids_both("averageValue", "averageUtilization", RAW_AND_SHARE)),
 )
 VALUE_OR_AVERAGE = "must set either a target value or averageValue"
 VALUE_OR_PER_POD = "must set either a target value for metric or a per-pod target"
@@ -278,15 +278,15 @@ SOURCES: Mapping[str, Rules] = {
         "validateObjectSource",
         *IDENTIFIER,
         *TARGET,
-        Rule("target", needs_one_of("averageValue", "value", VALUE_OR_AVERAGE)),
+        Rule("target", _needs_one_of("averageValue", "value", VALUE_OR_AVERAGE)),
     ),
     "external": rules(
         "ExternalMetricSource",
         "validateExternalSource",
         *IDENTIFIER,
         *TARGET,
-        Rule("target", needs_one_of("averageValue", "value", VALUE_OR_PER_POD)),
-        Rule("target", forbids_both("value", "averageValue", VALUE_AND_PER_POD)),
+        Rule("target", _needs_one_of("averageValue", "value", VALUE_OR_PER_POD)),
+        Rule("target", _forbids_both("value", "averageValue", VALUE_AND_PER_POD)),
     ),
     "pods": rules(
         "PodsMetricSource",

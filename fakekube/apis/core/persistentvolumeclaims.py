@@ -89,7 +89,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         warnings: list[str] = []
         if BETA_STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             warnings.append(f"metadata.annotations[{BETA_STORAGE_CLASS_ANNOTATION}]: {USE_STORAGE_CLASS_NAME}")
-        return warnings + claim_spec_warnings(obj["spec"], "spec")
+        return warnings + _claim_spec_warnings(obj["spec"], "spec")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -103,7 +103,7 @@ def _validation_options(old_spec: Object) -> ValidationOptions:
     )
 
 
-def claim_spec_warnings(spec: Object, path: str) -> list[str]:
+def _claim_spec_warnings(spec: Object, path: str) -> list[str]:
     """Returns warnings about sizes that are not a whole number of bytes."""
     resources = spec.get("resources") or {}
     return [

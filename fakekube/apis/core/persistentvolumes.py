@@ -84,7 +84,7 @@ def validate_volume_spec(
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         errors += _validate_node_affinity(affinity, f"{path}.nodeAffinity", inline, allow_invalid_values)
-    errors += validate_volume_source(spec, name, path)
+    errors += _validate_volume_source(spec, name, path)
     errors += _forbid_recycled_root(spec, path)
     errors += _validate_class_and_mode(spec, path, inline)
     return errors if inline else errors + _validate_attributes_class(spec, path)
@@ -405,7 +405,7 @@ SOURCES: Mapping[str, _Source] = {
 UNCOUNTED = "flexVolume"
 
 
-def validate_volume_source(spec: Object, name: str, path: str) -> list[FieldError]:
+def _validate_volume_source(spec: Object, name: str, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     found = False
     for field, source in SOURCES.items():

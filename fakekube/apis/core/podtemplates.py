@@ -55,14 +55,14 @@ class PodTemplateStrategy(Strategy):
 Part = Mapping[str, Any]
 
 
-def template_spec(template: Object) -> Object:
+def _template_spec(template: Object) -> Object:
     """Returns the spec of a template; an empty one if it is absent."""
     spec: Object = template.setdefault("spec", {})
     return spec
 
 
 def default_template(template: Object) -> None:
-    default_pod_spec(template_spec(template))
+    default_pod_spec(_template_spec(template))
     if "metadata" in template:
         drop_old_annotations(template["metadata"])
 

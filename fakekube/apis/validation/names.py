@@ -40,7 +40,6 @@ __all__ = [
     "NameCheck",
     "c_identifier",
     "caseless_dns_subdomain",
-    "change_directory",
     "config_map_key",
     "decimal_integer",
     "dns_1035_label",
@@ -136,7 +135,7 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
 @cache_by_text(4096)
 def config_map_key(value: str) -> tuple[str, ...]:
     """Validates a key of the data of a ConfigMap or Secret: a file name."""
-    return (*_config_map_key(value), *change_directory(value))
+    return (*_config_map_key(value), *_change_directory(value))
 
 
 _relaxed_matches = re.compile("[ -<>-~]*").fullmatch
@@ -163,7 +162,7 @@ def environment_name(value: str) -> list[str]:
     """Validates the name of an environment variable of a container, as the gate for relaxed names says."""
     if features.current().enabled("RelaxedEnvironmentVariableValidation"):
         return relaxed_environment_name(value)
-    return [*_strict_environment_name(value), *change_directory(value)]
+    return [*_strict_environment_name(value), *_change_directory(value)]
 
 
 def kind_name(value: str) -> str:
@@ -186,7 +185,7 @@ def max_error(maximum: int | str) -> str:
 STARTS_WITH_DOTS = "must not start with '..'"
 
 
-def change_directory(value: str) -> list[str]:
+def _change_directory(value: str) -> list[str]:
     """Validates that a file name does not refer to a parent directory."""
     if value in (".", ".."):
         return [f"must not be '{value}'"]

@@ -82,7 +82,7 @@ def validate_object_meta(
     finalizers = meta.get("finalizers")
     if finalizers:
         errors += _validate_finalizers(finalizers, f"{path}.finalizers")
-    errors += validate_managed_fields(meta.get("managedFields") or (), f"{path}.managedFields")
+    errors += _validate_managed_fields(meta.get("managedFields") or (), f"{path}.managedFields")
     if finalizers and standard_finalizers:
         errors += validate_standard_finalizers(meta, path)
     return errors
@@ -113,7 +113,7 @@ def validate_object_meta_update(new: Meta, old: Meta, *, standard_finalizers: bo
     """
     errors = _validate_change(new, old)
     errors += _validate_labels_to_owners(new, "metadata")
-    errors += validate_managed_fields(new.get("managedFields") or (), "metadata.managedFields")
+    errors += _validate_managed_fields(new.get("managedFields") or (), "metadata.managedFields")
     if standard_finalizers:
         errors += validate_standard_finalizers(new)
     return errors
@@ -289,7 +289,7 @@ def _validate_no_new_finalizers(new: Meta, old: Meta, path: str) -> list[FieldEr
     return [forbidden(f"{path}.finalizers", text)]
 
 
-def validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldError]:
+def _validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldError]:
     """Validates managedFields (ValidateManagedFields)."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):

@@ -53,7 +53,7 @@ quantity: Callable[[str], Quantity] = cache_by_text(4096)(parse)
 
 
 @cache_by_text(4096)
-def is_fractional(amount: str) -> bool:
+def _is_fractional(amount: str) -> bool:
     """Reports whether the quantity, in thousandths, is not a whole number."""
     return quantity(amount).milli_value() % 1000 != 0
 
@@ -63,7 +63,7 @@ def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[st
     return [
         f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
         for name in names
-        if name in resources and is_fractional(resources[name])
+        if name in resources and _is_fractional(resources[name])
     ]
 
 
@@ -161,7 +161,7 @@ def positive_quantity(amount: str, path: str) -> list[FieldError]:
 def quantity_value(name: str, amount: str, path: str) -> list[FieldError]:
     """Validates the quantity of a resource: not negative, and an integer where the resource needs one."""
     errors = non_negative_quantity(amount, path)
-    if is_integer(name) and is_fractional(amount):
+    if is_integer(name) and _is_fractional(amount):
         errors.append(invalid(path, amount, "must be an integer"))
     return errors
 

@@ -118,7 +118,7 @@ class Activation:
     def _request(self) -> Any:
         versioned, resource = self._versioned, self._resource
         name = f"request for {resource.group}/{resource.version}"
-        return self._share(name, lambda: admission_request(versioned.attributes, resource, versioned.kind))
+        return self._share(name, lambda: _admission_request(versioned.attributes, resource, versioned.kind))
 
     def _share(self, name: str, make: Callable[[], Object | None]) -> Any:
         """Returns a value that all policies with the same version share."""
@@ -264,7 +264,7 @@ def _subject_of_service_account(namespace: str, name: str) -> Mapping[str, Any]:
     return {"user": service_account_username(namespace, name), "groups": list(service_account_groups(namespace))}
 
 
-def admission_request(attributes: Attributes, resource: Resource, kind: GVK) -> Object:
+def _admission_request(attributes: Attributes, resource: Resource, kind: GVK) -> Object:
     """Returns the AdmissionRequest of a write, without its objects: `resource` and `kind` are those that were matched."""
     own, context, asked = attributes.resource, attributes.context, attributes.kind
     user = {

@@ -130,7 +130,7 @@ class Plugin:
         """Validates the write. Raises StatusError to reject it."""
 
 
-def shown_name(attributes: Attributes) -> str:
+def _shown_name(attributes: Attributes) -> str:
     """Returns the name of the object in an error: its name, its generateName, or ""."""
     if attributes.name:
         return attributes.name
@@ -143,13 +143,13 @@ def shown_name(attributes: Attributes) -> str:
 def forbidden(attributes: Attributes, problem: str) -> StatusError:
     """Returns a 403 for the resource of the request."""
     resource = attributes.resource
-    return status.forbidden(resource.group, resource.plural, shown_name(attributes), problem)
+    return status.forbidden(resource.group, resource.plural, _shown_name(attributes), problem)
 
 
 def not_found(attributes: Attributes) -> StatusError:
     """Returns a 404 for the resource of the request."""
     resource = attributes.resource
-    return status.not_found(resource.group, resource.plural, shown_name(attributes))
+    return status.not_found(resource.group, resource.plural, _shown_name(attributes))
 
 
 class Chain:

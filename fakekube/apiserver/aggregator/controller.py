@@ -62,7 +62,7 @@ LOCAL = State("True", "Local", LOCAL_IS_AVAILABLE)
 AVAILABLE = State("True", "Passed", "all checks passed", answered=True)
 
 
-def state_in_cluster(services: ClusterAccess, reference: Object) -> State | None:
+def _state_in_cluster(services: ClusterAccess, reference: Object) -> State | None:
     """Returns why a Service cannot be reached, from the objects of the cluster; None if it can."""
     namespace, name, number = reference["namespace"], reference["name"], reference["port"]
     what = f"service/{name} in {go_quote(namespace)}"
@@ -348,7 +348,7 @@ class AvailableConditionController(ControlLoop):
         reference = remote.spec["service"]
         state = None
         if not self._locations.is_given(remote.name, reference):
-            state = state_in_cluster(self._services, reference)
+            state = _state_in_cluster(self._services, reference)
         if state is not None:
             remote.check_needed = False
             remote.failures = 0

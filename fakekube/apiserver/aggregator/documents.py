@@ -114,7 +114,7 @@ def _resources(location: Location, group: str, version: str) -> list[Object] | N
     if response.status == 503:
         raise InvalidDocumentError("service unavailable")
     if response.status == 200 and _is_aggregated(header(response.headers, "content-type")):
-        return _resources_of_group_discovery(parse_object(body), group, version)
+        return _resources_of_group_discovery(_parse_object(body), group, version)
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     user = User(AGGREGATOR.name)
     response = location.backend.send(new_request(path, location, user, "application/json"), time.monotonic() + _DISCOVERY_SECONDS)
@@ -122,7 +122,7 @@ def _resources(location: Location, group: str, version: str) -> list[Object] | N
     if response.status != 200:
         raise InvalidDocumentError(f"failed to download legacy discovery for {path}")
     try:
-        found: Object = decode.decode(type_of(_RESOURCES_TYPE), parse_object(body))
+        found: Object = decode.decode(type_of(_RESOURCES_TYPE), _parse_object(body))
     except decode.DecodeError as error:
         raise InvalidDocumentError(str(error)) from None
     return _resources_of_list(found.get("resources") or [])
@@ -154,7 +154,7 @@ def _is_aggregated(content_type: str) -> bool:
     return wanted and parameters_by_name.get("v") in ("v2", "v2beta1")
 
 
-def parse_object(body: bytes) -> Object:
+def _parse_object(body: bytes) -> Object:
     """Parses a body that is a JSON object. Raises InvalidDocumentError."""
     try:
         value, _ = json.loads(body)
@@ -308,7 +308,7 @@ def _document(location: Location, path: str, accept: str) -> Json | None:
         return None
     if response.status != 200:
         raise InvalidDocumentError(f"http error: {response.status}")
-    return parse_object(body)
+    return _parse_object(body)
 
 
 _DEFINITIONS, _SCHEMAS = "#/definitions/", "#/components/schemas/"

@@ -184,7 +184,7 @@ class UpgradeAwareHandler:
         except BackendError as error:
             raise status.service_unavailable(status.unreachable_service(error)) from None
         front = Front((request.headers.get("host", ""), self._host), prefix=prefix)
-        return proxy_response(response, request, front, long_running=True)
+        return _proxy_response(response, request, front, long_running=True)
 
 
 def _new_upgrade_aware_request(request: Request, path: str, prefix: str, *, upgrade: bool) -> BackendRequest:
@@ -216,8 +216,8 @@ def _body_of_request(request: Request) -> tuple[Iterable[bytes], int | None]:
     """Returns the body of a request as a stream, and its length if it is known."""
     length = request.headers.get("content-length")
     if length:
-        return read_pieces(request, int(length)), int(length)
-    return (read_pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
+        return _read_pieces(request, int(length)), int(length)
+    return (_read_pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
 
 
 def _upgrade_or_fail(backend: RemoteBackend, request: BackendRequest) -> Response:
@@ -289,7 +289,7 @@ class Proxy:
         if 300 <= response.status <= 399 and header(response.headers, "location"):
             response.body.close()
             return Response(502, [("Content-Type", PLAIN_TEXT)], _REDIRECTED)
-        return proxy_response(
+        return _proxy_response(
             response, request, Front((location.host,), "https", location.host), long_running=origin.long_running
         )
 
@@ -328,14 +328,14 @@ def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
     """Returns the body of a request as a stream, and its length if it is known."""
     length = environ.get("CONTENT_LENGTH")
     if length:
-        return read_pieces(environ["wsgi.input"], int(length)), int(length)
+        return _read_pieces(environ["wsgi.input"], int(length)), int(length)
     is_open = environ.get("HTTP_TRANSFER_ENCODING") or environ.get("fakekube.open_body")
     if environ.get("wsgi.input_terminated") and is_open:
-        return read_pieces(environ["wsgi.input"], None), None
+        return _read_pieces(environ["wsgi.input"], None), None
     return (), 0
 
 
-def read_pieces(body: Any, left: int | None) -> Iterator[bytes]:
+def _read_pieces(body: Any, left: int | None) -> Iterator[bytes]:
     """Reads `left` bytes of a body (None: all) with its method `read`, piece by piece."""
     while left is None or left > 0:
         piece = body.read(_BUFFERED if left is None else min(left, _BUFFERED))
@@ -371,7 +371,7 @@ def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> R
 # ---------------------------------------------------------------- responses
 
 
-def proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:
+def _proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:
     """Converts the response of a server to the response for the client.
 
     Args:

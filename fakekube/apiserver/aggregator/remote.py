@@ -68,7 +68,7 @@ class RemoteBackend:
             raise
 
 
-def serialize_head(request: BackendRequest) -> bytes:
+def _serialize_head(request: BackendRequest) -> bytes:
     """Returns the request line and headers of a request in wire format."""
     lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers)]
     if request.length is None:
@@ -103,7 +103,7 @@ class Connection:
 
     def write(self, request: BackendRequest) -> None:
         """Sends the request. A write error is ignored: the server may have responded before it has read the whole body."""
-        head = serialize_head(request)
+        head = _serialize_head(request)
         try:
             for piece in request.body:
                 self._send(head + (b"%x\r\n%b\r\n" % (len(piece), piece) if request.length is None else piece))

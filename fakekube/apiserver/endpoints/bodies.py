@@ -76,7 +76,7 @@ class Problem(Exception):
     kind: GVK | None = None
 
 
-def form_of(scope: Scope) -> str:
+def _form_of(scope: Scope) -> str:
     """Returns the format of the body of a request. Raises StatusError 415."""
     return negotiation.offer_of(scope).input(scope.request.content_type)
 
@@ -181,7 +181,7 @@ def _report_strict_errors(scope: Scope, kind: GVK, strict: Sequence[str], field_
 
 def decode_delete_options(scope: Scope, body: bytes) -> Object:
     """Returns the DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
-    form = form_of(scope)
+    form = _form_of(scope)
     try:
         parsed = _parse(scope.resource.emulation.types, form, body, _DELETE_OPTIONS, custom=False)
         kind = _interpret_kind(parsed, _ANY_DELETE_OPTIONS, body)

@@ -42,7 +42,7 @@ _METADATA = ("", "Metadata")
 # ---------------------------------------------------------------- whole answers
 
 
-def transform_object(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
+def _transform_object(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
     """Returns one object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":
@@ -57,7 +57,7 @@ def transform_object(scope: Scope, chosen: MediaType, code: int, stored: Documen
     return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
 
 
-def transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: Object) -> Response:
+def _transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata: Object) -> Response:
     """Returns a collection, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     api_version = chosen.target.api_version
@@ -99,11 +99,11 @@ def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
     return _response(chosen, 200, form.object(form.encoded_item(Document(empty), kind), kind))
 
 
-def transform_plain(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
+def _transform_plain(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
     """Transforms an object that is not of the resource (without kind and apiVersion, unless its kind is `custom`)."""
     document = Document(obj)
     if kind.kind != "Status":
-        return transform_object(scope, chosen, code, document, document)
+        return _transform_object(scope, chosen, code, document, document)
     form = formats.format_of(chosen.format, pretty=chosen.pretty)
     return _response(chosen, code, form.object(form.encoded_item(document, kind), kind))
 
@@ -273,7 +273,7 @@ def kind_of(resource: Resource) -> Kind:
 
 
 @lru_cache(maxsize=256)
-def list_kind_of(resource: Resource) -> Kind:
+def _list_kind_of(resource: Resource) -> Kind:
     return Kind(resource.api_version, resource.list_kind, None, resource.custom)
 
 
@@ -285,24 +285,24 @@ def object_response(scope: Scope, chosen: MediaType, code: int, document: Docume
     """Returns a response with one object of the scope's resource."""
     shown = document if scope.resource.from_storage is None else conversion.to_version(scope.resource, document)
     if chosen.target is not None:
-        return transform_object(scope, chosen, code, document, shown)
+        return _transform_object(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(scope.resource)
     return _response(chosen, code, form.object(form.encoded_item(shown, kind), kind))
 
 
 def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response:
     """Returns a response with a collection."""
-    resource, metadata = scope.resource, list_metadata(listing)
+    resource, metadata = scope.resource, _list_metadata(listing)
     if chosen.target is not None:
-        return transform_list(scope, chosen, listing, metadata)
+        return _transform_list(scope, chosen, listing, metadata)
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(resource)
     items = listing.encoding((form, kind), lambda: form.items(conversion.all_shown(resource, listing.documents), kind))
     if resource.custom:  # an unstructured list: its members are sorted, and `continue` is always present
         metadata = dict(sorted({"continue": "", **metadata}.items()))
-    return _response(chosen, 200, form.list(items, list_kind_of(resource), metadata))
+    return _response(chosen, 200, form.list(items, _list_kind_of(resource), metadata))
 
 
-def list_metadata(listing: Listing) -> Object:
+def _list_metadata(listing: Listing) -> Object:
     """Returns the ListMeta of a page."""
     metadata: Object = {"resourceVersion": str(listing.revision)} if listing.revision else {}
     if listing.token:
@@ -316,7 +316,7 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     """Returns a response with another kind than that of the resource: a Status (which has its kind), a Scale, a review."""
     kind = kind or STATUS
     if chosen.target is not None:
-        return transform_plain(scope, chosen, code, obj, kind)
+        return _transform_plain(scope, chosen, code, obj, kind)
     form = formats.format_of(chosen.format, pretty=chosen.pretty)
     return _response(chosen, code, form.object(form.encoded_item(Document(obj), kind), kind))
 

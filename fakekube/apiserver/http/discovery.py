@@ -89,7 +89,7 @@ class Registrations:
 
 
 @cache
-def builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
+def _builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
     """Returns the default priorities of the group versions of this server, independent of its APIServices."""
     found = [GroupVersionPriority(*key, *priorities) for key, priorities in served_apis.priorities(version).items()]
     first = GroupVersionPriority(*_AGGREGATOR, 20001, 0)
@@ -127,7 +127,7 @@ class Documents:
         """`version` is the emulated minor."""
         self._registry = registry
         self._registrations = registrations
-        self._builtin = builtin_priorities(version)
+        self._builtin = _builtin_priorities(version)
         self._current: tuple[object, object, Snapshot] = (None, None, Snapshot((), (), {}, {}))
         """The states of the registry and the APIServices, and their documents."""
 

@@ -200,7 +200,7 @@ class RemoteCommand:
     def translated_status(self, exit_status: ExitStatus) -> Mapping[str, object]:
         """Returns the Status that the API server's translator makes of that of the kubelet (v5)."""
         if exit_status.error:
-            return internal_error(f"Internal error occurred: {self._action.failure}: {exit_status.error}")
+            return _internal_error(f"Internal error occurred: {self._action.failure}: {exit_status.error}")
         if not exit_status.code:
             return {"metadata": {}, "status": "Success"}
         code = exit_status.code
@@ -209,7 +209,7 @@ class RemoteCommand:
         return {"metadata": {}, "status": "Failure", "message": message, "reason": "NonZeroExitCode", "details": details}
 
 
-def internal_error(problem: str) -> Mapping[str, object]:
+def _internal_error(problem: str) -> Mapping[str, object]:
     """Returns the Status of an internal error, as the API server's translator writes it."""
     return {
         "metadata": {},
@@ -221,7 +221,7 @@ def internal_error(problem: str) -> Mapping[str, object]:
     }
 
 
-def encode_status(status: Mapping[str, object], version: str) -> bytes:
+def _encode_status(status: Mapping[str, object], version: str) -> bytes:
     """Encodes a status for the error stream: JSON since v4; before, the message of an error, and b"" for success."""
     if version in ("v4", "v5"):
         text = json.dumps(status, separators=(",", ":"), ensure_ascii=False)
@@ -311,7 +311,7 @@ class WebSocketCommand(ChannelTunnel):
             version, status = "v5", self._command.translated_status(exit_status)
         else:
             version, status = self._protocol[:2], self._command.status(exit_status)
-        text = encode_status(status, version)
+        text = _encode_status(status, version)
         if text:
             frames.append(self._connection.message(_ERROR_CHANNEL, text))
 
@@ -326,7 +326,7 @@ class RefusedCommand:
         self.source = Notifier()
         self.ended = False
         connection = ChannelConnection(V5_CHANNEL, 5, lambda _channel, _data: None)
-        status = encode_status(internal_error(problem), "v5")
+        status = _encode_status(_internal_error(problem), "v5")
         confirmation = connection.message(_confirmation_channel(options), b"")
         self._frames = [confirmation, connection.message(_ERROR_CHANNEL, status), websocket.close()]
 
@@ -456,7 +456,7 @@ class SPDYCommand:
 
     def _write_status(self, exit_status: ExitStatus) -> None:
         error = self._streams.get(_ERROR)
-        text = encode_status(self._command.status(exit_status), self._version)
+        text = _encode_status(self._command.status(exit_status), self._version)
         if error is not None and text:
             self._connection.write(error, text)
 

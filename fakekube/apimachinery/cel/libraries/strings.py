@@ -49,7 +49,7 @@ _PLACE = re.compile("%(%)?")
 _CLAUSES: Final = frozenset("sdfebxXo")
 
 
-def format_template(template: str, arguments: list[Any]) -> str:
+def _format_template(template: str, arguments: list[Any]) -> str:
     """Returns the template with its clauses replaced. Raises EvaluationError."""
 
     def fill(index: int, letter: str, precision: int) -> str:
@@ -336,7 +336,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("trim", True, str): lambda text: text.strip(_SPACE),
     ("jsonpatch.escapeKey", False, str): lambda text: text.replace("~", "~0").replace("/", "~1"),
     ("strings.quote", False, str): lambda text: f'"{text.translate(_QUOTED)}"',
-    ("format", True, str, list): format_template,
+    ("format", True, str, list): _format_template,
 }
 
 

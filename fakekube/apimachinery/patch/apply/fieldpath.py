@@ -235,13 +235,13 @@ class FieldSet:
         for path in paths:
             if path:
                 _insert(tree, path)
-        return cls(put_in_order(tree))
+        return cls(_put_in_order(tree))
 
     @classmethod
     def from_json(cls, value: Any) -> FieldSet:
         """Decodes FieldsV1 of a client, in any order and form. Raises FieldSetError."""
         tree, _ = _read(value)
-        return cls(put_in_order(tree))
+        return cls(_put_in_order(tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
         if not self.tree or not other.tree:
@@ -471,9 +471,9 @@ def level_in_order(tree: Tree) -> Tree:
     return {element: tree[element] for element in in_order}
 
 
-def put_in_order(tree: Tree) -> Tree:
+def _put_in_order(tree: Tree) -> Tree:
     """Returns the tree with the elements of every level in canonical order."""
-    return level_in_order({element: put_in_order(node) if node else LEAF for element, node in tree.items()})
+    return level_in_order({element: _put_in_order(node) if node else LEAF for element, node in tree.items()})
 
 
 def _read(value: Any) -> tuple[Tree, bool]:

@@ -383,7 +383,7 @@ class FieldManager:
                 allowed = updater.fields_taken_over(live, self._kind)
             left = conflicts if allowed is None else conflicts.drop_allowed(allowed)
             if left.paths:
-                raise conflict_error(left) from None
+                raise _conflict_error(left) from None
         return self._updater.apply(live, applied, managed.owners, who, fields=fields, force=True)
 
     def _decode(self, new: Object, applied: Object, live: Object) -> Object:
@@ -483,7 +483,7 @@ class FieldManager:
         return {**obj, "metadata": metadata}
 
 
-def conflict_error(conflicts: Conflicts) -> StatusError:
+def _conflict_error(conflicts: Conflicts) -> StatusError:
     """Returns a 409 with one cause per field."""
     found = list(conflicts)
     causes = [

@@ -94,7 +94,7 @@ def validate_containers(items: Sequence[Container], path: str, pod: PodContext) 
             errors += _validate_restart_policy(item, where, pod.options)
         elif "restartPolicy" in item:
             errors.append(forbidden(f"{where}.restartPolicy", "may not be set for non-init containers"))
-    return errors + check_host_port_conflicts(items, path)
+    return errors + _check_host_port_conflicts(items, path)
 
 
 def validate_init_containers(
@@ -111,7 +111,7 @@ def validate_init_containers(
             errors.append(duplicate(f"{where}.name", name))
         elif name:
             seen.add(name)
-        errors += check_host_port_conflicts([item], path)
+        errors += _check_host_port_conflicts([item], path)
         if is_sidecar(dict(item)):
             errors += _validate_lifecycle_and_probes(item, where, pod)
         else:
@@ -178,7 +178,7 @@ def _validate_container_common(item: Container, path: str, pod: PodContext) -> l
     if "envFrom" in item:
         errors += environment.validate_env_from(item["envFrom"], f"{path}.envFrom")
     if "volumeMounts" in item:
-        errors += validate_volume_mounts(item, pod.volumes, f"{path}.volumeMounts")
+        errors += _validate_volume_mounts(item, pod.volumes, f"{path}.volumeMounts")
     if "volumeDevices" in item:
         errors += validate_volume_devices(item, pod.volumes, f"{path}.volumeDevices")
     errors += validate_pull_policy(item.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
@@ -197,7 +197,7 @@ def _validate_lifecycle_and_probes(item: Container, path: str, pod: PodContext) 
     """Validates lifecycle hooks and probes, which only long-running containers have."""
     errors: list[FieldError] = []
     if "lifecycle" in item:
-        errors += validate_lifecycle(item["lifecycle"], pod, f"{path}.lifecycle")
+        errors += _validate_lifecycle(item["lifecycle"], pod, f"{path}.lifecycle")
     for field, check in PROBES:
         if field in item:
             errors += check(item[field], f"{path}.{field}")
@@ -226,7 +226,7 @@ def _validate_ports(items: Sequence[Container], path: str) -> list[FieldError]:
     return errors
 
 
-def check_host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldError]:
+def _check_host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldError]:
     """Validates that no two containers use the same host port (checkHostPortConflicts)."""
     errors: list[FieldError] = []
     taken: set[str] = set()
@@ -315,13 +315,13 @@ def validate_image_without_padding(item: Container, path: str) -> list[FieldErro
 Part = Mapping[str, Any]
 
 
-def validate_liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:
+def _validate_liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:
     errors = _validate_probe(probe, path)
     threshold = probe.get("successThreshold", 0)
     return errors if threshold == 1 else [*errors, invalid(f"{path}.successThreshold", threshold, "must be 1")]
 
 
-def validate_readiness_probe(probe: Part, path: str) -> list[FieldError]:
+def _validate_readiness_probe(probe: Part, path: str) -> list[FieldError]:
     errors = _validate_probe(probe, path)
     grace = probe.get("terminationGracePeriodSeconds")
     if grace is not None:
@@ -332,16 +332,16 @@ def validate_readiness_probe(probe: Part, path: str) -> list[FieldError]:
 
 #: The probes of a container, in the order of validation.
 PROBES: tuple[tuple[str, Callable[[Part, str], list[FieldError]]], ...] = (
-    ("livenessProbe", validate_liveness_or_startup_probe),
-    ("readinessProbe", validate_readiness_probe),
-    ("startupProbe", validate_liveness_or_startup_probe),
+    ("livenessProbe", _validate_liveness_or_startup_probe),
+    ("readinessProbe", _validate_readiness_probe),
+    ("startupProbe", _validate_liveness_or_startup_probe),
 )
 
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
 def _validate_probe(probe: Part, path: str) -> list[FieldError]:
-    errors = validate_handler(probe, PROBE_ACTIONS, None, path)
+    errors = _validate_handler(probe, PROBE_ACTIONS, None, path)
     for field in _COUNTS:
         if probe.get(field, 0) < 0:
             errors += non_negative(probe[field], f"{path}.{field}")
@@ -351,12 +351,12 @@ def _validate_probe(probe: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def validate_lifecycle(hooks: Part, pod: PodContext, path: str) -> list[FieldError]:
+def _validate_lifecycle(hooks: Part, pod: PodContext, path: str) -> list[FieldError]:
     """Validates postStart and preStop hooks and the stop signal; the pod's grace period is the upper bound of sleep actions."""
     errors: list[FieldError] = []
     for field in ("postStart", "preStop"):
         if field in hooks:
-            errors += validate_handler(hooks[field], HOOK_ACTIONS, pod.grace, f"{path}.{field}")
+            errors += _validate_handler(hooks[field], HOOK_ACTIONS, pod.grace, f"{path}.{field}")
     signal = hooks.get("stopSignal")
     return errors if signal is None else errors + _validate_stop_signal(signal, pod.os, f"{path}.stopSignal")
 
@@ -384,7 +384,7 @@ def _validate_stop_signal(signal: str, os: str | None, path: str) -> list[FieldE
 Action = Callable[[Part, int | None, str], list[FieldError]]
 
 
-def validate_handler(actions: Part, known: Mapping[str, Action], grace: int | None, path: str) -> list[FieldError]:
+def _validate_handler(actions: Part, known: Mapping[str, Action], grace: int | None, path: str) -> list[FieldError]:
     """Validates that there is exactly one action (validateHandler)."""
     errors: list[FieldError] = []
     found = False
@@ -444,7 +444,7 @@ PROPAGATION = ("Bidirectional", "HostToContainer", "None")
 RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
-def validate_volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
+def _validate_volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
     """Validates volume mounts (ValidateVolumeMounts); `volumes` are those of the pod."""
     mounts = container.get("volumeMounts")
     if not mounts:

@@ -32,13 +32,13 @@ def default_pod_spec(spec: Spec) -> None:
     for field in WITH_PATHS:
         for container in spec.get(field) or ():
             if not container.get("imagePullPolicy"):
-                container["imagePullPolicy"] = default_pull_policy(container.get("image", ""))
+                container["imagePullPolicy"] = _default_pull_policy(container.get("image", ""))
 
 
 def _default_volume(volume: dict[str, Any]) -> None:
     image = volume.get("image")
     if image is not None and not image.get("pullPolicy") and features.current().enabled("ImageVolume"):
-        image["pullPolicy"] = default_pull_policy(image.get("reference", ""))
+        image["pullPolicy"] = _default_pull_policy(image.get("reference", ""))
     if "emptyDir" not in volume and SOURCES.keys().isdisjoint(volume):
         volume["emptyDir"] = {}
 
@@ -150,7 +150,7 @@ _PATH_LENGTH = 255
 
 
 @cache_by_text(1024)
-def is_latest(image: str) -> bool:
+def _is_latest(image: str) -> bool:
     """Reports whether the tag is `latest`, or both tag and digest are absent; False for an invalid reference."""
     if _identifier_matches(image):
         return False
@@ -180,8 +180,8 @@ def _split(image: str) -> tuple[str, str]:
     return domain, remote
 
 
-def default_pull_policy(image: str) -> str:
-    return "Always" if is_latest(image) else "IfNotPresent"
+def _default_pull_policy(image: str) -> str:
+    return "Always" if _is_latest(image) else "IfNotPresent"
 
 
 #: Annotations that had the init containers before there was a field for them.

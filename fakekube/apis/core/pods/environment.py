@@ -116,7 +116,7 @@ def validate_object_field_selector(reference: Part, path: str, allowed: Collecti
     if version != "v1":
         text = f"error converting fieldPath: unsupported pod version: {version}"
         return [invalid(f"{path}.fieldPath", field, text)]
-    base, subscript = split_subscript(field)
+    base, subscript = _split_subscript(field)
     if subscript is not None:
         return _validate_subscript(field, base, subscript, path)
     if field == "spec.host":
@@ -127,7 +127,7 @@ def validate_object_field_selector(reference: Part, path: str, allowed: Collecti
     return [] if field in allowed else [not_supported(f"{path}.fieldPath", field, sorted(allowed))]
 
 
-def split_subscript(field: str) -> tuple[str, str | None]:
+def _split_subscript(field: str) -> tuple[str, str | None]:
     """Splits `metadata.labels['x']` into ("metadata.labels", "x"); without a subscript, returns the field and None."""
     base, bracket, rest = field.partition("['")
     if base and bracket and rest.endswith("']"):

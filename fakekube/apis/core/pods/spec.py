@@ -135,13 +135,13 @@ def _validate_policies(spec: dict[str, Any], path: str, options: ValidationOptio
 def _validate_placement(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if "affinity" in spec:
-        errors += validate_affinity(spec["affinity"], f"{path}.affinity", options)
+        errors += _validate_affinity(spec["affinity"], f"{path}.affinity", options)
     if "dnsConfig" in spec or spec.get("dnsPolicy") == "None":
         errors += _validate_dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
     for index, gate in enumerate(spec.get("readinessGates") or ()):
         errors += label_name(gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType")
     if "schedulingGates" in spec:
-        errors += validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
+        errors += _validate_scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
     constraints = spec.get("topologySpreadConstraints")
     if constraints:
         errors += validate_topology_spread_constraints(constraints, f"{path}.topologySpreadConstraints", options)
@@ -319,7 +319,7 @@ def _validate_hostname_override(spec: Part, path: str) -> list[FieldError]:
     return errors + invalid_each(path, name, names.dns_subdomain(name))
 
 
-def validate_affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
+def _validate_affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the affinity of a pod (validateAffinity)."""
     errors: list[FieldError] = []
     if "nodeAffinity" in rules:
@@ -401,7 +401,7 @@ def _validate_constraint(
     return errors
 
 
-def validate_scheduling_gates(items: Sequence[Part], path: str) -> list[FieldError]:
+def _validate_scheduling_gates(items: Sequence[Part], path: str) -> list[FieldError]:
     """Validates scheduling gates (validateSchedulingGates)."""
     errors: list[FieldError] = []
     seen: set[str] = set()

@@ -122,7 +122,7 @@ class PodStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
         annotations = obj["metadata"].get("annotations") or {}
-        errors = validate_whole(obj, NEW_POD, context.spec_text)
+        errors = _validate_whole(obj, NEW_POD, context.spec_text)
         if spec.get("ephemeralContainers"):
             errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -136,7 +136,7 @@ class PodStrategy(Strategy):
             return []  # it was valid when it was stored
         options = _validation_options(old)
         context.spec_text = text_of_spec(context.resource.type, obj)
-        errors = validate_whole(obj, options, context.spec_text) + _validate_annotations_update(obj, old, options)
+        errors = _validate_whole(obj, options, context.spec_text) + _validate_annotations_update(obj, old, options)
         return errors + update_validation.validate_spec_update(
             obj["spec"], old["spec"], options, lambda spec: spec_as_stored(context, {**obj, "spec": spec}, old)
         )
@@ -171,7 +171,7 @@ def _validation_options(old: Object) -> ValidationOptions:
     return ValidationOptions(old["spec"], old["metadata"], of_pod=True)
 
 
-def validate_whole(obj: Object, options: ValidationOptions, text: bytes | None = None) -> list[FieldError]:
+def _validate_whole(obj: Object, options: ValidationOptions, text: bytes | None = None) -> list[FieldError]:
     """Validates a new or updated pod, without its metadata (validatePodMetadataAndSpec). `text`: that of the spec, if known."""
     spec, meta = obj["spec"], obj["metadata"]
     annotations = meta.get("annotations")
@@ -337,7 +337,7 @@ class EphemeralContainersStrategy(Strategy):
         if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
             return [forbidden(NIL_PATH, "static pods do not support ephemeral containers")]
         options = _validation_options(old)
-        errors = validate_whole(obj, options) + _validate_annotations_update(obj, old, options)
+        errors = _validate_whole(obj, options) + _validate_annotations_update(obj, old, options)
         before = old["spec"].get("ephemeralContainers") or ()
         if not before:
             return errors
@@ -381,4 +381,4 @@ class ResizeStrategy(Strategy):
         if refused:
             return [refused]
         stored = {**obj, "spec": spec_as_stored(context, obj, old)}
-        return validate_whole(obj, _validation_options(old)) + validate_resize(stored, old)
+        return _validate_whole(obj, _validation_options(old)) + validate_resize(stored, old)

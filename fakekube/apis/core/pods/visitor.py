@@ -78,11 +78,11 @@ def secret_names(spec: dict[str, Any]) -> Iterator[str]:
     yield from (item.get("name", "") for item in spec.get("imagePullSecrets") or ())
     yield from _of_containers(spec, "secretRef", "secretKeyRef")
     for volume in spec.get("volumes") or ():
-        yield from secrets_of_volume(volume)
+        yield from _secrets_of_volume(volume)
     yield from (source["secret"].get("name", "") for source in projected_sources(spec) if source.get("secret") is not None)
 
 
-def secrets_of_volume(volume: StoredObject) -> Iterator[str]:
+def _secrets_of_volume(volume: StoredObject) -> Iterator[str]:
     """Yields the name of the secret to which a volume of a pod refers directly."""
     for source, field in _SECRETS:
         value = (volume.get(source) or {}).get(field)

@@ -121,7 +121,7 @@ ISCSI_NAMES_TOO_LONG = (
 MANY_TYPES, NO_TYPE = "may not specify more than 1 volume type", "must specify a volume type"
 
 
-def validate_iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
+def _validate_iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
     """Validates the total length of volume name and portal, if an initiator is set; `path` is that of the volume."""
     if "initiatorName" not in source or names.fits(f"{name}:{source.get('targetPortal', '')}", 64):
         return []
@@ -141,14 +141,14 @@ def validate_flocker(source: Part, path: str) -> list[FieldError]:
     return errors
 
 
-def validate_secret_reference_name(source: Part, path: str) -> list[FieldError]:
+def _validate_secret_reference_name(source: Part, path: str) -> list[FieldError]:
     """Validates that a reference to a secret of the same namespace has a name."""
     reference = source.get("secretRef")
     return [required(f"{path}.secretRef.name")] if reference is not None and not reference.get("name") else []
 
 
 def _validate_cinder(source: Part, path: str) -> list[FieldError]:
-    return needs("volumeID")(source, path) + validate_secret_reference_name(source, path)
+    return needs("volumeID")(source, path) + _validate_secret_reference_name(source, path)
 
 
 _PAIRS = "must be a host:port pair or multiple pairs separated by commas"
@@ -161,7 +161,7 @@ def validate_quobyte(source: Part, path: str) -> list[FieldError]:
     elif not names.fits(source.get("tenant", ""), 64):
         errors = [required(f"{path}.tenant", "must be a UUID and may not exceed a length of 64 characters")]
     else:
-        wrong = [pair for pair in registry.split(",") if not is_host_port(pair)]
+        wrong = [pair for pair in registry.split(",") if not _is_host_port(pair)]
         errors = [invalid(f"{path}.registry", registry, _PAIRS) for _ in wrong]
     return errors + needs("volume")(source, path)
 
@@ -169,7 +169,7 @@ def validate_quobyte(source: Part, path: str) -> list[FieldError]:
 _host_port_matches = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*):[^\[\]:]*").fullmatch
 
 
-def is_host_port(text: str) -> bool:
+def _is_host_port(text: str) -> bool:
     """Reports whether net.SplitHostPort of Go accepts the text."""
     return _host_port_matches(text) is not None
 
@@ -222,7 +222,7 @@ def validate_storage_os(source: Part, path: str) -> list[FieldError]:
     errors = invalid_each(f"{path}.volumeName", name, names.dns_label(name)) if name else needs("volumeName")(source, path)
     if namespace:
         errors += invalid_each(f"{path}.volumeNamespace", namespace, names.dns_label(namespace))
-    return errors + validate_secret_reference_name(source, path)
+    return errors + _validate_secret_reference_name(source, path)
 
 
 def validate_csi_driver_name(name: str, path: str) -> list[FieldError]:
@@ -249,18 +249,18 @@ def _object_volume(name_field: str) -> Check:
     """Returns the check of a volume with the keys of a config map or secret as files."""
 
     def check(source: Part, path: str) -> list[FieldError]:
-        errors = needs(name_field)(source, path) + validate_file_mode(source, "defaultMode", path)
+        errors = needs(name_field)(source, path) + _validate_file_mode(source, "defaultMode", path)
         for index, item in enumerate(source.get("items") or ()):
-            errors += validate_key_to_path(item, f"{path}.items[{index}]")
+            errors += _validate_key_to_path(item, f"{path}.items[{index}]")
         return errors
 
     return check
 
 
 def _validate_downward_api(source: Part, path: str) -> list[FieldError]:
-    errors = validate_file_mode(source, "defaultMode", path)
+    errors = _validate_file_mode(source, "defaultMode", path)
     for item in source.get("items") or ():
-        errors += validate_downward_file(item, path)
+        errors += _validate_downward_file(item, path)
     return errors
 
 
@@ -297,7 +297,7 @@ def _validate_image(source: Part, path: str, volume_context: VolumeContext) -> l
 
 
 def _validate_projected_source(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
-    return validate_projected_volume(source, path, allow_token_paths=volume_context.options.token_paths)
+    return _validate_projected_volume(source, path, allow_token_paths=volume_context.options.token_paths)
 
 
 class _Source(NamedTuple):
@@ -402,11 +402,11 @@ def _validate_volume_source(volume: Part, volume_context: VolumeContext, path: s
             rest = (volume_context,) if row.takes_context else ()
             errors += row.check(volume[field], f"{path}.{row.shown or field}", *rest)
         if field == "iscsi":
-            errors += validate_iscsi_initiator_length(volume_context.name, volume[field], path)
+            errors += _validate_iscsi_initiator_length(volume_context.name, volume[field], path)
     return errors if found else [*errors, required(path, NO_TYPE)]
 
 
-def validate_file_mode(part: Part, field: str, path: str) -> list[FieldError]:
+def _validate_file_mode(part: Part, field: str, path: str) -> list[FieldError]:
     """Validates permission bits."""
     mode = part.get(field)
     if mode is None or 0 <= mode <= 0o777:
@@ -415,13 +415,13 @@ def validate_file_mode(part: Part, field: str, path: str) -> list[FieldError]:
     return [invalid(f"{path}.{field}", mode, text)]
 
 
-def validate_key_to_path(item: Part, path: str) -> list[FieldError]:
+def _validate_key_to_path(item: Part, path: str) -> list[FieldError]:
     """Validates the mapping of a key of an object to a file."""
     errors = [required(f"{path}.{field}") for field in ("key", "path") if not item.get(field)]
-    return errors + non_reserved(item.get("path", ""), f"{path}.path") + validate_file_mode(item, "mode", path)
+    return errors + non_reserved(item.get("path", ""), f"{path}.path") + _validate_file_mode(item, "mode", path)
 
 
-def validate_downward_file(item: Part, path: str) -> list[FieldError]:
+def _validate_downward_file(item: Part, path: str) -> list[FieldError]:
     """Validates the mapping of a field of the pod, or a resource of a container, to a file
     (validateDownwardAPIVolumeFile).
     """
@@ -437,12 +437,12 @@ def validate_downward_file(item: Part, path: str) -> list[FieldError]:
         errors += validate_container_resource_field_selector(item["resourceFieldRef"], f"{path}.resourceFieldRef", of_volume=True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + validate_file_mode(item, "mode", path)
+    return errors + _validate_file_mode(item, "mode", path)
 
 
-def validate_projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False) -> list[FieldError]:
+def _validate_projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False) -> list[FieldError]:
     """Validates a projected volume (validateProjectedVolumeSource)."""
-    errors = validate_file_mode(volume, "defaultMode", path)
+    errors = _validate_file_mode(volume, "defaultMode", path)
     taken: set[str] = set()
     for index, source in enumerate(volume.get("sources") or ()):
         where = f"{path}.sources[{index}]"
@@ -477,7 +477,7 @@ def _validate_projected_object(source: Part, taken: set[str], volume_path: str, 
     name = source.get("name", "")
     errors = [] if name else [required(f"{path}.name")]
     for index, item in enumerate(source.get("items") or ()):
-        errors += validate_key_to_path(item, f"{path}.items[{index}]")
+        errors += _validate_key_to_path(item, f"{path}.items[{index}]")
         errors += _check_unique(item.get("path", ""), taken, name, volume_path)
     return errors
 
@@ -486,7 +486,7 @@ def _validate_projected_downward_api(source: Part, taken: set[str], volume_path:
     errors: list[FieldError] = []
     for item in source.get("items") or ():
         target = item.get("path", "")
-        errors += validate_downward_file(item, path) + _check_unique(target, taken, target, volume_path)
+        errors += _validate_downward_file(item, path) + _check_unique(target, taken, target, volume_path)
     return errors
 
 

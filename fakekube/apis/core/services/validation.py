@@ -92,9 +92,9 @@ def validate_service_update(obj: Object, old: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     if EXTERNAL_NAME not in (new_spec.get("type"), old_spec.get("type")):
         if not (is_headless(new_spec) and is_headless(old_spec)):
-            errors += validate_cluster_ips_update(new_spec, old_spec)
+            errors += _validate_cluster_ips_update(new_spec, old_spec)
         if not is_headless(new_spec) and not is_headless(old_spec):
-            errors += validate_families_update(new_spec, old_spec)
+            errors += _validate_families_update(new_spec, old_spec)
     if new_spec.get("type") == old_spec.get("type") == LOAD_BALANCER:
         new_class, old_class = new_spec.get("loadBalancerClass"), old_spec.get("loadBalancerClass")
         if new_class != old_class:
@@ -357,7 +357,7 @@ def _validate_families_match(ips: Sequence[str], families: Sequence[str], path: 
     return errors
 
 
-def validate_cluster_ips_update(spec: Object, old_spec: Object) -> list[FieldError]:
+def _validate_cluster_ips_update(spec: Object, old_spec: Object) -> list[FieldError]:
     new, old = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
     if len(new) == len(old):
         changed = [index for index, ip in enumerate(old) if new[index] != ip]
@@ -370,7 +370,7 @@ def validate_cluster_ips_update(spec: Object, old_spec: Object) -> list[FieldErr
     return errors
 
 
-def validate_families_update(spec: Object, old_spec: Object) -> list[FieldError]:
+def _validate_families_update(spec: Object, old_spec: Object) -> list[FieldError]:
     new, old = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
     ips = spec.get("clusterIPs") or None
     if len(new) == len(old):

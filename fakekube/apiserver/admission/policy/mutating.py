@@ -251,7 +251,7 @@ class Mutator:
             self.mutations.append(Mutation(compile_cel(environment, source), patch))
 
 
-def mutator_of(spec: Object) -> Mutator:
+def _mutator_of(spec: Object) -> Mutator:
     """Returns the mutator of a policy's spec, cached by its text."""
     return _mutator(json.dumps(spec, sort_keys=True))
 
@@ -288,7 +288,7 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._source: PolicySource[Mutator] = PolicySource(
-            "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", mutator_of
+            "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _mutator_of
         )
 
     def dispatch(self, attributes: Attributes) -> None:

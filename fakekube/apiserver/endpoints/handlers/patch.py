@@ -61,7 +61,7 @@ class Patch:
         return self._change(live)
 
 
-def patch_document(content_type: str, body: bytes) -> Any:
+def _patch_document(content_type: str, body: bytes) -> Any:
     """Returns the patch in a body as a document; None if it cannot be decoded."""
     try:
         if content_type.endswith("+cbor"):
@@ -88,7 +88,7 @@ class _Body:
         return document or json.loads(self.raw, merge=False)
 
 
-def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
+def _patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
     """Returns the patch in a body. Raises StatusError 400 if the minor validates patches before it looks for the object."""
     read = _Body(body)
     if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE:
@@ -179,7 +179,7 @@ def _json_patch(
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
-        present = with_type_meta(scope, live)
+        present = _with_type_meta(scope, live)
         patched = edit(present)
         try:
             obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
@@ -189,7 +189,7 @@ def _json_patch(
         try:
             return _finish(scope, live, obj, options)
         except status.ConversionError as error:
-            present = with_type_meta(scope, live)
+            present = _with_type_meta(scope, live)
             raise refusal(present, edit(present), error.problem) from None
 
     return change
@@ -206,7 +206,7 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
-        original = with_type_meta(scope, live)
+        original = _with_type_meta(scope, live)
         unknown: list[str] = []
         obj = strategic.apply(scope.type, original, patch(), unknown, scope.constants)
         findings = [*_messages(duplicates), *unknown] if strict else []
@@ -301,7 +301,7 @@ def _present(scope: Scope, live: Object | None) -> Object:
     return live
 
 
-def with_type_meta(scope: Scope, live: Object) -> Object:
+def _with_type_meta(scope: Scope, live: Object) -> Object:
     """Returns the object with kind and apiVersion, as patches are applied to it."""
     if scope.is_custom:
         return live
@@ -377,8 +377,8 @@ def patch(scope: Scope) -> Response:
     chosen = patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     if scope.request.audit is not None:
-        scope.request.audit.request_patch(patch_document(content_type, body))
-    patch = patch_for(scope, content_type, body, chosen)
+        scope.request.audit.request_patch(_patch_document(content_type, body))
+    patch = _patch_for(scope, content_type, body, chosen)
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(scope, representation, patch)
     return _patch_object(scope, representation, patch)

@@ -48,7 +48,7 @@ _TTY_AND_STDERR = "rpc error: code = InvalidArgument desc = tty and stderr canno
 _PARAMETERS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 
 
-def exec_(scope: Scope, options: Object) -> Response:
+def _exec_(scope: Scope, options: Object) -> Response:
     """Runs a command in a container. Raises StatusError."""
     return _remote_command(scope, options, attaches=False)
 
@@ -85,7 +85,7 @@ def port_forward(scope: Scope, options: Object) -> Response:
 
 #: Subresource → its handler.
 HANDLERS: Final[Mapping[str, Callable[[Scope, Object], Response]]] = {
-    "exec": exec_,
+    "exec": _exec_,
     "attach": attach,
     "portforward": port_forward,
 }

@@ -72,7 +72,7 @@ def list_type_name(resource: Resource) -> str:
     return f"{resource.group}/{resource.version}.{resource.list_kind}"
 
 
-def definition_version(definition: Mapping[str, Any], version: str) -> Json:
+def _definition_version(definition: Mapping[str, Any], version: str) -> Json:
     """Returns a version of a definition (v1)."""
     found: Json = next(entry for entry in definition["spec"]["versions"] if entry["name"] == version)
     return found
@@ -90,7 +90,7 @@ def _describe_fields(minor: str, kind: str, properties: Mapping[str, Json]) -> d
     return {name: _with_text(schema, field_text(minor, kind, name)) for name, schema in properties.items()}
 
 
-def schemas_of_custom_resource(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
+def _schemas_of_custom_resource(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
     """Returns the schemas of objects and of lists, by name.
 
     Args:
@@ -100,7 +100,7 @@ def schemas_of_custom_resource(resource: Resource, definition: Mapping[str, Any]
     """
     name, listed = type_name(resource), list_type_name(resource)
     refer = _old_reference if old else _reference
-    version = definition_version(definition, resource.version)
+    version = _definition_version(definition, resource.version)
     obj = _object(resource.emulation.version, version, refer, old=old)
     obj["x-kubernetes-group-version-kind"] = _gvk(resource, resource.kind)
     if version.get("selectableFields"):
@@ -183,13 +183,13 @@ def _complete_schema(declared: Json, refer: Callable[[str], Json], *, old: bool)
 _JSON: Final = (negotiation.JSON,)
 
 
-def document_name(group: str, version: str = "") -> str:
+def _document_name(group: str, version: str = "") -> str:
     """Returns the document name of a group or group version, such as `apis/apps/v1`."""
     root = f"apis/{group}" if group else "api"
     return f"{root}/{version}" if version else root
 
 
-def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
+def _beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
     """Returns the documents of paths without resources: discovery, the OpenID issuer, the version."""
     configuration, keys, version = OPENID_CONFIGURATION_PATH, nonresource_paths.KEYS_PATH, "/version"
     info = "k8s.io/apimachinery/pkg/version.Info"
@@ -202,7 +202,7 @@ def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
     }
     for group in groups:
         operation = discovery_operation(group, "", META_V1 + "APIGroup", "APIGroup")
-        found[document_name(group)] = {f"/apis/{group}/": [operation]}
+        found[_document_name(group)] = {f"/apis/{group}/": [operation]}
     return found
 
 
@@ -229,9 +229,9 @@ def _apis() -> Operation:
 def builtin_paths(emulation: Emulation, config: RuntimeConfig) -> Mapping[str, Paths]:
     """Returns the documents of the built-in resources that a server serves, by name."""
     facts, resources = emulation.facts, builtin.resources(emulation, config)
-    found = beside_resources(dict.fromkeys(resource.group for resource in resources if resource.group))
+    found = _beside_resources(dict.fromkeys(resource.group for resource in resources if resource.group))
     for resource in resources:
-        name = document_name(resource.group, resource.version)
+        name = _document_name(resource.group, resource.version)
         if name not in found:
             index = discovery_operation(resource.group, resource.version, META_V1 + "APIResourceList", "APIResources")
             found[name] = {f"/{name}/": [index]}
@@ -260,7 +260,7 @@ def _go_type(facts: data.Facts, group: str, version: str, kind: str) -> str:
     return row.type if row is not None else ""
 
 
-def custom_paths(resource: Resource, type_name: str, list_type_name: str) -> Paths:
+def _custom_paths(resource: Resource, type_name: str, list_type_name: str) -> Paths:
     """Returns the operations of a custom resource by path; the names are those of the schemas of its objects and lists."""
     scale = "k8s.io/api/autoscaling/v1.Scale"
     below = {name: scale if name == "scale" else type_name for name in resource.subresources}
@@ -349,7 +349,7 @@ class _Custom:
         """The custom group versions by document name."""
         found: dict[str, list[tuple[Resource, Definition]]] = {}
         for resource, definition in self.served:
-            name = document_name(resource.group, resource.version)
+            name = _document_name(resource.group, resource.version)
             found.setdefault(name, []).append((resource, definition))
         return found
 
@@ -380,8 +380,8 @@ class _Custom:
         paths: Paths = {}
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in customs:
-            paths |= custom_paths(resource, type_name(resource), list_type_name(resource))
-            schemas |= schemas_of_custom_resource(resource, definition)
+            paths |= _custom_paths(resource, type_name(resource), list_type_name(resource))
+            schemas |= _schemas_of_custom_resource(resource, definition)
         known = v2.everywhere_in(data.minor(self._version).group_versions)
         everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
         return serialize(v3.document(v3.CUSTOM_INFO, paths, definitions(self._apis[0]), custom=schemas, everywhere=everywhere))
@@ -394,8 +394,8 @@ class _Custom:
         paths: Paths = _all_builtin_paths(self._apis).copy()
         schemas: dict[str, dict[str, Any]] = {}
         for resource, definition in self.served:
-            paths |= custom_paths(resource, type_name(resource), list_type_name(resource))
-            schemas |= schemas_of_custom_resource(resource, definition, old=True)
+            paths |= _custom_paths(resource, type_name(resource), list_type_name(resource))
+            schemas |= _schemas_of_custom_resource(resource, definition, old=True)
         return serialize(_v2(self._apis[0], paths, schemas))
 
 

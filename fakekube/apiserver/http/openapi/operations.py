@@ -104,7 +104,7 @@ _PHRASES: Final = {
 }  # fmt: skip
 
 
-def operation_text(action: str, method: str, kind: str, subresource: str, *, watches: bool) -> str:
+def _operation_text(action: str, method: str, kind: str, subresource: str, *, watches: bool) -> str:
     """Returns the description of an operation.
 
     Args:
@@ -237,7 +237,7 @@ DISCOVERY_TEXTS: Final = {
 Paths = dict[str, list[Operation]]
 
 
-def tag_of(group: str, version: str = "") -> str:
+def _tag_of(group: str, version: str = "") -> str:
     """Returns the tag of the operations of a group (version)."""
     name = _camel(group.removesuffix(".k8s.io") or "core", capitalised=False)
     return f"{name}_{version}" if version else name
@@ -287,7 +287,7 @@ def discovery_operation(group: str, version: str, go_type: str, what: str) -> Op
     return Operation(
         "get",
         f"get{prefix}{what}",
-        tag_of(group, version),
+        _tag_of(group, version),
         ((200, go_type),),
         _OBJECTS,
         consumes=_OBJECTS,
@@ -357,7 +357,7 @@ class _Builder:
         operation = Operation(
             method=method,
             identifier=f"{name[0]}{_prefix(resource.group, resource.version)}{name[1]}",
-            tag=tag_of(resource.group, resource.version),
+            tag=_tag_of(resource.group, resource.version),
             answers=tuple(answers),
             produces=_CUSTOM_OBJECTS if custom else produces,
             consumes=_CUSTOM_OBJECTS if custom and anything else details.consumes,
@@ -366,7 +366,7 @@ class _Builder:
             parameters=place.parameters | _filter_known(resource.emulation.minor, details.parameters),
             body=details.body,
             body_required=details.body_required,
-            description=operation_text(
+            description=_operation_text(
                 details.action, method, resource.kind, _subpath_of(place.path), watches="watch" in resource.verbs and not custom
             ),
         )

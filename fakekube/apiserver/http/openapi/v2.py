@@ -55,7 +55,7 @@ def document(
     facts = data.minor(version)
     shown = {path: _path(operations, _Parameters(facts, path, shared)) for path, operations in sorted(paths.items())}
     wanted = set(references(shown)) | set(references(shared)) | {name for own in custom.values() for name in references(own)}
-    wanted.difference_update(custom, (reference.rpartition("/")[2] for reference in _parameter_names(shared)))
+    wanted.difference_update(custom, shared)
     everywhere = everywhere_in(group_versions)
     schemas: dict[str, Json] = dict(custom)
     for name in definitions.closure(wanted):
@@ -72,10 +72,6 @@ def document(
         "securityDefinitions": _BEARER,
         "security": [{"BearerToken": []}],
     }
-
-
-def _parameter_names(shared: Mapping[str, Json]) -> Iterable[str]:
-    return (f"{PARAMETERS}{name}" for name in shared)
 
 
 def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:

@@ -192,7 +192,7 @@ def _everywhere(kind: str, versions: Sequence[tuple[str, str]]) -> list[Json]:
     return [{"group": group, "kind": kind, "version": version} for group, version in named]
 
 
-def gvk_extension(gvk: GVK) -> Json:
+def _gvk_extension(gvk: GVK) -> Json:
     """Returns a kind as in the extensions of operations."""
     return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
 
@@ -227,7 +227,7 @@ def _operation(operation: Operation, parameters: Iterable[Parameter], definition
     if operation.action:
         shown["x-kubernetes-action"] = operation.action
     if operation.gvk is not None:
-        shown[GVK_EXTENSION] = gvk_extension(operation.gvk)
+        shown[GVK_EXTENSION] = _gvk_extension(operation.gvk)
     return shown
 
 

@@ -58,7 +58,7 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
     tracked = printed if not parts and are_equal(printed, new) else new
     if requested is not None:
         printed["metadata"]["managedFields"] = requested
-    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now(), spec_text)
+    _manager_of(scope).update(live, printed, _manager_name(scope, manager), scope.backend.clock.now(), spec_text)
     tracked["metadata"] = printed["metadata"]
     return tracked
 
@@ -70,7 +70,7 @@ def _update_by_way_of_storage(scope: Scope, live: Object | None, new: Object, ma
     printed["metadata"].pop("managedFields", None)
     if requested is not None:
         printed["metadata"]["managedFields"] = requested
-    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    _manager_of(scope).update(live, printed, _manager_name(scope, manager), scope.backend.clock.now())
     if "managedFields" in printed["metadata"]:
         new["metadata"]["managedFields"] = printed["metadata"]["managedFields"]
     return new
@@ -101,7 +101,7 @@ def scale_mapping(scope: Scope) -> ScaleMapping:
     return ScaleMapping(resource.api_version, paths, resource.custom)
 
 
-def manager_name(scope: Scope, manager: str) -> str:
+def _manager_name(scope: Scope, manager: str) -> str:
     """Returns the field manager of a request: fieldManager, or the part of the user agent before the slash."""
     return manager or _name_of_agent(scope.request.user_agent)
 

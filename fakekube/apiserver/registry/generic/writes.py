@@ -58,11 +58,11 @@ def fill(metadata: dict[str, Any], now: datetime) -> None:
     metadata["creationTimestamp"] = print_time(now)
 
 
-def needs_generated_name(metadata: Mapping[str, Any]) -> bool:
+def _needs_generated_name(metadata: Mapping[str, Any]) -> bool:
     return bool(metadata.get("generateName")) and not metadata.get("name")
 
 
-def generate_name(prefix: str) -> str:
+def _generate_name(prefix: str) -> str:
     """Returns a name for a generateName: the prefix, cut to 58 characters, and five random ones."""
     return prefix[:_PREFIX_LENGTH] + random_string(_SUFFIX_LENGTH)
 
@@ -92,7 +92,7 @@ def match_name(metadata: Mapping[str, Any], name: str) -> None:
         raise status.bad_request(f"the name of the object ({own}) does not match the name on the URL ({name})")
 
 
-def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
+def _keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
     """Keeps the fields that an update can neither set nor remove (a missing uid is set, and validated afterwards)."""
     if not metadata.get("uid"):
         metadata["uid"] = old.get("uid", "")
@@ -174,12 +174,12 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
     Raises StatusError: 409 if the name is taken, 422 if the object is invalid, and whatever `check` raises.
     """
     meta = obj["metadata"]
-    if not needs_generated_name(meta):
+    if not _needs_generated_name(meta):
         return _create_named(scope, obj, check)
     prefix, warnings = meta["generateName"], len(scope.request.warnings)
     for attempt in range(NAME_ATTEMPTS):
         del scope.request.warnings[warnings:]
-        name = generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
+        name = _generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
         candidate = {**obj, "metadata": {**meta, "name": name}}
         try:
             return _create_named(scope, candidate, check)
@@ -394,9 +394,9 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
     drop_disabled_fields(scope.resource.emulation, scope.resource.group, written, obj, old)
     if not strategy.generation_counts_disabled_fields:
         strategy.prepare_for_update(context, obj, old)
-    if strategy.generation and spec_changed(scope, obj, old):
+    if strategy.generation and _spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
-    keep_on_update(meta, old["metadata"])
+    _keep_on_update(meta, old["metadata"])
     if not scope.dry_run:
         meta.pop("selfLink", None)
     if _changes_nothing(scope, obj, document):
@@ -440,7 +440,7 @@ def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> 
     return errors + strategy.validate_update(context, obj, old)
 
 
-def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
+def _spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
     """Reports whether anything except metadata and status has changed, so that generation is incremented."""
     # Only in the form in which they are stored are equal values equal trees; but most differences are plain.
     changed = [name for name in (obj.keys() | old.keys()) - _NOT_COUNTED if obj.get(name) != old.get(name)]
@@ -492,10 +492,10 @@ def _with_placeholder(obj: Object) -> Object:
 
 def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
     prefix = "" if scope.dry_run else "/registry"  # a dry run does not come as far as the storage that adds it
-    return status.invalid_object(f"{prefix}/{storage_path(scope)}", status.precondition_failed("UID", wanted, stored))
+    return status.invalid_object(f"{prefix}/{_storage_path(scope)}", status.precondition_failed("UID", wanted, stored))
 
 
-def storage_path(scope: Scope) -> str:
+def _storage_path(scope: Scope) -> str:
     """Returns the key of the object in the real server's storage, below /registry/."""
     return f"{scope.resource.storage_prefix}/{scope.key}"
 

@@ -41,7 +41,7 @@ class PatchDecodeError(Exception):
     """A patch is not a list of operations; has Go's error message."""
 
 
-def decode_patch(data: bytes) -> list[PatchOperation]:
+def _decode_patch(data: bytes) -> list[PatchOperation]:
     """Decodes the operations of a patch. Raises PatchDecodeError."""
     try:
         value, _ = json.loads(data)
@@ -213,7 +213,7 @@ class MutatingAdmissionWebhook(Plugin):
         if not response.patch:
             return False
         try:
-            operations = decode_patch(response.patch)
+            operations = _decode_patch(response.patch)
         except PatchDecodeError as error:
             raise CallFailedError(webhook, f"received undecodable patch in webhook response: {error}") from None
         if not operations:
