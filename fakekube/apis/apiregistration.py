@@ -19,8 +19,8 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
 MAX_GROUP_PRIORITY, MAX_VERSION_PRIORITY = 20000, 1000
-CONDITION_STATUSES = ("True", "False", "Unknown")
-KEPT_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+_CONDITION_STATUSES = ("True", "False", "Unknown")
+_KEPT_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 #: The message of the condition Available of an APIService without a service.
@@ -108,7 +108,7 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     return [
         error
         for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ())
-        for error in one_of(condition.get("status", ""), f"status.conditions[{index}].status", CONDITION_STATUSES, ordered=True)
+        for error in one_of(condition.get("status", ""), f"status.conditions[{index}].status", _CONDITION_STATUSES, ordered=True)
     ]
 
 
@@ -118,7 +118,7 @@ class _StatusStrategy(StatusStrategy):
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
-        restore(obj["metadata"], old["metadata"], *KEPT_METADATA)
+        restore(obj["metadata"], old["metadata"], *_KEPT_METADATA)
 
 
 STATUS = _StatusStrategy(_validate_status, resets=(("spec",), ("metadata",)))

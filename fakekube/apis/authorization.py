@@ -17,7 +17,7 @@ from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation.selectors import VALUES_FORBIDDEN, VALUES_REQUIRED, label_selector_requirement
 from fakekube.base.objects import Object
 
-OPERATORS_OF_FIELDS = ("In", "NotIn")
+_OPERATORS_OF_FIELDS = ("In", "NotIn")
 _ONE_OF_THEM: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 _UNION_OF_SPEC: Final = 37
 """The first minor in which the spec is a union: both faults have one text and the path of the spec."""
@@ -191,7 +191,7 @@ def _parses(field: str, text: str) -> bool:
 
 
 def _readable_field(requirement: Mapping[str, Any]) -> bool:
-    return requirement.get("operator") in OPERATORS_OF_FIELDS and len(requirement.get("values") or ()) == 1
+    return requirement.get("operator") in _OPERATORS_OF_FIELDS and len(requirement.get("values") or ()) == 1
 
 
 def _readable_label(requirement: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ class LeaseStrategy(Strategy):
     standard_finalizers = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return LEASE_SPEC.validate(obj.get("spec") or {}, "spec")
+        return _LEASE_SPEC.validate(obj.get("spec") or {}, "spec")
 
 
 def validate_lease_spec_holder(spec: Object, path: str) -> list[FieldError]:
@@ -40,7 +40,7 @@ def validate_coordinated_lease_strategy(strategy: str, path: str) -> list[FieldE
     return [] if strategy in STRATEGIES else [not_supported(f"{path}.strategy", strategy, STRATEGIES)]
 
 
-LEASE_SPEC = rules(
+_LEASE_SPEC = rules(
     "LeaseSpec",
     "ValidateLeaseSpec",
     Rule("leaseDurationSeconds", at_least(1, ABOVE_0, absent=None)),

@@ -39,7 +39,7 @@ _STORED_NAMES = {
     "deprecatedCount": "count",
 }
 
-TEXT_LIMIT = 128
+_TEXT_LIMIT = 128
 NOTE_LIMIT = 1024
 
 
@@ -165,7 +165,7 @@ def _validate_new_event(obj: Object, namespace: str, involved: str, controller_p
     for field in ("reportingInstance", "action", "reason"):
         if not obj.get(field):
             errors.append(required(field))
-        errors += _validate_length(obj.get(field, ""), field, TEXT_LIMIT)
+        errors += _validate_length(obj.get(field, ""), field, _TEXT_LIMIT)
     return errors + _validate_length(obj.get("message", ""), "message", NOTE_LIMIT)
 
 

@@ -52,17 +52,17 @@ from fakekube.base.objects import Object
 
 PATH = "/apis/flowcontrol.apiserver.k8s.io/v1/"
 MANDATORY = ("exempt", "catch-all")
-EXEMPT = "exempt"
+_EXEMPT = "exempt"
 ANNOTATION = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 
 DEFAULT_PRECEDENCE, MAX_PRECEDENCE = 1000, 10000
-DEFAULT_QUEUING = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
-MAX_QUEUES = 10_000_000
-HASH_BITS = 60
+_DEFAULT_QUEUING = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
+_MAX_QUEUES = 10_000_000
+_HASH_BITS = 60
 
-DISTINGUISHERS = ("ByNamespace", "ByUser")
+_DISTINGUISHERS = ("ByNamespace", "ByUser")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
-SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
+_SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
 
 
 class _FlowControlStrategy(Strategy):
@@ -86,7 +86,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
         spec, name = obj.get("spec") or {}, obj["metadata"].get("name", "")
         errors = [
             *_validate_matching_precedence(name, spec.get("matchingPrecedence", 0)),
-            *FLOW_SCHEMA_SPEC.validate(spec, "spec"),
+            *_FLOW_SCHEMA_SPEC.validate(spec, "spec"),
         ]
         if name in MANDATORY and not semantic_deep_equal(spec, _mandatory_spec("flowschemas", name)):
             shown = to_internal("FlowSchemaSpec", spec)
@@ -101,7 +101,7 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
         limited = (obj.get("spec") or {}).get("limited") or {}
         queuing = (limited.get("limitResponse") or {}).get("queuing")
         if queuing is not None:
-            for field, value in DEFAULT_QUEUING.items():
+            for field, value in _DEFAULT_QUEUING.items():
                 queuing[field] = queuing.get(field) or value
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
@@ -112,12 +112,12 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
             errors.append(forbidden("metadata.annotations", f"annotation '{ANNOTATION}' is forbidden"))
         errors += _validate_level(name, spec)
         shown = to_internal("PriorityLevelConfigurationSpec", spec)
-        if name == EXEMPT and not semantic_deep_equal({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
+        if name == _EXEMPT and not semantic_deep_equal({**spec, "exempt": {}}, {"type": "Exempt", "exempt": {}}):
             text = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
             errors.append(invalid("spec", shown, text))
         elif (
             name in MANDATORY
-            and name != EXEMPT
+            and name != _EXEMPT
             and not semantic_deep_equal(spec, _mandatory_spec("prioritylevelconfigurations", name))
         ):
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
@@ -137,32 +137,32 @@ def _validate_matching_precedence(name: str, value: int) -> list[FieldError]:
         return [invalid(path, value, "must be a positive value")]
     if value > MAX_PRECEDENCE:
         return [invalid(path, value, f"must not be greater than {MAX_PRECEDENCE}")]
-    if value == 1 and name != EXEMPT:
-        return [invalid(path, value, f"only the schema named '{EXEMPT}' may have matchingPrecedence 1")]
+    if value == 1 and name != _EXEMPT:
+        return [invalid(path, value, f"only the schema named '{_EXEMPT}' may have matchingPrecedence 1")]
     return []
 
 
 def validate_flow_distinguisher_method(method: Object | None, path: str) -> list[FieldError]:
     """Validates the distinguisher; the error shows the whole method (ValidateFlowSchemaSpec)."""
-    if method is None or method.get("type") in DISTINGUISHERS:
+    if method is None or method.get("type") in _DISTINGUISHERS:
         return []
-    return [not_supported(f"{path}.type", to_internal("FlowDistinguisherMethod", method), DISTINGUISHERS)]
+    return [not_supported(f"{path}.type", to_internal("FlowDistinguisherMethod", method), _DISTINGUISHERS)]
 
 
 def validate_flow_schema_subject(subject: Object, path: str) -> list[FieldError]:
     """Validates that a subject has the member of its kind, and no other (ValidateFlowSchemaSubject)."""
     kind = subject.get("kind", "")
-    errors = SUBJECT_KIND.run(kind, f"{path}.kind")
+    errors = _SUBJECT_KIND.run(kind, f"{path}.kind")
     if errors:
         return errors
-    field = SUBJECTS[kind]
+    field = _SUBJECTS[kind]
     named = subject.get(field)
     if named is None:
         errors.append(required(f"{path}.{field}", f"{field} is required when subject kind is '{kind}'"))
     else:
-        errors += SUBJECT_TABLES[kind].validate(named, f"{path}.{field}")
+        errors += _SUBJECT_TABLES[kind].validate(named, f"{path}.{field}")
     for other in SUBJECT_KINDS:
-        field = SUBJECTS[other]
+        field = _SUBJECTS[other]
         if other != kind and field in subject:
             errors.append(forbidden(f"{path}.{field}", f"{field} is forbidden when subject kind is not '{other}'"))
     return errors
@@ -219,29 +219,29 @@ NAMESPACES = each_value(
         "DNS label",
     )
 )
-SUBJECT_KIND = one_of(*SUBJECTS)
-OTHER_THAN_STAR = form(lambda name: names.dns_subdomain(name) if name != "*" else (), "DNS subdomain, or '*'")
+_SUBJECT_KIND = one_of(*_SUBJECTS)
+_OTHER_THAN_STAR = form(lambda name: names.dns_subdomain(name) if name != "*" else (), "DNS subdomain, or '*'")
 NAMED = rules("UserSubject, GroupSubject", "ValidateFlowSchemaSubject", Rule("name", needed()))
-SERVICE_ACCOUNT = rules(
+_SERVICE_ACCOUNT = rules(
     "ServiceAccountSubject",
     "ValidateServiceAccountSubject",
-    Rule("name", then(needed(), OTHER_THAN_STAR)),
+    Rule("name", then(needed(), _OTHER_THAN_STAR)),
     Rule("namespace", then(needed("must specify namespace for service account"), LABEL)),
 )
-SUBJECT_TABLES = {"User": NAMED, "Group": NAMED, "ServiceAccount": SERVICE_ACCOUNT}
-VERBS_OF_RULE = Rule("verbs", _all_or_some("verbs", calls(validate_verbs)))
-RESOURCE_RULE = rules(
+_SUBJECT_TABLES = {"User": NAMED, "Group": NAMED, "ServiceAccount": _SERVICE_ACCOUNT}
+_VERBS_OF_RULE = Rule("verbs", _all_or_some("verbs", calls(validate_verbs)))
+_RESOURCE_RULE = rules(
     "ResourcePolicyRule",
     "ValidateFlowSchemaResourcePolicyRule",
-    VERBS_OF_RULE,
+    _VERBS_OF_RULE,
     Rule("apiGroups", _all_or_some("api groups", needed(API_GROUP_REQUIRED))),
     Rule("resources", _all_or_some("resources", needed(RESOURCE_REQUIRED))),
     Rule("", calls(validate_namespaces)),
 )
-NON_RESOURCE_RULE = rules(
+_NON_RESOURCE_RULE = rules(
     "NonResourcePolicyRule",
     "ValidateFlowSchemaNonResourcePolicyRule",
-    VERBS_OF_RULE,
+    _VERBS_OF_RULE,
     Rule(
         "nonResourceURLs",
         _all_or_some(
@@ -257,10 +257,10 @@ POLICY_RULE = rules(
     Rule("subjects", needed("subjects must contain at least one value")),
     Rule("subjects", each(SUBJECT)),
     Rule("", calls(validate_rules_with_subjects)),
-    Rule("resourceRules", each(RESOURCE_RULE)),
-    Rule("nonResourceRules", each(NON_RESOURCE_RULE)),
+    Rule("resourceRules", each(_RESOURCE_RULE)),
+    Rule("nonResourceRules", each(_NON_RESOURCE_RULE)),
 )
-FLOW_SCHEMA_SPEC = rules(
+_FLOW_SCHEMA_SPEC = rules(
     "FlowSchemaSpec",
     "ValidateFlowSchemaSpec",
     Rule("distinguisherMethod", calls(validate_flow_distinguisher_method)),
@@ -273,15 +273,15 @@ def _validate_level(name: str, spec: Object) -> list[FieldError]:
     """Validates type, `limited` and `exempt` together (ValidatePriorityLevelConfigurationSpec)."""
     kind = spec.get("type", "")
     errors: list[FieldError] = []
-    if (name == EXEMPT) != (kind == "Exempt"):
+    if (name == _EXEMPT) != (kind == "Exempt"):
         errors.append(invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'"))
-    return errors + LEVELS.get(kind, OTHER_LEVEL).validate(spec, "spec")
+    return errors + LEVELS.get(kind, _OTHER_LEVEL).validate(spec, "spec")
 
 
 def validate_limit_response(response: Object | None, path: str) -> list[FieldError]:
     """Validates the response by its type (ValidateLimitResponse)."""
     response = response or {}
-    return RESPONSES.get(response.get("type", ""), OTHER_RESPONSE).validate(response, path)
+    return _RESPONSES.get(response.get("type", ""), _OTHER_RESPONSE).validate(response, path)
 
 
 def validate_declared_limit(limited: Object | None, path: str) -> list[FieldError]:
@@ -302,22 +302,22 @@ def validate_hand_size(queuing: Object, path: str) -> list[FieldError]:
         return [invalid(where, hand, "must be positive")]
     if hand > queues:
         return [invalid(where, hand, f"should not be greater than queues ({queues})")]
-    if math.ceil(math.log2(queues) * hand) <= HASH_BITS:
+    if math.ceil(math.log2(queues) * hand) <= _HASH_BITS:
         return []
-    text = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
+    text = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {_HASH_BITS}"
     return [invalid(where, hand, text)]
 
 
-SHARES = Rule("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE_INTEGER))
-LENDABLE = Rule("lendablePercent", between(0, 100))
-QUEUING = rules(
+_SHARES = Rule("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE_INTEGER))
+_LENDABLE = Rule("lendablePercent", between(0, 100))
+_QUEUING = rules(
     "QueuingConfiguration",
     "ValidatePriorityLevelQueuingConfiguration",
     Rule("queueLengthLimit", at_least(1, "must be positive")),
-    Rule("queues", then(at_least(1, "must be positive"), at_most(MAX_QUEUES, f"must not be greater than {MAX_QUEUES}"))),
+    Rule("queues", then(at_least(1, "must be positive"), at_most(_MAX_QUEUES, f"must not be greater than {_MAX_QUEUES}"))),
     Rule("", calls(validate_hand_size)),
 )
-RESPONSES = {
+_RESPONSES = {
     "Reject": rules(
         "LimitResponse (Reject)",
         "ValidateLimitResponse",
@@ -327,10 +327,10 @@ RESPONSES = {
         "LimitResponse (Queue)",
         "ValidateLimitResponse",
         *by_declaration("queuing", set_(), (set_("must not be empty if limited.limitResponse.type is Limited"), 0)),
-        Rule("queuing", struct(QUEUING)),
+        Rule("queuing", struct(_QUEUING)),
     ),
 }
-OTHER_RESPONSE = rules(
+_OTHER_RESPONSE = rules(
     "LimitResponse",
     "ValidateLimitResponse",
     *by_minor("type", (one_of("Queue", "Reject"), 0, 36), (one_of("Queue", "Reject", needs=""), 36, NEVER)),
@@ -339,20 +339,20 @@ OTHER_RESPONSE = rules(
 LIMITED = rules(
     "LimitedPriorityLevelConfiguration",
     "ValidateLimitedPriorityLevelConfiguration",
-    SHARES,
+    _SHARES,
     Rule("limitResponse", calls(validate_limit_response)),
-    LENDABLE,
+    _LENDABLE,
     Rule("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE_INTEGER}", absent=None)),
 )
-EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", SHARES, LENDABLE)
-DECLARED_LIMITED = Rule("limited", calls(validate_declared_limit), gate=BETA, since=37)
+_EXEMPT_LEVEL = rules("ExemptPriorityLevelConfiguration", "ValidateExemptPriorityLevelConfiguration", _SHARES, _LENDABLE)
+_DECLARED_LIMITED = Rule("limited", calls(validate_declared_limit), gate=BETA, since=37)
 LEVELS = {
     "Exempt": rules(
         "PriorityLevelConfigurationSpec (Exempt)",
         "ValidatePriorityLevelConfigurationSpec",
         *by_declaration("limited", forbids(), (forbids("must be nil if the type is not Limited"), 0)),
-        Rule("exempt", struct(EXEMPT_LEVEL)),
-        DECLARED_LIMITED,
+        Rule("exempt", struct(_EXEMPT_LEVEL)),
+        _DECLARED_LIMITED,
     ),
     "Limited": rules(
         "PriorityLevelConfigurationSpec (Limited)",
@@ -362,13 +362,13 @@ LEVELS = {
         Rule("limited", struct(LIMITED)),
     ),
 }
-OTHER_LEVEL = rules(
+_OTHER_LEVEL = rules(
     "PriorityLevelConfigurationSpec",
     "ValidatePriorityLevelConfigurationSpec",
     *by_minor("type", (one_of("Exempt", "Limited"), 0, 36), (one_of("Exempt", "Limited", needs=""), 36, NEVER)),
     Rule("exempt", forbids(), gate=BETA, since=37),
     Rule("limited", forbids(), gate=BETA, since=37),
-    DECLARED_LIMITED,
+    _DECLARED_LIMITED,
 )
 CONDITION = rules(
     "FlowSchemaCondition, PriorityLevelConfigurationCondition",

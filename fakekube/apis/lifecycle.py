@@ -24,9 +24,9 @@ Part = Mapping[str, Any]
 
 INTENTS: Final = ("Eviction", "Withdrawn")
 CONDITIONS = REQUESTERS = 100
-RESPONDERS_OF_POD: Final = 10
-MAX_PRIORITY: Final = 100_000
-RESERVED_PRIORITIES: Final = 1000
+_RESPONDERS_OF_POD: Final = 10
+_MAX_PRIORITY: Final = 100_000
+_RESERVED_PRIORITIES: Final = 1000
 FINAL: Final = ("TargetEvicted", "Failed")
 
 _RESERVED: Final = (".k8s.io", ".kubernetes.io")
@@ -106,14 +106,14 @@ def _validate_intent(holder: Part, path: str) -> list[FieldError]:
 
 def validate_responders_of_pod(responders: Sequence[Part], path: str) -> list[FieldError]:
     """Validates spec.evictionResponders of a pod."""
-    if len(responders) > RESPONDERS_OF_POD:
-        return [too_many(path, len(responders), RESPONDERS_OF_POD)]
+    if len(responders) > _RESPONDERS_OF_POD:
+        return [too_many(path, len(responders), _RESPONDERS_OF_POD)]
     errors = _forbid_duplicates(responders, path)
     for index, one in enumerate(responders):
         errors += _validate_requester(one.get("name", ""), f"{path}[{index}].name")
         errors += _validate_priority(one.get("priority"), f"{path}[{index}].priority")
         priority = one.get("priority")
-        if priority is not None and 0 <= priority < RESERVED_PRIORITIES:
+        if priority is not None and 0 <= priority < _RESERVED_PRIORITIES:
             text = "priorities 0-999 are reserved for responders with *.k8s.io suffix"
             errors.append(invalid(f"{path}[{index}].priority", priority, text))
     return errors
@@ -124,7 +124,7 @@ def _validate_priority(value: int | None, path: str) -> list[FieldError]:
         return [required(path)]
     if value < 0:
         return [invalid(path, value, names.min_error(0))]
-    return [] if value <= MAX_PRIORITY else [invalid(path, value, names.max_error(MAX_PRIORITY))]
+    return [] if value <= _MAX_PRIORITY else [invalid(path, value, names.max_error(_MAX_PRIORITY))]
 
 
 def _forbid_duplicates(items: Sequence[Part], path: str) -> list[FieldError]:

@@ -25,10 +25,10 @@ from fakekube.apis.well_known import ANNOTATION_INGRESS_CLASS, LABEL_IP_ADDRESS_
 from fakekube.base.chance import random_uuid
 from fakekube.base.objects import Object
 
-PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
-BAD_ENDINGS = ("/..", "/.")
-CONTROLLER_LENGTH = 250
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_ENDINGS = ("/..", "/.")
+_CONTROLLER_LENGTH = 250
 
 
 @dataclass(slots=True, frozen=True)
@@ -140,13 +140,13 @@ def _validate_path(item: Object, path: str) -> list[FieldError]:
     kind, value, where = item.get("pathType"), item.get("path", ""), f"{path}.path"
     if kind is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
-    errors = one_of(kind, f"{path}.pathType", PATH_TYPES)
+    errors = one_of(kind, f"{path}.pathType", _PATH_TYPES)
     exact = kind in ("Exact", "Prefix")
     if not value.startswith("/") and (exact or (kind == "ImplementationSpecific" and value)):
         errors.append(invalid(where, value, ABSOLUTE_PATH))
     if exact:
-        errors += [invalid(where, value, f"must not contain '{part}'") for part in BAD_SEQUENCES if part in value]
-        endings = [part for part in BAD_ENDINGS if value.endswith(part)]
+        errors += [invalid(where, value, f"must not contain '{part}'") for part in _BAD_SEQUENCES if part in value]
+        endings = [part for part in _BAD_ENDINGS if value.endswith(part)]
         errors += [invalid(where, value, f"cannot end with '{part}'") for part in endings]
     return errors + _validate_backend(item.get("backend") or {}, f"{path}.backend")
 
@@ -234,8 +234,8 @@ class IngressClassStrategy(Strategy):
         spec = obj.get("spec") or {}
         controller, parameters = spec.get("controller", ""), spec.get("parameters")
         errors: list[FieldError] = []
-        if not names.fits(controller, CONTROLLER_LENGTH):
-            errors.append(too_long("spec.controller", CONTROLLER_LENGTH))
+        if not names.fits(controller, _CONTROLLER_LENGTH):
+            errors.append(too_long("spec.controller", _CONTROLLER_LENGTH))
         errors += domain_prefixed_path(controller, "spec.controller")
         return errors if parameters is None else errors + _validate_parameters(parameters, "spec.parameters")
 
@@ -272,7 +272,7 @@ PROTOCOLS = ("TCP", "UDP", "SCTP")
 POLICY_TYPES = ("Ingress", "Egress")
 
 #: (list of rules, list of the peers of a rule)
-DIRECTIONS = (("ingress", "from"), ("egress", "to"))
+_DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 
 class NetworkPolicyStrategy(Strategy):
@@ -315,7 +315,7 @@ class NetworkPolicyStrategy(Strategy):
 
 def _peers(spec: Object) -> Iterator[tuple[str, Object]]:
     """Yields every peer with its path."""
-    for rules, peers in DIRECTIONS:
+    for rules, peers in _DIRECTIONS:
         for index, rule in enumerate(spec.get(rules) or ()):
             for position, peer in enumerate(rule.get(peers) or ()):
                 yield f"spec.{rules}[{index}].{peers}[{position}]", peer
@@ -329,7 +329,7 @@ def _blocks(spec: Object) -> Iterator[tuple[str, Object]]:
 
 def _validate_network_policy_spec(spec: Object, *, allow_invalid_values: bool, old_cidrs: Collection[str]) -> list[FieldError]:
     errors = label_selector(spec.get("podSelector"), "spec.podSelector", allow_invalid_values=allow_invalid_values)
-    for rules, peers in DIRECTIONS:
+    for rules, peers in _DIRECTIONS:
         for index, rule in enumerate(spec.get(rules) or ()):
             path = f"spec.{rules}[{index}]"
             for position, item in enumerate(rule.get("ports") or ()):
@@ -413,7 +413,7 @@ def _strictly_within(part: ip.Network, whole: ip.Network) -> bool:
 
 
 PATH = "spec.cidrs"
-ONE_PER_FAMILY = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+_ONE_PER_FAMILY = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
 
 
 class ServiceCIDRStrategy(Strategy):
@@ -455,12 +455,12 @@ def _validate_networks(cidrs: list[str]) -> list[FieldError]:
     networks = [ip.parse_cidr(cidr) for cidr in cidrs]
     families = {network.network.version for network in networks if network}
     if len(cidrs) == 2 and len(families) == 1 and None not in networks:
-        errors.append(invalid(PATH, cidrs, ONE_PER_FAMILY))
+        errors.append(invalid(PATH, cidrs, _ONE_PER_FAMILY))
     return errors
 
 
 MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
-ALLOCATOR = "ipallocator.k8s.io"
+_ALLOCATOR = "ipallocator.k8s.io"
 
 _OWNED_FIELDS: Object = {
     "f:metadata": {"f:labels": {".": {}, f"f:{LABEL_IP_ADDRESS_FAMILY}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
@@ -480,14 +480,14 @@ class IPAddressStrategy(RevalidatingStrategy):
         return validate_parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return IP_ADDRESS_CHANGES.validate(obj, old)
+        return _IP_ADDRESS_CHANGES.validate(obj, old)
 
 
 def _shown_parent(reference: Object | None) -> Object | None:
     return None if reference is None else to_internal("ParentReference", reference)
 
 
-IP_ADDRESS_CHANGES = changes(
+_IP_ADDRESS_CHANGES = changes(
     "IPAddress", "ValidateIPAddressUpdate", *by_declaration("spec.parentRef", fixed(), (immutable(_shown_parent), 0))
 )
 
@@ -526,7 +526,7 @@ def service_ip_address(context: WriteContext, address: str, service: str) -> Obj
             "name": address,
             "uid": random_uuid(),
             "creationTimestamp": now,
-            "labels": {LABEL_IP_ADDRESS_FAMILY: family, MANAGED_BY_LABEL: ALLOCATOR},
+            "labels": {LABEL_IP_ADDRESS_FAMILY: family, MANAGED_BY_LABEL: _ALLOCATOR},
             "managedFields": [owner],
         },
         "spec": {"parentRef": {"resource": "services", "namespace": context.namespace, "name": service}},

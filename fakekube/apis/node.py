@@ -44,15 +44,15 @@ class RuntimeClassStrategy(Strategy):
     checks_metadata_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return RUNTIME_CLASS.validate(obj)
+        return _RUNTIME_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         meta, old_meta = obj["metadata"], old["metadata"]
         return [
             *self.validate_metadata(context, meta),
-            *UPDATED_RUNTIME_CLASS.validate(obj),
+            *_UPDATED_RUNTIME_CLASS.validate(obj),
             *self.validate_metadata_update(context, meta, old_meta),
-            *RUNTIME_CLASS_CHANGES.validate(obj, old),
+            *_RUNTIME_CLASS_CHANGES.validate(obj, old),
         ]
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -81,7 +81,7 @@ def validate_scheduling(scheduling: Mapping[str, Any] | None, path: str) -> list
     return errors
 
 
-RUNTIME_CLASS = rules(
+_RUNTIME_CLASS = rules(
     "RuntimeClass",
     "ValidateRuntimeClass",
     *by_declaration("handler", then(needed(), LABEL_OF_BYTES), (LABEL, 0), (then(needed(), LABEL), 36)),
@@ -89,12 +89,12 @@ RUNTIME_CLASS = rules(
     Rule("scheduling", calls(validate_scheduling)),
 )
 #: Of an update, whose handler the declared rules do not see again.
-UPDATED_RUNTIME_CLASS = rules(
+_UPDATED_RUNTIME_CLASS = rules(
     "RuntimeClass (update)",
     "ValidateRuntimeClass",
     *by_minor("handler", (LABEL, 0, 36), (then(needed(), LABEL), 36, NEVER)),
-    *RUNTIME_CLASS.rows[-2:],
+    *_RUNTIME_CLASS.rows[-2:],
 )
-RUNTIME_CLASS_CHANGES = changes(
+_RUNTIME_CLASS_CHANGES = changes(
     "RuntimeClass", "ValidateRuntimeClassUpdate", *by_declaration("handler", fixed(), (immutable(), 0))
 )

@@ -52,7 +52,7 @@ _named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(RBAC)}")
 PolicyRule = Mapping[str, Any]
 
 #: The permissions that writing an aggregation rule requires, as it can select any rule.
-FULL_AUTHORITY: Final[Sequence[PolicyRule]] = (
+_FULL_AUTHORITY: Final[Sequence[PolicyRule]] = (
     {"verbs": [_ALL], "apiGroups": [_ALL], "resources": [_ALL]},
     {"verbs": [_ALL], "nonResourceURLs": [_ALL]},
 )
@@ -98,14 +98,14 @@ class ClusterRoleStrategy(RoleStrategy):
         _check_rules(context, obj, obj.get("rules") or ())
         if _selectors(obj) or (old is not None and _selectors(old)):
             problem = "must have cluster-admin privileges to use the aggregationRule"
-            _check_rules(context, obj, FULL_AUTHORITY, problem)
+            _check_rules(context, obj, _FULL_AUTHORITY, problem)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=False)
+        return _CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=False)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         allow_invalid_values = bool(_validate_selectors(_selectors(old), allow_invalid_values=False))
-        return CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=allow_invalid_values)
+        return _CLUSTER_ROLE.validate(obj) + _validate_aggregation_rule(obj, allow_invalid_values=allow_invalid_values)
 
 
 class RoleBindingStrategy(_RBACStrategy):
@@ -125,10 +125,10 @@ class RoleBindingStrategy(_RBACStrategy):
                 subject["apiGroup"] = RBAC
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return (ROLE_BINDING if self.namespaced else CLUSTER_ROLE_BINDING).validate(obj)
+        return (_ROLE_BINDING if self.namespaced else _CLUSTER_ROLE_BINDING).validate(obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return ROLE_BINDING_CHANGES.validate(obj, old)
+        return _ROLE_BINDING_CHANGES.validate(obj, old)
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):
@@ -137,7 +137,7 @@ class ClusterRoleBindingStrategy(RoleBindingStrategy):
     namespaced = False
 
 
-AGGREGATION = "aggregationRule.clusterRoleSelectors"
+_AGGREGATION = "aggregationRule.clusterRoleSelectors"
 
 
 def _validate_aggregation_rule(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
@@ -146,7 +146,7 @@ def _validate_aggregation_rule(obj: Object, *, allow_invalid_values: bool) -> li
     selectors = _selectors(obj)
     if not selectors:
         text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        return [required(AGGREGATION, text)]
+        return [required(_AGGREGATION, text)]
     return _validate_selectors(selectors, allow_invalid_values=allow_invalid_values)
 
 
@@ -157,7 +157,7 @@ def _selectors(obj: Object) -> Sequence[Mapping[str, Any]]:
 def _validate_selectors(selectors: Sequence[Mapping[str, Any]], *, allow_invalid_values: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, selector in enumerate(selectors):
-        path = f"{AGGREGATION}[{index}]"
+        path = f"{_AGGREGATION}[{index}]"
         errors += label_selector(selector, path, allow_invalid_values=allow_invalid_values)
         if label_selector(selector, path):
             errors.append(invalid(path, None, "invalid label selector."))
@@ -181,7 +181,7 @@ def validate_role_binding_subject(subject: Object, path: str) -> list[FieldError
         errors = SUBDOMAIN.run(name, f"{path}.name") if name else []
         return errors + ([not_supported(f"{path}.apiGroup", group, [""], plain=True)] if group else [])
     if kind in ("User", "Group"):
-        return OF_GROUP.run(group, f"{path}.apiGroup")
+        return _OF_GROUP.run(group, f"{path}.apiGroup")
     return [not_supported(f"{path}.kind", kind, SUBJECT_KINDS, plain=True)]
 
 
@@ -191,42 +191,42 @@ def validate_namespace_of_service_account(subject: Object, path: str) -> list[Fi
     return [required(f"{path}.namespace")] if wrong else []
 
 
-OF_GROUP = one_of(RBAC, plain=True)
+_OF_GROUP = one_of(RBAC, plain=True)
 VERBS = by_declaration("verbs", needed(), (needed(VERBS_REQUIRED), 0))
-NAMESPACED_URLS = nonempty(says("empty", bool, "namespaced rules cannot apply to non-resource URLs"))
+_NAMESPACED_URLS = nonempty(says("empty", bool, "namespaced rules cannot apply to non-resource URLs"))
 
 POLICY_RULE = rules("PolicyRule", "ValidatePolicyRule", *VERBS, Rule("", calls(validate_policy_rule)))
-NAMESPACED_POLICY_RULE = rules(
+_NAMESPACED_POLICY_RULE = rules(
     "PolicyRule of a Role",
     "ValidatePolicyRule",
     *VERBS,
-    Rule("nonResourceURLs", NAMESPACED_URLS),
+    Rule("nonResourceURLs", _NAMESPACED_URLS),
     Rule("", calls(validate_policy_rule)),
 )
-ROLE = rules("Role", "ValidateRole", Rule("rules", each(NAMESPACED_POLICY_RULE)))
-CLUSTER_ROLE = rules("ClusterRole", "ValidateClusterRole", Rule("rules", each(POLICY_RULE)))
+ROLE = rules("Role", "ValidateRole", Rule("rules", each(_NAMESPACED_POLICY_RULE)))
+_CLUSTER_ROLE = rules("ClusterRole", "ValidateClusterRole", Rule("rules", each(POLICY_RULE)))
 
 
 def _role_reference(*kinds: str) -> tuple[Rule, ...]:
     return (
-        Rule("roleRef.apiGroup", OF_GROUP),
+        Rule("roleRef.apiGroup", _OF_GROUP),
         Rule("roleRef.kind", one_of(*kinds, ordered=True, plain=True)),
         Rule("roleRef.name", then(needed(), SEGMENT)),
     )
 
 
 SUBJECT = rules("Subject", "ValidateRoleBindingSubject", Rule("name", needed()), Rule("", calls(validate_role_binding_subject)))
-CLUSTER_SUBJECT = rules(
+_CLUSTER_SUBJECT = rules(
     "Subject of a ClusterRoleBinding",
     "ValidateRoleBindingSubject",
     *SUBJECT.rows,
     Rule("", calls(validate_namespace_of_service_account)),
 )
-ROLE_BINDING = rules(
+_ROLE_BINDING = rules(
     "RoleBinding", "ValidateRoleBinding", *_role_reference("Role", "ClusterRole"), Rule("subjects", each(SUBJECT))
 )
-CLUSTER_ROLE_BINDING = rules(
-    "ClusterRoleBinding", "ValidateClusterRoleBinding", *_role_reference("ClusterRole"), Rule("subjects", each(CLUSTER_SUBJECT))
+_CLUSTER_ROLE_BINDING = rules(
+    "ClusterRoleBinding", "ValidateClusterRoleBinding", *_role_reference("ClusterRole"), Rule("subjects", each(_CLUSTER_SUBJECT))
 )
 
 
@@ -234,7 +234,7 @@ def _as_internal(role: Object) -> dict[str, str]:
     return {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
 
 
-ROLE_BINDING_CHANGES = changes(
+_ROLE_BINDING_CHANGES = changes(
     "RoleBinding",
     "ValidateRoleBindingUpdate",
     *by_minor("roleRef", (immutable(_as_internal, "cannot change roleRef"), 0, 37), (immutable(_as_internal), 37, NEVER)),

@@ -37,22 +37,22 @@ from fakekube.apis.validation.rules import (
 from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.objects import Object
 
-MAX_USER_PRIORITY = 1_000_000_000
-_CRITICAL = 2 * MAX_USER_PRIORITY
+_MAX_USER_PRIORITY = 1_000_000_000
+_CRITICAL = 2 * _MAX_USER_PRIORITY
 
 #: The system classes, and their values.
-SYSTEM_CLASSES = {"system-node-critical": _CRITICAL + 1000, "system-cluster-critical": _CRITICAL}
-SYSTEM_PREFIX = "system-"
+_SYSTEM_CLASSES = {"system-node-critical": _CRITICAL + 1000, "system-cluster-critical": _CRITICAL}
+_SYSTEM_PREFIX = "system-"
 
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
-PRIORITY_CLASS = rules(
+_PRIORITY_CLASS = rules(
     "PriorityClass",
     "ValidatePriorityClass",
     Rule("preemptionPolicy", optional(one_of(*PREEMPTION_POLICIES, needs="", ordered=True))),
 )
-PRIORITY_CLASS_CHANGES = changes(
+_PRIORITY_CLASS_CHANGES = changes(
     "PriorityClass",
     "ValidatePriorityClassUpdate",
     Change("value", kept("may not be changed in an update.")),
@@ -68,13 +68,13 @@ class PriorityClassStrategy(Strategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = _validate_value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))
-        return errors + PRIORITY_CLASS.validate(obj)
+        return errors + _PRIORITY_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return PRIORITY_CLASS_CHANGES.validate(obj, old)
+        return _PRIORITY_CLASS_CHANGES.validate(obj, old)
 
     def refused_deletion(self, context: WriteContext, name: str) -> StatusError | None:
-        if name not in SYSTEM_CLASSES:
+        if name not in _SYSTEM_CLASSES:
             return None
         text = "this is a system priority class and cannot be deleted"
         return status.forbidden("scheduling.k8s.io", "priorityclasses", name, text)
@@ -82,23 +82,23 @@ class PriorityClassStrategy(Strategy):
 
 def _validate_value(name: str, value: int, is_default: bool) -> list[FieldError]:
     """Validates that users set no values or names that are reserved for the system."""
-    if not name.startswith(SYSTEM_PREFIX):
-        if value <= MAX_USER_PRIORITY:
+    if not name.startswith(_SYSTEM_PREFIX):
+        if value <= _MAX_USER_PRIORITY:
             return []
-        text = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
+        text = f"maximum allowed value of a user defined priority is {_MAX_USER_PRIORITY}"
         return [forbidden("value", text)]
     problem = _is_known_system_priority_class(name, value, is_default)
     if not problem:
         return []
-    text = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
+    text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
     return [forbidden("metadata.name", text)]
 
 
 def _is_known_system_priority_class(name: str, value: int, is_default: bool) -> str:
-    if name not in SYSTEM_CLASSES:
+    if name not in _SYSTEM_CLASSES:
         return f"{name} is not a known system priority class"
-    if value != SYSTEM_CLASSES[name]:
-        return f"value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
+    if value != _SYSTEM_CLASSES[name]:
+        return f"value of {name} PriorityClass must be {_SYSTEM_CLASSES[name]}"
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
@@ -109,8 +109,8 @@ Part = Mapping[str, Any]
 FieldCheck = Callable[[Any, Any, str], list[FieldError]]
 """Of the new value, the old one (None: there was none), and the path."""
 
-MAX_CLAIMS = 4
-MAX_TEMPLATES = 8
+_MAX_CLAIMS = 4
+_MAX_TEMPLATES = 8
 MODES = ("Pod", "PodGroup")
 _DEFAULTS_MODES = 36
 _COUNT = then(needed(), at_least(1))
@@ -220,8 +220,8 @@ def _validate_first_workload(spec: Part) -> list[FieldError]:
     groups: Sequence[Part] = spec.get("podGroups") or ()
     if not groups:
         return [*errors, required("spec.podGroups", "must have at least one item")]
-    if len(groups) > MAX_TEMPLATES:
-        return [*errors, too_many("spec.podGroups", len(groups), MAX_TEMPLATES)]
+    if len(groups) > _MAX_TEMPLATES:
+        return [*errors, too_many("spec.podGroups", len(groups), _MAX_TEMPLATES)]
     held: set[str] = set()
     for index, group in enumerate(groups):
         path, name = f"spec.podGroups[{index}]", group.get("name", "")
@@ -277,8 +277,8 @@ def _validate_templates(templates: Sequence[Part], old: Sequence[Part] | None, p
         return []
     if old is not None and not from_minor(37):
         return [invalid(path, None, IMMUTABLE)]
-    if len(templates) > MAX_TEMPLATES:
-        return [too_many(path, len(templates), MAX_TEMPLATES)]
+    if len(templates) > _MAX_TEMPLATES:
+        return [too_many(path, len(templates), _MAX_TEMPLATES)]
     if not templates and not from_minor(37):
         return [required(path)]
     before = None if old is None else {one.get("name", ""): one for one in old}
@@ -375,8 +375,8 @@ def _validate_scheduling_constraints(value: Part, _old: Any, path: str) -> list[
 
 
 def _validate_claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
-    if len(claims) > MAX_CLAIMS:
-        return [too_many(path, len(claims), MAX_CLAIMS)]
+    if len(claims) > _MAX_CLAIMS:
+        return [too_many(path, len(claims), _MAX_CLAIMS)]
     errors = _forbid_repeated_names(claims, path, {"name": ""})
     sources = ("resourceClaimName", "resourceClaimTemplateName")
     for index, claim in enumerate(claims):
@@ -433,6 +433,6 @@ _COMMON: Mapping[str, FieldCheck] = {
     "resourceClaims": _validate_claims,
     "disruptionMode": _validate_mode,
     "priorityClassName": _LONG_NAME,
-    "priority": _row(at_most(MAX_USER_PRIORITY)),
+    "priority": _row(at_most(_MAX_USER_PRIORITY)),
     "preemptionPolicy": _row(one_of(*PREEMPTION_POLICIES)),
 }

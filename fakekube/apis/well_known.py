@@ -21,7 +21,7 @@ NODES_GROUP: Final = "system:nodes"
 
 SERVICE_ACCOUNT_USERNAME_PREFIX: Final = "system:serviceaccount:"
 
-ALL_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
+_ALL_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 
 AUTO_REGISTER_MANAGED_LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
 
@@ -81,4 +81,4 @@ def service_account_username(namespace: str, name: str) -> str:
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
     """Returns the groups of a service account, without system:authenticated (MakeGroupNames)."""
-    return (ALL_SERVICE_ACCOUNTS_GROUP, f"{ALL_SERVICE_ACCOUNTS_GROUP}:{namespace}")
+    return (_ALL_SERVICE_ACCOUNTS_GROUP, f"{_ALL_SERVICE_ACCOUNTS_GROUP}:{namespace}")

@@ -208,7 +208,7 @@ class APIEnablementOptions:
         if found is None or (separator and component != "kube"):
             raise OptionError(f"could not parse {go_quote(self.emulated_version)} as version")
         newest = int(version.partition(".")[2])
-        oldest, wanted = newest - OLDER_MINORS, int(found[1])
+        oldest, wanted = newest - _OLDER_MINORS, int(found[1])
         if not oldest <= wanted <= newest:
             text = f"emulation version 1.{wanted} is not between [1.{oldest}, {version}.0]"
             compatible = f"minCompatibilityVersion version 1.{oldest} is not between [1.{oldest}, 1.{wanted}]"
@@ -222,7 +222,7 @@ def _key_and_value(item: str) -> tuple[str, str]:
 
 
 _MINOR = re.compile(r"v?1\.(\d+)(?:\.\d+)?")
-OLDER_MINORS = 3
+_OLDER_MINORS = 3
 """How many minors back a server can emulate."""
 
 

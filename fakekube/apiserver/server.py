@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 _IMAGE_POLICY = "ImagePolicyWebhook"
 
 DEFAULT_OPTIONS = ServerOptions()
-NO_AUDIT = AuditOptions()
+_NO_AUDIT = AuditOptions()
 
 
 #: A fresh server starts at a later revision; watches from earlier ones are expired.
-FIRST_REVISION = 200
+_FIRST_REVISION = 200
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ def build(
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
     """Builds the auditor, if auditing is enabled; imports its module only then. Raises OptionError."""
-    if options == NO_AUDIT:
+    if options == _NO_AUDIT:
         return None
     from fakekube.apiserver.audit.auditor import auditor_of
 
@@ -321,7 +321,7 @@ def base(
 
 def _forget_history(store: Store[Document], resources: Sequence[Resource]) -> None:
     """A fresh server starts at a later revision; watches from earlier ones are expired."""
-    while store.revision < FIRST_REVISION:
+    while store.revision < _FIRST_REVISION:
         store.advance()
     for resource in resources:
         store.bucket(resource.bucket).forget()

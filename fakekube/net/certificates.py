@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 
-ADMIN_NAME = "kubernetes-admin"
-ADMIN_GROUPS = ("system:masters", "kubeadm:cluster-admins")
+_ADMIN_NAME = "kubernetes-admin"
+_ADMIN_GROUPS = ("system:masters", "kubeadm:cluster-admins")
 
 _SERVER_NAMES = (
     "localhost",
@@ -49,7 +49,7 @@ class Credentials:
     server_certificate: str
     server_key: str
     client_certificate: str
-    """The client certificate of `ADMIN_NAME` in `ADMIN_GROUPS`."""
+    """The client certificate of `_ADMIN_NAME` in `_ADMIN_GROUPS`."""
     client_key: str
     context: ssl.SSLContext
     """The context for `Server(tls=…)`."""
@@ -108,7 +108,7 @@ def _server(host: str) -> _Issued:
 
 @functools.cache
 def _administrator() -> _Issued:
-    return _authority().issue_client(ADMIN_NAME, ADMIN_GROUPS)
+    return _authority().issue_client(_ADMIN_NAME, _ADMIN_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-HANDSHAKE_SECONDS = 32.0
+_HANDSHAKE_SECONDS = 32.0
 HEAD_SECONDS = 32.0
 IDLE_SECONDS = 90.0
 """The timeouts of kube-apiserver (secure_serving.go)."""
@@ -231,7 +231,7 @@ class Connection:
         if self._handshake_done:
             return
         if self.deadline == math.inf:
-            self.deadline = time.monotonic() + HANDSHAKE_SECONDS
+            self.deadline = time.monotonic() + _HANDSHAKE_SECONDS
         may_wait = not self._is_parked and self._service.limits.enter()
         try:
             variables = self._transport.handshake(may_wait)

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from fakekube.net.wsgi import Headers
 
-CLOSE_NORMAL = 1000
-CLOSE_PROTOCOL_ERROR = 1002
+_CLOSE_NORMAL = 1000
+_CLOSE_PROTOCOL_ERROR = 1002
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _ORIGIN = re.compile(r"(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)[^\x00-\x20\x7f]*")
@@ -108,7 +108,7 @@ def fragment(part: bytes, *, is_binary: bool, begins: bool, ends: bool) -> bytes
     return frame if ends else bytes([frame[0] & 0x7F]) + frame[1:]
 
 
-def close(code: int = CLOSE_NORMAL, reason: str = "") -> bytes:
+def close(code: int = _CLOSE_NORMAL, reason: str = "") -> bytes:
     """Returns a close frame."""
     return _frame(_CLOSE, struct.pack(">H", code) + reason.encode())
 
@@ -196,7 +196,7 @@ class FrameReader:
         opcode, length, start = buffer[0] & 0x0F, buffer[1] & 0x7F, 2
         if fault := self._fault(buffer[0], buffer[1]):
             self.closed = True
-            return close(CLOSE_PROTOCOL_ERROR, fault if self._strict else "")
+            return close(_CLOSE_PROTOCOL_ERROR, fault if self._strict else "")
         if length >= 126:
             size = 2 if length == 126 else 8
             start += size

@@ -249,7 +249,7 @@ def _column_errors(column: Part, path: str) -> Iterator[FieldError]:
     yield from _simple_path_errors(column.get("jsonPath", ""), f"{path}.JSONPath")
 
 
-MAX_SELECTABLE_FIELDS = 8
+_MAX_SELECTABLE_FIELDS = 8
 _NOT_SELECTABLE = (
     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
 )
@@ -274,8 +274,8 @@ def _selectable_errors(fields: Sequence[Part], schema: Part, path: str) -> Itera
         if place.path in seen:
             yield duplicate(field_path, json_path)
         seen.add(place.path)
-    if len(seen) > MAX_SELECTABLE_FIELDS:
-        yield too_many(path, len(seen), MAX_SELECTABLE_FIELDS)
+    if len(seen) > _MAX_SELECTABLE_FIELDS:
+        yield too_many(path, len(seen), _MAX_SELECTABLE_FIELDS)
 
 
 # ---------------------------------------------------------------- conversion

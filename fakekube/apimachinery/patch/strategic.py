@@ -126,12 +126,12 @@ def _field(type: Type, key: str) -> Field | str:
 # Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/patch.go (normalizeElementOrder and what it calls).
 
 
-DIRECTIVE = "$patch"
+_DIRECTIVE = "$patch"
 
 
 def is_directive(item: Any) -> bool:
     """Reports whether an item (or object) is a directive."""
-    return isinstance(item, dict) and DIRECTIVE in item
+    return isinstance(item, dict) and _DIRECTIVE in item
 
 
 def _is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
@@ -339,7 +339,7 @@ def _no_merge_error(rest: _Object, problem: str) -> StatusError:
 
 
 def _merge_objects(original: _Object, patch: _Object, type: Type) -> _Object:
-    if DIRECTIVE in patch:
+    if _DIRECTIVE in patch:
         return _replaced_object(patch)
     merged = dict(original)
     if _RETAIN_KEYS in patch:
@@ -352,9 +352,9 @@ def _merge_objects(original: _Object, patch: _Object, type: Type) -> _Object:
 
 
 def _replaced_object(patch: _Object) -> _Object:
-    directive = patch[DIRECTIVE]
+    directive = patch[_DIRECTIVE]
     if directive == "replace":
-        del patch[DIRECTIVE]
+        del patch[_DIRECTIVE]
         return patch
     if directive == "delete":
         return {}
@@ -460,7 +460,7 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
     if merge_key:
         for item in changes:
             _require_type(item, dict)
-        kept = [item for item in changes if item.get(DIRECTIVE) != "delete"]
+        kept = [item for item in changes if item.get(_DIRECTIVE) != "delete"]
     if not _is_in_order(kept, order, merge_key):
         found = f"The order in patch list:\n{plain(changes)}\n"
         raise uninterpreted_error(f"{found} doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n")
@@ -493,10 +493,10 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
     unwanted: set[Any] = set()
     replaces = False
     for item in patch:
-        if DIRECTIVE not in item:
+        if _DIRECTIVE not in item:
             changes.append(item)
             continue
-        directive = item[DIRECTIVE]
+        directive = item[_DIRECTIVE]
         if directive == "delete":
             unwanted.add(identity(item, merge_key))
         elif directive == "replace":
@@ -622,7 +622,7 @@ def _diff_items(lookup: Lookup, name: str, old: list[_Object], new: list[_Object
     key = lookup.merge_key
     before, after = ({item.get(key): item for item in items} for items in (old, new))
     if len(before) < len(old) or len(after) < len(new) or None in before or None in after:
-        patch[name] = [{DIRECTIVE: "replace"}, *new]
+        patch[name] = [{_DIRECTIVE: "replace"}, *new]
         return
     changes: list[_Object] = []
     for value, item in after.items():
@@ -631,7 +631,7 @@ def _diff_items(lookup: Lookup, name: str, old: list[_Object], new: list[_Object
             changes.append(item)
         elif known != item:
             changes.append({**create(lookup.type, known, item), key: value})
-    changes += [{DIRECTIVE: "delete", key: value} for value in before if value not in after]
+    changes += [{_DIRECTIVE: "delete", key: value} for value in before if value not in after]
     patch[_ORDER_PREFIX + name] = [{key: value} for value in after]
     if changes:
         patch[name] = changes

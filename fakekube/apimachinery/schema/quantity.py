@@ -24,9 +24,9 @@ from typing import Final
 from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strconv import MAX_INT64
 
-FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
-SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
+_FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
+_SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
 
 _FAST_DIGITS: Final = 18
 _MAX_DIGITS: Final = 1_000
@@ -172,24 +172,24 @@ def parse(text: str) -> Quantity:
         QuantityError: the string is not a valid quantity.
     """
     if not text:
-        raise QuantityError(FORMAT_WRONG)
+        raise QuantityError(_FORMAT_WRONG)
     if text == "0":
         return Quantity(0, 0, Format.DECIMAL_SI, "0")
     match = _SYNTAX.fullmatch(text)
     if match is None:
-        raise QuantityError(FORMAT_WRONG)
+        raise QuantityError(_FORMAT_WRONG)
     sign, zeros, whole, fraction, suffix = match.groups()
     exponent, format_ = _interpret(suffix)
     if zeros and not whole and fraction is None and not suffix:
         return Quantity(0, 0, format_)
     if len(whole) + len(fraction or "") > _MAX_DIGITS:
-        raise QuantityError(NUMERIC_WRONG)
+        raise QuantityError(_NUMERIC_WRONG)
     number = _Number(sign == "-", whole or "0", fraction or "", exponent, format_)
     quick = number.quick(text)
     if quick is not None:
         return quick
     if not (zeros or whole or fraction):
-        raise QuantityError(NUMERIC_WRONG)
+        raise QuantityError(_NUMERIC_WRONG)
     return number.exact()
 
 
@@ -203,7 +203,7 @@ def _interpret(suffix: str) -> tuple[int, Format]:
         exponent = int(suffix[1:])
         if -MAX_INT64 - 1 <= exponent <= MAX_INT64:
             return (exponent + 2**31) % 2**32 - 2**31, Format.DECIMAL_EXPONENT
-    raise QuantityError(SUFFIX_WRONG)
+    raise QuantityError(_SUFFIX_WRONG)
 
 
 @dataclass(slots=True, frozen=True)

@@ -48,13 +48,13 @@ from fakekube.base.objects import Object
 REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 ACTIONS = ("Audit", "Deny", "Warn")
 PATCH_TYPES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
-PATCH_RESULTS = {"ApplyConfiguration": OBJECT, "JSONPatch": JSON_PATCH}
-NOT_FOUND_ACTIONS = ("Deny", "Allow")
-AUDIT_ANNOTATIONS = 20
-VALUE_EXPRESSION_LENGTH = 5 * 1024
-BOTH_EMPTY = "validations or auditAnnotations must contain at least one item"
-EXCLUSIVE = "name and selector are mutually exclusive"
-DENY_AND_WARN = (
+_PATCH_RESULTS = {"ApplyConfiguration": OBJECT, "JSONPatch": JSON_PATCH}
+_NOT_FOUND_ACTIONS = ("Deny", "Allow")
+_AUDIT_ANNOTATIONS = 20
+_VALUE_EXPRESSION_LENGTH = 5 * 1024
+_BOTH_EMPTY = "validations or auditAnnotations must contain at least one item"
+_EXCLUSIVE = "name and selector are mutually exclusive"
+_DENY_AND_WARN = (
     "must not contain both Deny and Warn (repeating the same validation failure information in the API response and "
     "headers serves no purpose)"
 )
@@ -89,7 +89,7 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
         errors += wrong
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
-            return [*errors, required("spec.validations", BOTH_EMPTY), required("spec.auditAnnotations", BOTH_EMPTY)]
+            return [*errors, required("spec.validations", _BOTH_EMPTY), required("spec.auditAnnotations", _BOTH_EMPTY)]
         for index, validation in enumerate(validations):
             errors += _validate_validation(validation, f"spec.validations[{index}]", known)
         return errors + _validate_audit_annotations(annotations, obj["metadata"].get("name", ""), known)
@@ -221,9 +221,9 @@ def _validate_validation(validation: Object, path: str, known: Environment) -> l
 def _validate_audit_annotations(annotations: Sequence[Object], policy: str, known: Environment) -> list[FieldError]:
     path = "spec.auditAnnotations"
     errors: list[FieldError] = []
-    if len(annotations) > AUDIT_ANNOTATIONS:
+    if len(annotations) > _AUDIT_ANNOTATIONS:
         shown = [to_internal("AuditAnnotation", annotation) for annotation in annotations]
-        errors.append(invalid(path, shown, too_many_error(AUDIT_ANNOTATIONS, "auditAnnotations")))
+        errors.append(invalid(path, shown, too_many_error(_AUDIT_ANNOTATIONS, "auditAnnotations")))
     seen: set[str] = set()
     for index, annotation in enumerate(annotations):
         where, key = f"{path}[{index}]", annotation.get("key", "")
@@ -238,8 +238,8 @@ def _validate_audit_annotations(annotations: Sequence[Object], policy: str, know
 def _validate_value_expression(text: str, path: str, known: Environment) -> list[FieldError]:
     if blank(text):
         return [required(path, "valueExpression is not specified")]
-    if len(text.strip().encode()) > VALUE_EXPRESSION_LENGTH:
-        return [required(path, f"must not exceed {VALUE_EXPRESSION_LENGTH} bytes in length")]
+    if len(text.strip().encode()) > _VALUE_EXPRESSION_LENGTH:
+        return [required(path, f"must not exceed {_VALUE_EXPRESSION_LENGTH} bytes in length")]
     return expression(known, text.strip(), path, STRING, NULL, shown=text)
 
 
@@ -253,7 +253,7 @@ def _validate_mutation(mutation: Object, path: str, known: Environment) -> list[
     if wanted not in mutation:
         errors.append(required(f"{path}.{wanted}", f"must be specified when patchType is {kind}"))
     elif source := mutation[wanted].get("expression", "").strip():
-        errors += expression(known, source, f"{path}.{wanted}.expression", PATCH_RESULTS[kind])
+        errors += expression(known, source, f"{path}.{wanted}.expression", _PATCH_RESULTS[kind])
     else:
         errors.append(required(f"{path}.{wanted}.expression"))
     if unwanted in mutation:
@@ -277,15 +277,15 @@ def _validate_param_ref(reference: Object, path: str) -> list[FieldError]:
     if name:
         errors += invalid_each(f"{path}.name", name, names.path_segment(name))
     if name and selector is not None:
-        errors.append(forbidden(f"{path}.name", EXCLUSIVE))
+        errors.append(forbidden(f"{path}.name", _EXCLUSIVE))
     if selector is not None:
         errors += label_selector(selector, f"{path}.selector")
     if name and selector is not None:
-        errors.append(forbidden(f"{path}.selector", EXCLUSIVE))
+        errors.append(forbidden(f"{path}.selector", _EXCLUSIVE))
     if not name and selector is None:
         errors.append(required(path, "one of name or selector must be specified"))
     action = reference.get("parameterNotFoundAction", "")
-    return errors + required_one_of(action, f"{path}.parameterNotFoundAction", NOT_FOUND_ACTIONS, ordered=True)
+    return errors + required_one_of(action, f"{path}.parameterNotFoundAction", _NOT_FOUND_ACTIONS, ordered=True)
 
 
 def _validate_validation_actions(actions: Sequence[str], path: str) -> list[FieldError]:
@@ -296,7 +296,7 @@ def _validate_validation_actions(actions: Sequence[str], path: str) -> list[Fiel
         if index in repeated:
             errors.append(duplicate(f"{path}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
-        errors.append(invalid(path, actions, DENY_AND_WARN))
+        errors.append(invalid(path, actions, _DENY_AND_WARN))
     return (
         errors
         if actions

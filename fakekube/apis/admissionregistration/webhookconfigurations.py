@@ -28,19 +28,19 @@ from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, 
 from fakekube.base.objects import Object
 
 FAILURE_POLICIES = ("Fail", "Ignore")
-MATCH_POLICIES = ("Equivalent", "Exact")
+_MATCH_POLICIES = ("Equivalent", "Exact")
 REINVOCATION_POLICIES = ("IfNeeded", "Never")
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 #: Operations with an object that can be mutated; a DELETE has none.
-MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
+_MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 SCOPES = ("*", "Cluster", "Namespaced")
-MATCH_CONDITIONS = 64
-RESERVED_SUFFIX = ".static.k8s.io"
+_MATCH_CONDITIONS = 64
+_RESERVED_SUFFIX = ".static.k8s.io"
 RESERVED = (
-    f'names ending with "{RESERVED_SUFFIX}" are reserved for static manifest-based configurations '
+    f'names ending with "{_RESERVED_SUFFIX}" are reserved for static manifest-based configurations '
     "and cannot be managed via the API"
 )
-MANIFEST_GATE = "ManifestBasedAdmissionControlConfig"
+_MANIFEST_GATE = "ManifestBasedAdmissionControlConfig"
 """The gate with which such names are refused."""
 
 
@@ -55,7 +55,7 @@ class AdmissionStrategy(Strategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors, name = self.validate_new(obj), obj["metadata"].get("name", "")
-        if name.endswith(RESERVED_SUFFIX) and context.emulation.enabled(MANIFEST_GATE):
+        if name.endswith(_RESERVED_SUFFIX) and context.emulation.enabled(_MANIFEST_GATE):
             errors.append(invalid("metadata.name", name, RESERVED))
         return errors
 
@@ -64,8 +64,8 @@ class AdmissionStrategy(Strategy):
         raise NotImplementedError
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        is_refused = old is None and context.emulation.enabled(MANIFEST_GATE)
-        if is_refused or not from_minor(36) or not obj["metadata"].get("name", "").endswith(RESERVED_SUFFIX):
+        is_refused = old is None and context.emulation.enabled(_MANIFEST_GATE)
+        if is_refused or not from_minor(36) or not obj["metadata"].get("name", "").endswith(_RESERVED_SUFFIX):
             return []
         return [f"metadata.name: {RESERVED}"]
 
@@ -130,7 +130,7 @@ def _validate_resources(values: Sequence[str], path: str) -> list[FieldError]:
 def validate_match_conditions(conditions: Sequence[Object], path: str, *, params: bool = False) -> list[FieldError]:
     """Validates match conditions; with `params`, expressions may refer to the parameters of a policy."""
     environment = admission(params=params)
-    errors = [too_many(path, len(conditions), MATCH_CONDITIONS)] if len(conditions) > MATCH_CONDITIONS else []
+    errors = [too_many(path, len(conditions), _MATCH_CONDITIONS)] if len(conditions) > _MATCH_CONDITIONS else []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         where, name, source = f"{path}[{index}]", condition.get("name", ""), condition.get("expression", "").strip()
@@ -151,7 +151,7 @@ def validate_match_conditions(conditions: Sequence[Object], path: str, *, params
 def validate_match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates the MatchResources of a policy or of a binding."""
     policy, where = match.get("matchPolicy"), f"{path}.matchPolicy"
-    errors = [required(where)] if policy is None else one_of(policy, where, MATCH_POLICIES)
+    errors = [required(where)] if policy is None else one_of(policy, where, _MATCH_POLICIES)
     for field in ("namespaceSelector", "objectSelector"):
         errors += label_selector(match[field], f"{path}.{field}") if field in match else [required(f"{path}.{field}")]
     for field in ("resourceRules", "excludeResourceRules"):
@@ -167,7 +167,7 @@ def validate_mutating_operations(match: Mapping[str, Any], path: str) -> list[Fi
         error
         for rule in rules
         for operation in rule.get("operations") or ()
-        for error in one_of(operation, f"{path}.resourceRules.operations", MUTATING_OPERATIONS)
+        for error in one_of(operation, f"{path}.resourceRules.operations", _MUTATING_OPERATIONS)
     ]
 
 
@@ -183,8 +183,8 @@ def _validate_named_rule(rule: Object, path: str) -> list[FieldError]:
     return errors + _validate_rule_with_operations(rule, path)
 
 
-SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
-MAX_TIMEOUT = 30
+_SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
+_MAX_TIMEOUT = 30
 
 
 @dataclass(slots=True, frozen=True)
@@ -233,14 +233,14 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
         for index, rule in enumerate(hook.get("rules") or ()):
             errors += _validate_rule_with_operations(rule, f"{path}.rules[{index}]")
         errors += _validate_enumeration(hook, "failurePolicy", path, FAILURE_POLICIES)
-        errors += _validate_enumeration(hook, "matchPolicy", path, MATCH_POLICIES)
-        allowed = SIDE_EFFECTS if options.side_effects else NO_SIDE_EFFECTS
+        errors += _validate_enumeration(hook, "matchPolicy", path, _MATCH_POLICIES)
+        allowed = _SIDE_EFFECTS if options.side_effects else NO_SIDE_EFFECTS
         if hook.get("sideEffects") is None:
             errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(allowed)}"))
         errors += _validate_enumeration(hook, "sideEffects", path, allowed)
         timeout = hook.get("timeoutSeconds")
-        if timeout is not None and not 1 <= timeout <= MAX_TIMEOUT:
-            text = f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds"
+        if timeout is not None and not 1 <= timeout <= _MAX_TIMEOUT:
+            text = f"the timeout value must be between 1 and {_MAX_TIMEOUT} seconds"
             errors.append(invalid(f"{path}.timeoutSeconds", timeout, text))
         for field in ("namespaceSelector", "objectSelector"):
             errors += label_selector(hook.get(field), f"{path}.{field}", allow_invalid_values=options.label_values)

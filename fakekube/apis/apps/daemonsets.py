@@ -29,7 +29,7 @@ from fakekube.apis.well_known import DEPRECATED_TEMPLATE_GENERATION
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.objects import Object
 
-DAEMON_SET_STATUS = StatusNumbers(
+_DAEMON_SET_STATUS = StatusNumbers(
     not_negative=(
         "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
         "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
@@ -153,4 +153,4 @@ class DaemonSetStatusStrategy(StatusStrategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         status, before = obj.get("status") or {}, old.get("status") or {}
-        return DAEMON_SET_STATUS.validate(status) + DAEMON_SET_STATUS.validate_update(status, before)
+        return _DAEMON_SET_STATUS.validate(status) + _DAEMON_SET_STATUS.validate_update(status, before)

@@ -21,12 +21,12 @@ from fakekube.base.objects import Object
 
 _WITHIN = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
-REPLICA_SET_STATUS = StatusNumbers(
+_REPLICA_SET_STATUS = StatusNumbers(
     not_negative=("replicas", *_WITHIN, "observedGeneration", "terminatingReplicas"),
     within_replicas=_WITHIN,
     counts_collisions=False,
 )
-CONTROLLER_STATUS = StatusNumbers(
+_CONTROLLER_STATUS = StatusNumbers(
     not_negative=("replicas", *_WITHIN, "observedGeneration"), within_replicas=_WITHIN, counts_collisions=False
 )
 
@@ -81,7 +81,7 @@ class ReplicaSetStatusStrategy(StatusStrategy):
     """The strategy of replicasets/status."""
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return REPLICA_SET_STATUS.validate(obj.get("status") or {})
+        return _REPLICA_SET_STATUS.validate(obj.get("status") or {})
 
 
 #: The prefix of annotations with fields of an internal object that no served version has.
@@ -160,7 +160,7 @@ class ReplicationControllerStatusStrategy(StatusStrategy):
     """The strategy of replicationcontrollers/status."""
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return CONTROLLER_STATUS.validate(obj.get("status") or {})
+        return _CONTROLLER_STATUS.validate(obj.get("status") or {})
 
     def canonicalize(self, obj: Object) -> None:
         """Sets the labels, as every read from storage does: a write of the status can remove them."""

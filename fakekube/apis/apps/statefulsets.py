@@ -36,7 +36,7 @@ from fakekube.base.objects import Object
 
 _WITHIN = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 
-STATEFUL_SET_STATUS = StatusNumbers(
+_STATEFUL_SET_STATUS = StatusNumbers(
     not_negative=("replicas", *_WITHIN, "observedGeneration", "collisionCount"),
     within_replicas=_WITHIN,
     ready_shown="status.readyReplicas",
@@ -45,7 +45,7 @@ STATEFUL_SET_STATUS = StatusNumbers(
 POLICIES = ("OrderedReady", "Parallel")
 
 #: The fields of the spec that an update may change.
-MUTABLE = frozenset(
+_MUTABLE = frozenset(
     {
         "replicas", "template", "updateStrategy", "minReadySeconds", "ordinals", "revisionHistoryLimit",
         "persistentVolumeClaimRetentionPolicy",
@@ -106,8 +106,8 @@ class StatefulSetStrategy(Strategy):
         errors = _validate_stateful_set_spec(spec, options, skip_template=skip, recreates=self._recreates(old))
         stored = spec_as_stored(context, obj, old)
         if from_minor(37):
-            return errors + STATEFUL_SET_SPEC_CHANGES.validate(spec, before, "spec")
-        if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
+            return errors + _STATEFUL_SET_SPEC_CHANGES.validate(spec, before, "spec")
+        if any(stored.get(field) != before.get(field) for field in {*stored, *before} - _MUTABLE):
             errors.append(forbidden("spec", IMMUTABLE))
         return errors
 
@@ -247,8 +247,8 @@ class StatefulSetStatusStrategy(StatusStrategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         status, before = obj.get("status") or {}, old.get("status") or {}
-        errors = STATEFUL_SET_STATUS.validate(status) + validate_object_meta_update(obj["metadata"], old["metadata"])
-        return errors + STATEFUL_SET_STATUS.validate_update(status, before)
+        errors = _STATEFUL_SET_STATUS.validate(status) + validate_object_meta_update(obj["metadata"], old["metadata"])
+        return errors + _STATEFUL_SET_STATUS.validate_update(status, before)
 
 
 def validate_immutable_claims(new: Claims, old: Claims, path: str) -> list[FieldError]:
@@ -258,7 +258,7 @@ def validate_immutable_claims(new: Claims, old: Claims, path: str) -> list[Field
     return [invalid(path, [to_internal("PersistentVolumeClaim", claim) for claim in new or ()], IMMUTABLE_FIELD)]
 
 
-STATEFUL_SET_SPEC_CHANGES = changes(
+_STATEFUL_SET_SPEC_CHANGES = changes(
     "StatefulSetSpec",
     "ValidateStatefulSetUpdate",
     Change("podManagementPolicy", immutable()),

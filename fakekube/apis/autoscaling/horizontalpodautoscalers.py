@@ -38,12 +38,12 @@ from fakekube.apis.validation.rules import (
 )
 from fakekube.base.objects import Object
 
-SCALE_TO_ZERO_GATE = "HPAScaleToZero"
-MAX_PERIOD = 1800
-MAX_WINDOW = 3600
-SELECT_POLICIES = ("Disabled", "Max", "Min")
+_SCALE_TO_ZERO_GATE = "HPAScaleToZero"
+_MAX_PERIOD = 1800
+_MAX_WINDOW = 3600
+_SELECT_POLICIES = ("Disabled", "Max", "Min")
 POLICY_TYPES = ("Percent", "Pods")
-TARGET_TYPES = ("Utilization", "Value", "AverageValue")
+_TARGET_TYPES = ("Utilization", "Value", "AverageValue")
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,7 +57,7 @@ class ValidationOptions:
     any_object_version: bool = False
 
 
-GENERATION_GATE = "HPAGeneration"
+_GENERATION_GATE = "HPAGeneration"
 
 
 class HorizontalPodAutoscalerV1Strategy(Strategy):
@@ -69,11 +69,11 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
         default_target(obj)
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        if context.emulation.enabled(GENERATION_GATE):
+        if context.emulation.enabled(_GENERATION_GATE):
             obj["metadata"]["generation"] = 1
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        if context.emulation.enabled(GENERATION_GATE) and spec_as_stored(context, obj, old) != old.get("spec"):
+        if context.emulation.enabled(_GENERATION_GATE) and spec_as_stored(context, obj, old) != old.get("spec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def canonicalize(self, obj: Object) -> None:
@@ -82,12 +82,12 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
             obj["spec"]["behavior"] = default_behavior(behavior)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        least = 0 if context.emulation.enabled(SCALE_TO_ZERO_GATE) else 1
+        least = 0 if context.emulation.enabled(_SCALE_TO_ZERO_GATE) else 1
         return _validate_spec(obj["spec"], ValidationOptions(context.emulation.minor, least))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
-        to_zero = context.emulation.enabled(SCALE_TO_ZERO_GATE) or old_spec.get("minReplicas") == 0
+        to_zero = context.emulation.enabled(_SCALE_TO_ZERO_GATE) or old_spec.get("minReplicas") == 0
         new_target, old_target = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef") or {}
         same_target = all(new_target.get(field) == old_target.get(field) for field in ("apiVersion", "kind"))
         objects = [item["object"] for item in old_spec.get("metrics") or () if _is_object_metric(item)]
@@ -136,7 +136,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
     for direction in ("scaleUp", "scaleDown"):
         scaling = (spec.get("behavior") or {}).get(direction)
         if scaling is not None:
-            errors += SCALING_RULES.validate(scaling, f"spec.behavior.{direction}")
+            errors += _SCALING_RULES.validate(scaling, f"spec.behavior.{direction}")
     return errors
 
 
@@ -162,22 +162,22 @@ def _api_version(target: Object, *, group_required: bool) -> str:
 
 # ---------------------------------------------------------------- behavior
 
-SCALING_POLICY = rules(
+_SCALING_POLICY = rules(
     "HPAScalingPolicy",
     "validateScalingPolicy",
     Rule("type", one_of(*POLICY_TYPES)),
     Rule("value", at_least(1, POSITIVE)),
     Rule("periodSeconds", at_least(1, POSITIVE)),
-    Rule("periodSeconds", at_most(MAX_PERIOD)),
+    Rule("periodSeconds", at_most(_MAX_PERIOD)),
 )
-SCALING_RULES = rules(
+_SCALING_RULES = rules(
     "HPAScalingRules",
     "validateScalingRules",
     Rule("stabilizationWindowSeconds", at_least(0, NOT_BELOW_ZERO)),
-    Rule("stabilizationWindowSeconds", at_most(MAX_WINDOW)),
-    Rule("selectPolicy", optional(one_of(*SELECT_POLICIES))),
+    Rule("stabilizationWindowSeconds", at_most(_MAX_WINDOW)),
+    Rule("selectPolicy", optional(one_of(*_SELECT_POLICIES))),
     Rule("policies", needed("must specify at least one Policy")),
-    Rule("policies", each(SCALING_POLICY)),
+    Rule("policies", each(_SCALING_POLICY)),
     Rule("tolerance", optional(calls(non_negative_quantity))),
 )
 
@@ -222,7 +222,7 @@ TYPES: Mapping[str, str] = {
     "ContainerResource": "containerResource",
 }  # fmt: skip
 
-POSITIVE_AMOUNT = optional(says("positive", lambda amount: quantity(amount).sign != 1, "must be positive"))
+_POSITIVE_AMOUNT = optional(says("positive", lambda amount: quantity(amount).sign != 1, "must be positive"))
 #: validateMetricIdentifier, then validateMetricTarget: of a source that has both.
 IDENTIFIER = (Rule("metric.name", then(needed("must specify a metric name"), SEGMENT)),)
 TARGET = (
@@ -231,13 +231,13 @@ TARGET = (
         "target.type",
         says(
             "a type of target",
-            lambda kind: kind not in TARGET_TYPES,
+            lambda kind: kind not in _TARGET_TYPES,
             "must be either Utilization, Value, or AverageValue",
             absent="",
         ),
     ),
-    Rule("target.value", POSITIVE_AMOUNT),
-    Rule("target.averageValue", POSITIVE_AMOUNT),
+    Rule("target.value", _POSITIVE_AMOUNT),
+    Rule("target.averageValue", _POSITIVE_AMOUNT),
     Rule("target.averageUtilization", at_least(1, ABOVE_0, absent=None)),
 )
 
@@ -262,15 +262,15 @@ def _forbids_both(field: str, other: str, text: str) -> Check:
     return Check(f"not both {field} and {other}", run)
 
 
-RAW_OR_SHARE = "must set either a target raw value or a target utilization"
-RAW_AND_SHARE = "may not set both a target raw value and a target utilization"
-UTILIZATION = (
-    Rule("target", _needs_one_of("averageUtilization", "averageValue", RAW_OR_SHARE)),
-    Rule("target", _forbids_both("averageValue", "averageUtilization", RAW_AND_SHARE)),
+_RAW_OR_SHARE = "must set either a target raw value or a target utilization"
+_RAW_AND_SHARE = "may not set both a target raw value and a target utilization"
+_UTILIZATION = (
+    Rule("target", _needs_one_of("averageUtilization", "averageValue", _RAW_OR_SHARE)),
+    Rule("target", _forbids_both("averageValue", "averageUtilization", _RAW_AND_SHARE)),
 )
-VALUE_OR_AVERAGE = "must set either a target value or averageValue"
-VALUE_OR_PER_POD = "must set either a target value for metric or a per-pod target"
-VALUE_AND_PER_POD = "may not set both a target value for metric and a per-pod target"
+_VALUE_OR_AVERAGE = "must set either a target value or averageValue"
+_VALUE_OR_PER_POD = "must set either a target value for metric or a per-pod target"
+_VALUE_AND_PER_POD = "may not set both a target value for metric and a per-pod target"
 #: Source → its rules, in the order of the real server.
 SOURCES: Mapping[str, Rules] = {
     "object": rules(
@@ -278,15 +278,15 @@ SOURCES: Mapping[str, Rules] = {
         "validateObjectSource",
         *IDENTIFIER,
         *TARGET,
-        Rule("target", _needs_one_of("averageValue", "value", VALUE_OR_AVERAGE)),
+        Rule("target", _needs_one_of("averageValue", "value", _VALUE_OR_AVERAGE)),
     ),
     "external": rules(
         "ExternalMetricSource",
         "validateExternalSource",
         *IDENTIFIER,
         *TARGET,
-        Rule("target", _needs_one_of("averageValue", "value", VALUE_OR_PER_POD)),
-        Rule("target", _forbids_both("value", "averageValue", VALUE_AND_PER_POD)),
+        Rule("target", _needs_one_of("averageValue", "value", _VALUE_OR_PER_POD)),
+        Rule("target", _forbids_both("value", "averageValue", _VALUE_AND_PER_POD)),
     ),
     "pods": rules(
         "PodsMetricSource",
@@ -300,7 +300,7 @@ SOURCES: Mapping[str, Rules] = {
         "validateResourceSource",
         Rule("name", needed("must specify a resource name")),
         *TARGET,
-        *UTILIZATION,
+        *_UTILIZATION,
     ),
     "containerResource": rules(
         "ContainerResourceMetricSource",
@@ -308,7 +308,7 @@ SOURCES: Mapping[str, Rules] = {
         Rule("name", then(needed("must specify a resource name"), calls(container_resource_name))),
         Rule("container", then(needed("must specify a container"), LABEL)),
         *TARGET,
-        *UTILIZATION,
+        *_UTILIZATION,
     ),
 }
 

@@ -30,7 +30,7 @@ _ANNOTATIONS = frozenset(
 
 _AFTER_ANNOTATIONS = frozenset({"ownerReferences", "finalizers", "managedFields"})
 
-ZERO = "0"
+_ZERO = "0"
 
 
 class _Field(NamedTuple):
@@ -58,10 +58,10 @@ def _target_field(name: str, side: str, field: str, always: Any = None) -> _Fiel
 #: Source → the fields of its spec in the order of v1.
 _SPECS: Mapping[str, Sequence[_Field]] = {
     "object": (
-        _TARGET, _METRIC_NAME, _target_field("targetValue", "target", "value", ZERO), _SELECTOR,
+        _TARGET, _METRIC_NAME, _target_field("targetValue", "target", "value", _ZERO), _SELECTOR,
         _target_field("averageValue", "target", "averageValue"),
     ),
-    "pods": (_METRIC_NAME, _target_field("targetAverageValue", "target", "averageValue", ZERO), _SELECTOR),
+    "pods": (_METRIC_NAME, _target_field("targetAverageValue", "target", "averageValue", _ZERO), _SELECTOR),
     "resource": (
         _NAME, _target_field("targetAverageUtilization", "target", "averageUtilization"),
         _target_field("targetAverageValue", "target", "averageValue"),
@@ -79,20 +79,20 @@ _SPECS: Mapping[str, Sequence[_Field]] = {
 #: Source → the fields of its status in the order of v1.
 _STATUSES: Mapping[str, Sequence[_Field]] = {
     "object": (
-        _TARGET, _METRIC_NAME, _target_field("currentValue", "current", "value", ZERO), _SELECTOR,
+        _TARGET, _METRIC_NAME, _target_field("currentValue", "current", "value", _ZERO), _SELECTOR,
         _target_field("averageValue", "current", "averageValue"),
     ),
-    "pods": (_METRIC_NAME, _target_field("currentAverageValue", "current", "averageValue", ZERO), _SELECTOR),
+    "pods": (_METRIC_NAME, _target_field("currentAverageValue", "current", "averageValue", _ZERO), _SELECTOR),
     "resource": (
         _NAME, _target_field("currentAverageUtilization", "current", "averageUtilization"),
-        _target_field("currentAverageValue", "current", "averageValue", ZERO),
+        _target_field("currentAverageValue", "current", "averageValue", _ZERO),
     ),
     "containerResource": (
         _NAME, _target_field("currentAverageUtilization", "current", "averageUtilization"),
-        _target_field("currentAverageValue", "current", "averageValue", ZERO), _CONTAINER,
+        _target_field("currentAverageValue", "current", "averageValue", _ZERO), _CONTAINER,
     ),
     "external": (
-        _METRIC_NAME, _METRIC_SELECTOR, _target_field("currentValue", "current", "value", ZERO),
+        _METRIC_NAME, _METRIC_SELECTOR, _target_field("currentValue", "current", "value", _ZERO),
         _target_field("currentAverageValue", "current", "averageValue"),
     ),
 }  # fmt: skip
@@ -306,10 +306,10 @@ def _source(values: Object, fields: Sequence[_Field]) -> Object:
 def _target_type(source: str, found: Object) -> None:
     """Returns the type of a target: v1 has no such field, so it follows from the field that is set."""
     target = found.setdefault("target", {})
-    if source == "object" and target.get("averageValue") is not None and target.get("value") in (None, ZERO):
+    if source == "object" and target.get("averageValue") is not None and target.get("value") in (None, _ZERO):
         target.pop("value", None)
     if source == "object" and "averageValue" not in target:
-        target.setdefault("value", ZERO)
+        target.setdefault("value", _ZERO)
         target["type"] = "Value"
     elif source == "external" and "value" in target:
         target["type"] = "Value"
@@ -318,12 +318,12 @@ def _target_type(source: str, found: Object) -> None:
     else:
         target["type"] = "AverageValue"
     if source == "pods":
-        target.setdefault("averageValue", ZERO)
+        target.setdefault("averageValue", _ZERO)
 
 
 def _set_zero_value(source: str, found: Object) -> None:
     field = "value" if source in ("object", "external") else "averageValue"
-    found.setdefault("current", {}).setdefault(field, ZERO)
+    found.setdefault("current", {}).setdefault(field, _ZERO)
 
 
 def _v2_behavior(found: Any) -> Object | None:

@@ -20,7 +20,7 @@ from fakekube.apis.validation.to_internal import without_empty_fields
 from fakekube.base.objects import Object
 
 #: The maximum length of a name: the name of a job has eleven more characters.
-NAME_LENGTH = 63 - 11
+_NAME_LENGTH = 63 - 11
 
 POLICIES = ("Allow", "Forbid", "Replace")
 
@@ -45,8 +45,8 @@ class CronJobStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = _validate_spec(obj["spec"], None, podtemplates.validation_options(None))
         name = obj["metadata"]["name"]
-        if len(name) > NAME_LENGTH:
-            text = f"must be no more than {NAME_LENGTH} characters"
+        if len(name) > _NAME_LENGTH:
+            text = f"must be no more than {_NAME_LENGTH} characters"
             errors.append(invalid("metadata.name", name, text))
         return errors
 

@@ -28,17 +28,17 @@ from fakekube.base.objects import Object
 
 Part = Mapping[str, Any]
 
-INDEXED_PARALLELISM = 100_000
-FAILED_INDEXES = 100_000
-MANY_COMPLETIONS = 100_000
-PARALLELISM_OF_MANY = 10_000
-FAILED_INDEXES_OF_MANY = 10_000
-FAILURE_RULES = 20
+_INDEXED_PARALLELISM = 100_000
+_FAILED_INDEXES = 100_000
+_MANY_COMPLETIONS = 100_000
+_PARALLELISM_OF_MANY = 10_000
+_FAILED_INDEXES_OF_MANY = 10_000
+_FAILURE_RULES = 20
 EXIT_CODES = 255
-POD_CONDITIONS = 20
-MANAGED_BY_LENGTH = 63
-SUCCESS_RULES = 20
-SUCCEEDED_INDEXES_LENGTH = 64 * 1024
+_POD_CONDITIONS = 20
+_MANAGED_BY_LENGTH = 63
+_SUCCESS_RULES = 20
+_SUCCEEDED_INDEXES_LENGTH = 64 * 1024
 
 ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 OPERATORS = ("In", "NotIn")
@@ -50,8 +50,8 @@ def validate_job_spec(spec: Object, path: str, options: ValidationOptions) -> li
     errors = _validate_numbers(spec, path)
     if "managedBy" in spec:
         errors += domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
-        if not names.fits(spec["managedBy"], MANAGED_BY_LENGTH):
-            errors.append(too_long(f"{path}.managedBy", MANAGED_BY_LENGTH))
+        if not names.fits(spec["managedBy"], _MANAGED_BY_LENGTH):
+            errors.append(too_long(f"{path}.managedBy", _MANAGED_BY_LENGTH))
     errors += _validate_completion_mode(spec, path)
     if "podFailurePolicy" in spec:
         errors += _validate_failure_policy(spec, f"{path}.podFailurePolicy")
@@ -95,24 +95,24 @@ def _validate_indexed_job(spec: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if completions is None:
         errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if parallelism > INDEXED_PARALLELISM:
-        text = names.max_error(f"{INDEXED_PARALLELISM} when completion mode is Indexed")
+    if parallelism > _INDEXED_PARALLELISM:
+        text = names.max_error(f"{_INDEXED_PARALLELISM} when completion mode is Indexed")
         errors.append(invalid(f"{path}.parallelism", parallelism, text))
     where = f"{path}.maxFailedIndexes"
     if completions is not None and "maxFailedIndexes" in spec and failed > completions:
         errors.append(invalid(where, failed, names.max_error("completions")))
-    if failed > FAILED_INDEXES:
-        errors.append(invalid(where, failed, names.max_error(FAILED_INDEXES)))
-    if completions is None or completions <= MANY_COMPLETIONS or "backoffLimitPerIndex" not in spec:
+    if failed > _FAILED_INDEXES:
+        errors.append(invalid(where, failed, names.max_error(_FAILED_INDEXES)))
+    if completions is None or completions <= _MANY_COMPLETIONS or "backoffLimitPerIndex" not in spec:
         return errors
     if "maxFailedIndexes" not in spec:
-        errors.append(required(where, f"must be specified when completions is above {MANY_COMPLETIONS}"))
-    condition = f"when completions are above {MANY_COMPLETIONS} and used with backoff limit per index"
-    if parallelism > PARALLELISM_OF_MANY:
-        text = names.max_error(f"{PARALLELISM_OF_MANY} {condition}")
+        errors.append(required(where, f"must be specified when completions is above {_MANY_COMPLETIONS}"))
+    condition = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
+    if parallelism > _PARALLELISM_OF_MANY:
+        text = names.max_error(f"{_PARALLELISM_OF_MANY} {condition}")
         errors.append(invalid(f"{path}.parallelism", parallelism, text))
-    if failed > FAILED_INDEXES_OF_MANY:
-        text = names.max_error(f"{FAILED_INDEXES_OF_MANY} {condition}")
+    if failed > _FAILED_INDEXES_OF_MANY:
+        text = names.max_error(f"{_FAILED_INDEXES_OF_MANY} {condition}")
         errors.append(invalid(where, failed, text))
     return errors
 
@@ -143,8 +143,8 @@ def _valid_values(values: Iterable[str]) -> str:
 def _validate_failure_policy(spec: Object, path: str) -> list[FieldError]:
     rules = spec["podFailurePolicy"].get("rules") or ()
     errors: list[FieldError] = []
-    if len(rules) > FAILURE_RULES:
-        errors.append(too_many(f"{path}.rules", len(rules), FAILURE_RULES))
+    if len(rules) > _FAILURE_RULES:
+        errors.append(too_many(f"{path}.rules", len(rules), _FAILURE_RULES))
     pod = (spec.get("template") or {}).get("spec") or {}
     fields = ("containers", "initContainers")
     containers = {item.get("name", "") for field in fields for item in pod.get(field) or ()}
@@ -179,8 +179,8 @@ def _validate_failure_rule(rule: Part, spec: Object, containers: set[str], path:
 
 def _validate_pod_conditions(patterns: list[Part], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if len(patterns) > POD_CONDITIONS:
-        errors.append(too_many(path, len(patterns), POD_CONDITIONS))
+    if len(patterns) > _POD_CONDITIONS:
+        errors.append(too_many(path, len(patterns), _POD_CONDITIONS))
     for index, pattern in enumerate(patterns):
         errors += label_name(pattern.get("type", ""), f"{path}[{index}].type")
         status = pattern.get("status", "")
@@ -226,8 +226,8 @@ def _validate_success_policy(spec: Object, path: str) -> list[FieldError]:
     if not rules:
         text = "at least one rules must be specified when the successPolicy is specified"
         errors.append(required(f"{path}.rules", text))
-    if len(rules) > SUCCESS_RULES:
-        errors.append(too_many(f"{path}.rules", len(rules), SUCCESS_RULES))
+    if len(rules) > _SUCCESS_RULES:
+        errors.append(too_many(f"{path}.rules", len(rules), _SUCCESS_RULES))
     for index, rule in enumerate(rules):
         errors += _validate_success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
     return errors
@@ -242,8 +242,8 @@ def _validate_success_rule(rule: Part, completions: int, path: str) -> list[Fiel
     total = 0
     if indexes is not None:
         where = f"{path}.succeededIndexes"
-        if not names.fits(indexes, SUCCEEDED_INDEXES_LENGTH):
-            errors.append(too_long(where, SUCCEEDED_INDEXES_LENGTH))
+        if not names.fits(indexes, _SUCCEEDED_INDEXES_LENGTH):
+            errors.append(too_long(where, _SUCCEEDED_INDEXES_LENGTH))
         try:
             total = count_indexes(indexes, completions)
         except IntervalError as error:
@@ -264,7 +264,7 @@ def _validate_success_rule(rule: Part, completions: int, path: str) -> list[Fiel
 def job_spec_warnings(spec: Object, path: str) -> list[str]:
     """Returns the warnings about the spec (WarningsForJobSpec)."""
     found = []
-    many = spec.get("completions", 0) > MANY_COMPLETIONS and spec.get("parallelism", 0) > PARALLELISM_OF_MANY
+    many = spec.get("completions", 0) > _MANY_COMPLETIONS and spec.get("parallelism", 0) > _PARALLELISM_OF_MANY
     if spec.get("completionMode") == "Indexed" and many:
         text = (
             "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "

@@ -24,13 +24,13 @@ from fakekube.base.objects import Object
 
 _DOMAIN = "batch.kubernetes.io/"
 #: Labels of the pods of a job, with and without a domain.
-NAME_LABELS = ("job-name", f"{_DOMAIN}job-name")
+_NAME_LABELS = ("job-name", f"{_DOMAIN}job-name")
 UID_LABELS = ("controller-uid", f"{_DOMAIN}controller-uid")
 
 #: Fields of the template that can change while the job is suspended (scheduling directives).
-DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
+_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
-PRESERVED = (
+_PRESERVED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
     "or set propagationPolicy=Orphan to suppress this warning"
 )
@@ -76,7 +76,7 @@ class JobStrategy(Strategy):
         options = podtemplates.validation_options(before["template"], before.get("selector"))
         labels = (before["template"].get("metadata") or {}).get("labels") or {}
         errors = self.validate_metadata(context, obj["metadata"])
-        with_domain = NAME_LABELS[1] in labels and UID_LABELS[1] in labels
+        with_domain = _NAME_LABELS[1] in labels and UID_LABELS[1] in labels
         errors += _validate_name_allows_completions(obj) if from_minor(37) else _validate(obj, options, with_domain=with_domain)
         errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, options)
@@ -93,14 +93,14 @@ class JobStrategy(Strategy):
     def stores_unchanged_update(self, obj: Object) -> bool:
         """Reports whether the template has only generated labels."""
         made = obj["spec"]["template"]["metadata"].get("labels") or {}
-        return set(made) <= {*NAME_LABELS, *UID_LABELS} and obj["metadata"].get("labels") == made
+        return set(made) <= {*_NAME_LABELS, *UID_LABELS} and obj["metadata"].get("labels") == made
 
     def canonicalize(self, obj: Object) -> None:
         _default_labels(obj)  # as the real server has them after reading the stored object
 
     def delete_warnings(self, options: Object) -> list[str]:
         silent = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
-        return [] if silent else [PRESERVED]
+        return [] if silent else [_PRESERVED]
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -112,7 +112,7 @@ def _generate_selector(obj: Object) -> None:
     template_meta = spec["template"].setdefault("metadata", {})
     labels = template_meta.get("labels")
     shared = labels is not None and meta.get("labels") == labels
-    generated = {**dict.fromkeys(NAME_LABELS, meta["name"]), **dict.fromkeys(UID_LABELS, meta["uid"])}
+    generated = {**dict.fromkeys(_NAME_LABELS, meta["name"]), **dict.fromkeys(UID_LABELS, meta["uid"])}
     template_meta["labels"] = dict(sorted({**generated, **(labels or {})}.items()))
     if shared:
         meta["labels"] = template_meta["labels"]
@@ -163,7 +163,7 @@ def _validate_generated_selector(obj: Object, with_domain: bool) -> list[FieldEr
     errors = [] if meta.get("uid") else [required("metadata.uid")]
     kinds = (0, 1) if with_domain else (0,)
     wanted = [
-        (labels[kind], meta.get(field, "")) for kind in kinds for labels, field in ((UID_LABELS, "uid"), (NAME_LABELS, "name"))
+        (labels[kind], meta.get(field, "")) for kind in kinds for labels, field in ((UID_LABELS, "uid"), (_NAME_LABELS, "name"))
     ]
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     for key, value in wanted:
@@ -265,7 +265,7 @@ def _validate_template_update(sent: Object, template: Object, old: Object) -> li
 def _with_directives(before: Object, template: Object) -> Object:
     """Returns the old template with the scheduling directives of the new one."""
     spec, new = dict(before.get("spec") or {}), template.get("spec") or {}
-    restore(spec, new, *DIRECTIVES)
+    restore(spec, new, *_DIRECTIVES)
     affinity, wanted = spec.get("affinity"), new.get("affinity")
     if wanted is None and affinity is not None:
         rest = {kind: rules for kind, rules in affinity.items() if kind != "nodeAffinity"}

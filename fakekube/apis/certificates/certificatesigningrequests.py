@@ -27,11 +27,11 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
 #: The conditions of an approval, and those that cannot be removed.
-DECISIONS = ("Approved", "Denied")
-FINAL = (*DECISIONS, "Failed")
+_DECISIONS = ("Approved", "Denied")
+FINAL = (*_DECISIONS, "Failed")
 #: The shortest expirationSeconds.
 MIN_SECONDS = 600
-USAGES = frozenset(
+_USAGES = frozenset(
     {
         "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
         "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel",
@@ -72,7 +72,7 @@ class _Requests(Strategy):
         if not self.sets_approval:
             errors += [
                 forbidden(path, f"updates may not add a condition of type {go_quote(kind)}")
-                for kind in DECISIONS
+                for kind in _DECISIONS
                 if len(_of_type(status, kind)) > len(_of_type(old_status, kind))
             ]
         held = old_status.get("certificate", "")
@@ -108,7 +108,7 @@ class CSRStatusStrategy(_Requests):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         restore(obj, old, "spec")
         status, old_status = obj.setdefault("status", {}), old.get("status") or {}
-        for kind in DECISIONS:
+        for kind in _DECISIONS:
             held, told = _of_type(old_status, kind), _of_type(status, kind)
             if len(held) == len(told):
                 before = iter(held)
@@ -186,9 +186,9 @@ def _validate_request(obj: Object, old: Object | None) -> list[FieldError]:
 
 def _validate_usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[FieldError]:
     errors = [] if usages else [required("spec.usages")]
-    if all(usage in USAGES for usage in old_usages):
+    if all(usage in _USAGES for usage in old_usages):
         for index, usage in enumerate(usages):
-            errors += one_of(usage, f"spec.usages[{index}]", USAGES)
+            errors += one_of(usage, f"spec.usages[{index}]", _USAGES)
     if len(set(old_usages)) == len(old_usages):
         errors += [duplicate(f"spec.usages[{index}]", usages[index]) for index in repeated_indices(usages)]
     return errors
@@ -205,11 +205,11 @@ def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence
         allowed = ("True",) if kind in FINAL else ("False", "True", "Unknown")
         errors += one_of(state, f"{path}.status", allowed) if state else [required(f"{path}.status")]
         other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
-        if other in seen and not old_types.issuperset(DECISIONS):
+        if other in seen and not old_types.issuperset(_DECISIONS):
             text = "Approved and Denied conditions are mutually exclusive"
             shown = kind
             if holds_declared_rules():
-                both = [f'conditions[{{"type": "{decision}"}}]' for decision in DECISIONS]
+                both = [f'conditions[{{"type": "{decision}"}}]' for decision in _DECISIONS]
                 text, shown = f"must specify at most one of: `{both[0]}`, `{both[1]}`", f"{{{', '.join(both)}}}"
             errors.append(invalid("status.conditions" if from_minor(34) else f"{path}.type", shown, text))
         if kind in seen and len(old_types) == len(old_items):

@@ -18,7 +18,7 @@ from fakekube.apis.validation import names, objectmeta
 from fakekube.base.golang import pem
 from fakekube.base.objects import Object
 
-MAX_TRUST_BUNDLE_SIZE: Final = 1 << 20
+_MAX_TRUST_BUNDLE_SIZE: Final = 1 << 20
 _OMITTED: Final = "<value omitted>"
 _PATH: Final = "spec.trustBundle"
 
@@ -70,8 +70,8 @@ class ClusterTrustBundleStrategy(Strategy):
 
 
 def _validate_trust_bundle(bundle: str) -> list[FieldError]:
-    if len(bundle.encode()) > MAX_TRUST_BUNDLE_SIZE:
-        return [too_long(_PATH, MAX_TRUST_BUNDLE_SIZE)]
+    if len(bundle.encode()) > _MAX_TRUST_BUNDLE_SIZE:
+        return [too_long(_PATH, _MAX_TRUST_BUNDLE_SIZE)]
     errors: list[FieldError] = []
     anchors: dict[bytes, list[int]] = {}
     for index, block in enumerate(pem.blocks(bundle.encode())):

@@ -32,9 +32,9 @@ from fakekube.base.objects import Object
 MIN_SECONDS: Final = 3600
 MAX_SECONDS: Final = 91 * 24 * 3600
 MAX_SECONDS_OF_KUBERNETES: Final = 24 * 3600
-MAX_CHAIN_SIZE: Final = 100 * 1024
+_MAX_CHAIN_SIZE: Final = 100 * 1024
 MAX_REQUEST_SIZE: Final = 10 * 1024
-MAX_UID_LENGTH: Final = 128
+_MAX_UID_LENGTH: Final = 128
 FINAL: Final = ("Issued", "Denied", "Failed")
 _RSA_BITS: Final = (3072, 4096)
 _REQUEST: Final = "spec.stubPKCS10Request"
@@ -136,7 +136,7 @@ def _validate_uid(spec: Object, field: str) -> list[FieldError]:
     value = spec.get(field, "")
     if not value:
         return [invalid(f"spec.{field}", value, "must not be empty")]
-    return [too_long(f"spec.{field}", MAX_UID_LENGTH)] if len(value.encode()) > MAX_UID_LENGTH else []
+    return [too_long(f"spec.{field}", _MAX_UID_LENGTH)] if len(value.encode()) > _MAX_UID_LENGTH else []
 
 
 def _validate_key(key: Any, path: str, curves: str, shown: Any = OMITTED) -> list[FieldError]:
@@ -267,8 +267,8 @@ def _requested_key(spec: Object) -> Any:
 
 def _validate_issued(context: WriteContext, status: Object, spec: Object) -> list[FieldError]:
     chain = status.get("certificateChain", "")
-    if len(chain.encode()) > MAX_CHAIN_SIZE:
-        return [too_long(_CHAIN, MAX_CHAIN_SIZE)]
+    if len(chain.encode()) > _MAX_CHAIN_SIZE:
+        return [too_long(_CHAIN, _MAX_CHAIN_SIZE)]
     blocks = list(pem.blocks(chain.encode()))
     if not blocks:
         return [invalid(_CHAIN, chain, "issued certificate chain must contain at least one certificate")]

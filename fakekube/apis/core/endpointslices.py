@@ -23,17 +23,17 @@ from fakekube.base.objects import Object
 
 _SLICE = "k8s.io/api/discovery/v1.EndpointSlice"
 
-ENDPOINT_SLICE_CHANGES = changes(
+_ENDPOINT_SLICE_CHANGES = changes(
     "EndpointSlice", "ValidateEndpointSliceUpdate", *by_declaration("addressType", fixed(), (immutable(), 0))
 )
-NO_ADDRESS = rules(
+_NO_ADDRESS = rules(
     "Endpoint", "validateEndpoints", *by_declaration("addresses", needed(), (needed("must contain at least 1 address"), 0))
 )
-MAX_ENDPOINTS = 1000
-MAX_ADDRESSES = 100
-MAX_PORTS = 20000
-MAX_HINTS = 8
-ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+_MAX_ENDPOINTS = 1000
+_MAX_ADDRESSES = 100
+_MAX_PORTS = 20000
+_MAX_HINTS = 8
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 
 
@@ -61,12 +61,12 @@ class EndpointSliceStrategy(Strategy):
         return self._validate(obj, None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return self._validate(obj, old) + ENDPOINT_SLICE_CHANGES.validate(obj, old)
+        return self._validate(obj, old) + _ENDPOINT_SLICE_CHANGES.validate(obj, old)
 
     @staticmethod
     def _validate(obj: Object, old: Object | None) -> list[FieldError]:
         kind = obj.get("addressType", "")
-        errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
+        errors = required_one_of(kind, "addressType", _ADDRESS_TYPES)
         errors += _validate_slice_ports(obj.get("ports") or ())
         wrong = _validate_endpoints(obj.get("endpoints") or (), kind)
         if wrong and old is not None and semantic_deep_equal(obj.get("endpoints"), old.get("endpoints")):
@@ -93,8 +93,8 @@ def _drop_topology(obj: Object) -> None:
 
 
 def _validate_slice_ports(ports: Sequence[Object]) -> list[FieldError]:
-    if len(ports) > MAX_PORTS:
-        return [too_many("ports", len(ports), MAX_PORTS)]
+    if len(ports) > _MAX_PORTS:
+        return [too_many("ports", len(ports), _MAX_PORTS)]
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(ports):
@@ -111,8 +111,8 @@ def _validate_slice_ports(ports: Sequence[Object]) -> list[FieldError]:
 
 
 def _validate_endpoints(endpoints: Sequence[Object], kind: str) -> list[FieldError]:
-    if len(endpoints) > MAX_ENDPOINTS:
-        return [too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
+    if len(endpoints) > _MAX_ENDPOINTS:
+        return [too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
     return [
         error for index, endpoint in enumerate(endpoints) for error in _validate_endpoint(endpoint, kind, f"endpoints[{index}]")
     ]
@@ -122,9 +122,9 @@ def _validate_endpoint(endpoint: Object, kind: str, path: str) -> list[FieldErro
     errors: list[FieldError] = []
     found, where = endpoint.get("addresses") or (), f"{path}.addresses"
     if not found:
-        errors += NO_ADDRESS.validate({"addresses": found}, path)
-    elif len(found) > MAX_ADDRESSES:
-        errors.append(too_many(where, len(found), MAX_ADDRESSES))
+        errors += _NO_ADDRESS.validate({"addresses": found}, path)
+    elif len(found) > _MAX_ADDRESSES:
+        errors.append(too_many(where, len(found), _MAX_ADDRESSES))
     for index, address in enumerate(found):
         errors += _validate_typed_address(address, kind, where, f"{where}[{index}]")
     node, hostname, hints = endpoint.get("nodeName"), endpoint.get("hostname"), endpoint.get("hints")
@@ -153,8 +153,8 @@ def _validate_hints(hints: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, check in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
         items: Sequence[dict[str, Any]] = hints.get(field) or ()
-        if len(items) > MAX_HINTS:
-            return [*errors, too_many(f"{path}.{field}", len(items), MAX_HINTS)]
+        if len(items) > _MAX_HINTS:
+            return [*errors, too_many(f"{path}.{field}", len(items), _MAX_HINTS)]
         seen: set[str] = set()
         for index, item in enumerate(items):
             where, name = f"{path}.{field}[{index}].name", item.get("name", "")

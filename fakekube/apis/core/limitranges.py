@@ -111,7 +111,7 @@ def _validate_resource_names(
 
 
 #: The smaller field, the larger field, the field with the error, the field whose quantity is shown, and the message.
-ORDER = (
+_ORDER = (
     ("min", "max", "min", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest",
      "min value {} is greater than default request value {}"),
@@ -129,7 +129,7 @@ def _validate_quantities(name: str, texts: Mapping[str, str | None], path: str) 
     amounts = {field: quantity(text) for field, text in texts.items() if text is not None}
     errors = [
         invalid(f"{path}.{blamed}[{name}]", texts[shown], words.format(texts[less], texts[more]))
-        for less, more, blamed, shown, words in ORDER
+        for less, more, blamed, shown, words in _ORDER
         if less in amounts and more in amounts and amounts[less] > amounts[more]
     ]
     errors += _validate_ratio(texts["maxLimitRequestRatio"], amounts, f"{path}.maxLimitRequestRatio[{name}]")

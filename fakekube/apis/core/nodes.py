@@ -33,7 +33,7 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
 TAINTS = "scheduler.alpha.kubernetes.io/taints"
-AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 ANNOTATIONS = "metadata.annotations"
 
 #: What the Node authorizer and NodeRestriction say to a node that asks for the object of another one.
@@ -122,7 +122,7 @@ def _validate_node_change(obj: Object, old: Object) -> list[FieldError]:
     errors += _validate_features(status.get("declaredFeatures") or ())
     errors += _validate_status_addresses(status.get("addresses") or ())
     errors += _validate_pod_cidrs_update(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
-    errors += NODE_SPEC_CHANGES.validate(spec, old_spec, "spec")
+    errors += _NODE_SPEC_CHANGES.validate(spec, old_spec, "spec")
     errors += _validate_taints(spec.get("taints") or (), "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
         errors.append(forbidden("spec.externalID", "may not be updated"))
@@ -156,8 +156,8 @@ def _validate_annotations(annotations: Mapping[str, str]) -> list[FieldError]:
             errors += _validate_taints(read_taints(annotations[TAINTS]), f"{ANNOTATIONS}.{TAINTS}")
         except JSONError as problem:
             errors.append(invalid(ANNOTATIONS, TAINTS, str(problem)))
-    if annotations.get(AVOID_PODS):
-        errors += _validate_avoid_pods(annotations[AVOID_PODS])
+    if annotations.get(_AVOID_PODS):
+        errors += _validate_avoid_pods(annotations[_AVOID_PODS])
     return errors
 
 
@@ -165,10 +165,10 @@ def _validate_avoid_pods(text: str) -> list[FieldError]:
     try:
         found = read_avoid_pods(text)
     except JSONError as problem:
-        return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, str(problem))]
+        return [invalid(f"{ANNOTATIONS}.AvoidPods", _AVOID_PODS, str(problem))]
     errors: list[FieldError] = []
     for index, entry in enumerate(found.get("preferAvoidPods") or ()):
-        path = f"{ANNOTATIONS}.{AVOID_PODS}[{index}].PodSignature"
+        path = f"{ANNOTATIONS}.{_AVOID_PODS}[{index}].PodSignature"
         controller = (entry.get("podSignature") or {}).get("podController")
         if controller is None:
             errors.append(required(path))
@@ -257,7 +257,7 @@ class _NodeStatusStrategy(StatusStrategy):
 STATUS = _NodeStatusStrategy(_validate_node_change)
 
 
-NODE_SPEC_CHANGES = changes(
+_NODE_SPEC_CHANGES = changes(
     "NodeSpec",
     "ValidateNodeUpdate",
     *by_minor(

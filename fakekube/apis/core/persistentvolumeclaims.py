@@ -33,13 +33,13 @@ from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.objects import Object
 
-CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
-ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 USE_STORAGE_CLASS_NAME = 'deprecated since v1.8; use "storageClassName" attribute instead'
 VOLUME_MODES = ("Block", "Filesystem")
-SNAPSHOTS = ("VolumeSnapshot", "snapshot.storage.k8s.io")
+_SNAPSHOTS = ("VolumeSnapshot", "snapshot.storage.k8s.io")
 CLAIMS = ("PersistentVolumeClaim", "")
-RESIZE_STATUSES = (
+_RESIZE_STATUSES = (
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
     "NodeResizeInProgress",
@@ -47,7 +47,7 @@ RESIZE_STATUSES = (
     "NodeResizePending",
 )
 
-IMMUTABLE_SPEC = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_IMMUTABLE_SPEC = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
 @dataclass(slots=True, frozen=True)
@@ -120,7 +120,7 @@ def _normalize_data_sources(context: WriteContext, spec: Object, old_spec: Objec
     """Drops data sources that are not supported, then copies dataSource to dataSourceRef or the reverse."""
     reference = spec.get("dataSourceRef")
     crosses = bool(reference and reference.get("namespace"))
-    if crosses and old_spec.get("dataSourceRef") is None and not context.services.enabled(CROSS_NAMESPACE_GATE):
+    if crosses and old_spec.get("dataSourceRef") is None and not context.services.enabled(_CROSS_NAMESPACE_GATE):
         del spec["dataSourceRef"]
     unused = old_spec.get("dataSource") is None and old_spec.get("dataSourceRef") is None
     if unused and spec.get("dataSourceRef") is None and not _is_classic(spec.get("dataSource")):
@@ -136,7 +136,7 @@ def _is_classic(source: Mapping[str, Any] | None) -> bool:
     """Reports whether the source is a claim or a snapshot, which dataSource supports without the feature
     AnyVolumeDataSource.
     """
-    return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, SNAPSHOTS)
+    return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, _SNAPSHOTS)
 
 
 def _validate_data_source(source: Mapping[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
@@ -158,8 +158,8 @@ def _validate_data_source(source: Mapping[str, Any], path: str, options: Validat
 def validate_access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
     """Validates access modes; ReadWriteOncePod cannot be combined with other modes."""
     modes = list(modes)
-    errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
-    others = any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
+    errors = [not_supported(path, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    others = any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
     if "ReadWriteOncePod" in modes and others:
         errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
     return errors
@@ -269,7 +269,7 @@ def _validate_claim_change(context: WriteContext, obj: Object, old: Object) -> l
         _restore_mutable_fields(compared, old_compared)
     if spec_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
         lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
-        errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
+        errors.append(forbidden("spec", f"{_IMMUTABLE_SPEC}\n{lines}"))
     errors += _validate_size_update(spec, old_spec, old.get("status") or {})
     errors += immutable_field(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     return errors + _validate_attributes_class_update(spec, old_spec, old.get("status") or {})
@@ -343,8 +343,8 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     path = f"status.{'allocatedResourceStatuses' if from_minor(34) else 'allocatedResourceStatus'}"
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         errors += _validate_resource_key(name, path)
-        if state not in RESIZE_STATUSES:
-            errors.append(not_supported(path, name if from_minor(34) else Printed(name), sorted(RESIZE_STATUSES)))
+        if state not in _RESIZE_STATUSES:
+            errors.append(not_supported(path, name if from_minor(34) else Printed(name), sorted(_RESIZE_STATUSES)))
     path = "status.allocatedResources"
     for name, amount in (status.get("allocatedResources") or {}).items():
         wrong = _validate_resource_key(name, path) or validate_basic_resource(amount, f"{path}[{name}]")

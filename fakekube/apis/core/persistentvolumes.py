@@ -36,23 +36,23 @@ from fakekube.apis.validation.to_internal import semantic_deep_equal_as, to_inte
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.base.objects import Object
 
-RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
-DEPRECATED_ANNOTATIONS = {
+_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+_MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+_DEPRECATED_ANNOTATIONS = {
     BETA_STORAGE_CLASS_ANNOTATION: USE_STORAGE_CLASS_NAME,
-    MOUNT_OPTIONS: 'deprecated since v1.31; use "mountOptions" attribute instead',
+    _MOUNT_OPTIONS: 'deprecated since v1.31; use "mountOptions" attribute instead',
 }
-DEPRECATED_SOURCES = {
+_DEPRECATED_SOURCES = {
     source: DEPRECATED_VOLUMES[source]
     for source in ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd")
 }
-INLINE = "in the context of inline volumes"
-NOT_INLINE = f"may not be specified {INLINE}"
+_INLINE = "in the context of inline volumes"
+_NOT_INLINE = f"may not be specified {_INLINE}"
 _SPEC = "k8s.io/api/core/v1.PersistentVolumeSpec"
 _AFFINITY = "k8s.io/api/core/v1.VolumeNodeAffinity"
 
 #: Sources whose mount options an annotation may set.
-WITH_MOUNT_OPTIONS = frozenset(
+_WITH_MOUNT_OPTIONS = frozenset(
     {
         "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte", "iscsi", "cinder", "cephfs",
         "azureFile", "vsphereVolume", "azureDisk", "photonPersistentDisk",
@@ -92,9 +92,9 @@ def validate_volume_spec(
 
 def _validate_inline_volume(spec: Object, path: str) -> list[FieldError]:
     unwanted = {"claimRef": "claimRef" in spec, "capacity": bool(spec.get("capacity"))}
-    errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field, new in unwanted.items() if new]
+    errors = [forbidden(f"{path}.{field}", _NOT_INLINE) for field, new in unwanted.items() if new]
     if spec.get("csi") is None:
-        errors.append(required(f"{path}.csi", f"has to be specified {INLINE}"))
+        errors.append(required(f"{path}.csi", f"has to be specified {_INLINE}"))
     return errors
 
 
@@ -113,13 +113,13 @@ def _validate_reclaim_policy(policy: str, path: str, inline: bool) -> list[Field
     if not policy:
         return []
     if inline:
-        return [] if policy == "Retain" else [forbidden(path, f"may only be Retain {INLINE}")]
-    return one_of(policy, path, RECLAIM_POLICIES)
+        return [] if policy == "Retain" else [forbidden(path, f"may only be Retain {_INLINE}")]
+    return one_of(policy, path, _RECLAIM_POLICIES)
 
 
 def _validate_node_affinity(affinity: Object, path: str, inline: bool, allow_invalid_values: bool) -> list[FieldError]:
     if inline:
-        return [forbidden(path, NOT_INLINE)]
+        return [forbidden(path, _NOT_INLINE)]
     selector = affinity.get("required")
     if selector is None:
         return [required(f"{path}.required", "must specify required node constraints")]
@@ -138,14 +138,14 @@ def _validate_class_and_mode(spec: Object, path: str, inline: bool) -> list[Fiel
     name, mode = spec.get("storageClassName", ""), spec.get("volumeMode")
     errors: list[FieldError] = []
     if name and inline:
-        errors.append(forbidden(f"{path}.storageClassName", NOT_INLINE))
+        errors.append(forbidden(f"{path}.storageClassName", _NOT_INLINE))
     elif name:
         errors += invalid_each(f"{path}.storageClassName", name, names.dns_subdomain(name))
     if mode is None:
         return errors
     if not inline:
         return errors + one_of(mode, f"{path}.volumeMode", VOLUME_MODES)
-    text = f"may not specify volumeMode other than Filesystem {INLINE}"
+    text = f"may not specify volumeMode other than Filesystem {_INLINE}"
     return errors if mode == "Filesystem" else [*errors, forbidden(f"{path}.volumeMode", text)]
 
 
@@ -198,8 +198,8 @@ class PersistentVolumeStrategy(Strategy):
 
 
 def _validate_mount_options(obj: Object) -> list[FieldError]:
-    if WITH_MOUNT_OPTIONS.isdisjoint(obj["spec"]) and MOUNT_OPTIONS in (obj["metadata"].get("annotations") or {}):
-        path = f"metadata.annotations.{MOUNT_OPTIONS}"
+    if _WITH_MOUNT_OPTIONS.isdisjoint(obj["spec"]) and _MOUNT_OPTIONS in (obj["metadata"].get("annotations") or {}):
+        path = f"metadata.annotations.{_MOUNT_OPTIONS}"
         return [forbidden(path, "may not specify mount options for this volume type")]
     return []
 
@@ -255,7 +255,7 @@ def _renamed_term(term: Object, old: Object) -> Object:
 
 
 def _warnings(spec: Object, annotations: Object) -> list[str]:
-    warnings = [f"metadata.annotations[{key}]: {text}" for key, text in DEPRECATED_ANNOTATIONS.items() if key in annotations]
+    warnings = [f"metadata.annotations[{key}]: {text}" for key, text in _DEPRECATED_ANNOTATIONS.items() if key in annotations]
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         advice = "Instead, the recommended approach is to use dynamic provisioning."
         text = f"The Recycle reclaim policy is deprecated. {advice}"
@@ -264,7 +264,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
     for index, term in enumerate(terms):
         warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
     return warnings + [
-        f"spec.{shown}: {text}" for field, (shown, text) in DEPRECATED_SOURCES.items() if spec.get(field) is not None
+        f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if spec.get(field) is not None
     ]
 
 
@@ -346,14 +346,14 @@ def _validate_local(source: Part, path: str) -> list[FieldError]:
     return no_backsteps(target, f"{path}.path") if target else [required(f"{path}.path")]
 
 
-CSI_SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
+_CSI_SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
 
 
 def _validate_csi(source: Part, path: str) -> list[FieldError]:
     errors = volumes.validate_csi_driver_name(source.get("driver", ""), f"{path}.driver")
     if not source.get("volumeHandle"):
         errors.append(required(f"{path}.volumeHandle"))
-    for field in CSI_SECRETS:
+    for field in _CSI_SECRETS:
         if source.get(field) is not None:
             errors += _validate_csi_secret(source[field], f"{path}.{field}")
     return errors
@@ -402,7 +402,7 @@ SOURCES: Mapping[str, _Source] = {
 }
 
 #: Sources that do not count towards the limit of one.
-UNCOUNTED = "flexVolume"
+_UNCOUNTED = "flexVolume"
 
 
 def _validate_volume_source(spec: Object, name: str, path: str) -> list[FieldError]:
@@ -411,7 +411,7 @@ def _validate_volume_source(spec: Object, name: str, path: str) -> list[FieldErr
     for field, source in SOURCES.items():
         if spec.get(field) is None:
             continue
-        if found and field != UNCOUNTED:
+        if found and field != _UNCOUNTED:
             errors.append(forbidden(f"{path}.{source.surplus or field}", volumes.MANY_TYPES))
             continue
         found = True

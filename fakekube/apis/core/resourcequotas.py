@@ -35,11 +35,11 @@ SCOPES = {
     "CrossNamespacePodAffinity": _PODS | _COMPUTE,
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
-EXCLUSIVE_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_EXCLUSIVE_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 
 #: Scopes that support only the operator Exists.
-PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
-PLAIN_SCOPES_TEXT = (
+_PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
+_PLAIN_SCOPES_TEXT = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
     "ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -47,7 +47,7 @@ PLAIN_SCOPES_TEXT = (
 
 #: Resources whose requests and limits are compared; those that also exist without `requests.`.
 COMPARED = ("cpu", "memory", "storage", "ephemeral-storage")
-COMPARED_BARE = ("cpu", "memory")
+_COMPARED_BARE = ("cpu", "memory")
 
 
 class ResourceQuotaStrategy(Strategy):
@@ -101,11 +101,11 @@ def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: str) -> l
     for scope in scopes:
         if scope not in SCOPES:
             errors.append(invalid(path, scopes, "unsupported scope"))
-        errors += [invalid(path, scopes, UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
+        errors += [invalid(path, scopes, _UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
     return errors + _forbid_conflicting_scopes(scopes, scopes, path)
 
 
-UNSUPPORTED_SCOPE = "unsupported scope applied to resource"
+_UNSUPPORTED_SCOPE = "unsupported scope applied to resource"
 
 
 def _count_unsupported(hard: Iterable[str]) -> Mapping[str, int]:
@@ -115,7 +115,7 @@ def _count_unsupported(hard: Iterable[str]) -> Mapping[str, int]:
 
 
 def _forbid_conflicting_scopes(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]:
-    return [invalid(path, shown, "conflicting scopes") for pair in EXCLUSIVE_SCOPES if set(pair) <= set(scopes)]
+    return [invalid(path, shown, "conflicting scopes") for pair in _EXCLUSIVE_SCOPES if set(pair) <= set(scopes)]
 
 
 def _validate_selector(
@@ -130,9 +130,9 @@ def _validate_selector(
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         if scope not in SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        errors += [invalid(path, shown, UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
-        if scope in PLAIN_SCOPES and operator != "Exists":
-            errors.append(invalid(f"{path}.operator", operator, PLAIN_SCOPES_TEXT))
+        errors += [invalid(path, shown, _UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
+        if scope in _PLAIN_SCOPES and operator != "Exists":
+            errors.append(invalid(f"{path}.operator", operator, _PLAIN_SCOPES_TEXT))
         errors += _validate_operator(operator, expression.get("values"), path)
     named = [expression.get("scopeName", "") for expression in expressions]
     return errors + _forbid_conflicting_scopes(named, scopes, path)
@@ -153,7 +153,7 @@ def _warnings(hard: Mapping[str, str]) -> list[str]:
     found = []
     for resource in COMPARED:
         request, limit = f"requests.{resource}", f"limits.{resource}"
-        if request not in hard and resource in COMPARED_BARE:
+        if request not in hard and resource in _COMPARED_BARE:
             request = resource
         if request in hard and limit in hard and quantity(hard[request]) > quantity(hard[limit]):
             found.append(f"ResourceQuota {request} ({hard[request]}) should be less than {limit} ({hard[limit]})")

@@ -25,7 +25,7 @@ CERTIFICATE, PRIVATE_KEY = "tls.crt", "tls.key"
 
 #: Type → the key whose value is a JSON object.
 CONFIGURATIONS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
-BASIC_AUTHENTICATION = "kubernetes.io/basic-auth"
+_BASIC_AUTHENTICATION = "kubernetes.io/basic-auth"
 CREDENTIALS = ("username", "password")
 SSH_AUTHENTICATION, SSH_KEY = "kubernetes.io/ssh-auth", "ssh-privatekey"
 
@@ -72,7 +72,7 @@ def _validate_data_of_type(type_: str, annotations: Mapping[str, str], data: Map
         return [] if annotations.get(SERVICE_ACCOUNT_NAME_KEY) else [required(path)]
     if type_ in CONFIGURATIONS:
         return _validate_docker_configuration(data, CONFIGURATIONS[type_])
-    if type_ == BASIC_AUTHENTICATION:
+    if type_ == _BASIC_AUTHENTICATION:
         return [] if any(key in data for key in CREDENTIALS) else _require_keys(data, CREDENTIALS)
     if type_ == SSH_AUTHENTICATION:
         return [] if data.get(SSH_KEY) else [required(f"data[{SSH_KEY}]")]

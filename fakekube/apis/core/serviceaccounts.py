@@ -22,7 +22,7 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 
-MOUNTABLE_SECRETS_TEXT = (
+_MOUNTABLE_SECRETS_TEXT = (
     f"metadata.annotations[{ENFORCE_MOUNTABLE_SECRETS_ANNOTATION}]: deprecated in v1.32+; "
     "prefer separate namespaces to isolate access to mounted secrets"
 )
@@ -43,7 +43,7 @@ class ServiceAccountStrategy(Strategy):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         annotations, before = ((o or {}).get("metadata", {}).get("annotations") or () for o in (obj, old))
         new = ENFORCE_MOUNTABLE_SECRETS_ANNOTATION in annotations and ENFORCE_MOUNTABLE_SECRETS_ANNOTATION not in before
-        return [MOUNTABLE_SECRETS_TEXT] if new else []
+        return [_MOUNTABLE_SECRETS_TEXT] if new else []
 
 
 def _keep_names(obj: Object) -> None:
@@ -57,19 +57,19 @@ GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 
 
 #: A request for exactly this duration gets a token for a year, and warnings after an hour (extended tokens).
-EXTENDED = 60 * 60 + 7
-EXTENSION = 365 * 24 * 60 * 60
+_EXTENDED = 60 * 60 + 7
+_EXTENSION = 365 * 24 * 60 * 60
 
 #: Kinds to which a token can be bound: the resource, and whether it is namespaced.
-BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secrets", True)}
+_BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secrets", True)}
 
 #: Kinds of webhook configurations, to which a token for a webhook can be bound.
-WEBHOOK_KINDS: Mapping[str, str] = {
+_WEBHOOK_KINDS: Mapping[str, str] = {
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
 }
 _WEBHOOK_GATE = "APIServerWebhookAuthenticationToken"
-REVIEWED_GROUPS = "admissionReviewAPIGroups"
+_REVIEWED_GROUPS = "admissionReviewAPIGroups"
 """The attestation of the API groups whose reviews a token is for."""
 _KNOWS_ATTESTATIONS = 37
 """The first minor that knows attestations."""
@@ -77,11 +77,11 @@ _WEBHOOK_SECONDS = 10 * 60
 """The longest life of a token for a webhook."""
 
 #: The audit annotation with the id of a token.
-ISSUED_CREDENTIAL = "authentication.kubernetes.io/issued-credential-id"
+_ISSUED_CREDENTIAL = "authentication.kubernetes.io/issued-credential-id"
 
 
 #: The audit annotation of a request with the UID of another account.
-UID_MISMATCH = "authentication.k8s.io/token-request-uid-mismatch"
+_UID_MISMATCH = "authentication.k8s.io/token-request-uid-mismatch"
 _UID_GATE = "TokenRequestServiceAccountUIDValidation"
 _KNOWS_UID = 34
 """The first minor that looks at the UID of a TokenRequest."""
@@ -113,7 +113,7 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
     seconds = spec["expirationSeconds"]
     claims = _claims(context, account, bound, spec, now)
     token = context.services.sign(claims)
-    context.annotations.setdefault(ISSUED_CREDENTIAL, ("Metadata", f"JTI={claims['jti']}"))
+    context.annotations.setdefault(_ISSUED_CREDENTIAL, ("Metadata", f"JTI={claims['jti']}"))
     expiration = print_time(now + timedelta(seconds=seconds))
     return {
         **request,
@@ -146,7 +146,7 @@ def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account
         text = f"the UID in the token request ({expected}) does not match the UID of the service account ({uid})"
         if context.emulation.enabled(_UID_GATE):
             raise status.conflict(GROUP, KIND, name, text)
-        context.annotations.setdefault(UID_MISMATCH, ("Metadata", text))
+        context.annotations.setdefault(_UID_MISMATCH, ("Metadata", text))
         context.warnings.append(f"{text} but {_UID_GATE} is not enabled. In the future, this will return a conflict error")
     return {**named, "uid": expected}
 
@@ -169,17 +169,17 @@ def _check_spec(spec: Mapping[str, Any], minor: int) -> None:
 
 def _is_webhook(reference: Mapping[str, Any] | None) -> bool:
     known = {"apiVersion": "admissionregistration.k8s.io/v1"}
-    return reference is not None and reference.get("kind") in WEBHOOK_KINDS and known.items() <= reference.items()
+    return reference is not None and reference.get("kind") in _WEBHOOK_KINDS and known.items() <= reference.items()
 
 
 def _validate_attestations(attestations: Mapping[str, Any], path: str) -> list[FieldError]:
     if len(attestations) != 1:
-        text = f"webhook bound requests require exactly one {REVIEWED_GROUPS} attestation"
+        text = f"webhook bound requests require exactly one {_REVIEWED_GROUPS} attestation"
         return [invalid(path, attestations, text)]
     ((key, values),) = attestations.items()
     path = f"{path}[{key}]"
-    if key != REVIEWED_GROUPS:
-        return [not_supported(path, key, [REVIEWED_GROUPS])]
+    if key != _REVIEWED_GROUPS:
+        return [not_supported(path, key, [_REVIEWED_GROUPS])]
     if len(values or ()) != 1:
         return [invalid(path, values, "must specify a single value")]
     group, path = values[0], f"{path}[0]"
@@ -196,9 +196,9 @@ def _bound_object(context: WriteContext, name: str, spec: dict[str, Any]) -> _Bo
     api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
     if context.emulation.minor >= _KNOWS_ATTESTATIONS and _is_webhook(reference):
         return _bound_webhook(context, name, spec, reference)
-    if "/" in api_version or kind not in BOUND_KINDS:
+    if "/" in api_version or kind not in _BOUND_KINDS:
         raise status.bad_request(f"cannot bind token to object of type {_go_syntax(api_version, kind)}")
-    plural, namespaced = BOUND_KINDS[kind]
+    plural, namespaced = _BOUND_KINDS[kind]
     expected = reference.get("name", "")
     check_key_name(expected)
     obj = context.services.get("", plural, context.namespace if namespaced else "", expected)
@@ -226,12 +226,12 @@ def _bound_webhook(context: WriteContext, name: str, spec: dict[str, Any], refer
     if not context.emulation.enabled(_WEBHOOK_GATE):
         shown = _go_syntax(reference["apiVersion"], kind)
         raise status.bad_request(f"cannot bind token to object of type {shown} (feature gate {_WEBHOOK_GATE} is disabled)")
-    (audience,), (group,) = spec["audiences"], spec["attestations"][REVIEWED_GROUPS]
+    (audience,), (group,) = spec["audiences"], spec["attestations"][_REVIEWED_GROUPS]
     if audience == context.services.issuer:
         raise status.bad_request("api server audiences are invalid for webhook token requests")
     spec["expirationSeconds"] = min(spec["expirationSeconds"], _WEBHOOK_SECONDS)
     _check_attests(context, name, group)
-    found = context.services.get("admissionregistration.k8s.io", WEBHOOK_KINDS[kind], "", reference.get("name", ""))
+    found = context.services.get("admissionregistration.k8s.io", _WEBHOOK_KINDS[kind], "", reference.get("name", ""))
     if found is None or (group != "*" and not any(_is_for(hook, audience, group) for hook in found.get("webhooks") or ())):
         raise status.forbidden("", "serviceaccounts/token", name, "token request denied")
     _check_uid(reference, found, "admissionregistration.k8s.io")
@@ -240,14 +240,14 @@ def _bound_webhook(context: WriteContext, name: str, spec: dict[str, Any], refer
 
 def _check_attests(context: WriteContext, name: str, group: str) -> None:
     account = service_account_username(context.namespace, name)
-    question = {"group": "authentication.k8s.io", "version": "*", "resource": REVIEWED_GROUPS, "verb": "attest", "name": group}
+    question = {"group": "authentication.k8s.io", "version": "*", "resource": _REVIEWED_GROUPS, "verb": "attest", "name": group}
     groups = (*service_account_groups(context.namespace), "system:authenticated")
     allowed, reason = context.services.authorize(account, groups, {"resourceAttributes": question})
     if not allowed:
         who = f"User {go_quote(account)} cannot attest"
-        problem = f'{who} resource "{REVIEWED_GROUPS}" in API group "authentication.k8s.io" at the cluster scope'
+        problem = f'{who} resource "{_REVIEWED_GROUPS}" in API group "authentication.k8s.io" at the cluster scope'
         problem = f"{problem}: {reason}" if reason else problem
-        raise status.forbidden("authentication.k8s.io", REVIEWED_GROUPS, group, problem)
+        raise status.forbidden("authentication.k8s.io", _REVIEWED_GROUPS, group, problem)
 
 
 def _is_for(hook: Mapping[str, Any], audience: str, group: str) -> bool:
@@ -290,8 +290,8 @@ def _claims(context: WriteContext, account: Object, bound: _Bound, spec: Mapping
         if node:
             found = context.services.get("", "nodes", "", node) or {"metadata": {"name": node}}
             private["node"] = _reference(found["metadata"])
-        if seconds == EXTENDED and set(audiences) == {context.services.issuer}:
-            private["warnafter"], seconds = at + seconds, EXTENSION
+        if seconds == _EXTENDED and set(audiences) == {context.services.issuer}:
+            private["warnafter"], seconds = at + seconds, _EXTENSION
     return {
         "aud": audiences,
         "exp": at + seconds,

@@ -31,10 +31,10 @@ Check = Callable[[Any, str], list[FieldError]]
 #: The maximum length of most lists of the group; of those that have none.
 MAX_ITEMS = 32
 UNLIMITED = -1
-IDENTIFIER_LENGTH = 32
-EXPRESSION_LENGTH = PARAMETERS_LENGTH = 10 * 1024
-BINDING_CONDITIONS = 4
-DERIVED_ATTRIBUTES = 32
+_IDENTIFIER_LENGTH = 32
+_EXPRESSION_LENGTH = _PARAMETERS_LENGTH = 10 * 1024
+_BINDING_CONDITIONS = 4
+_DERIVED_ATTRIBUTES = 32
 EFFECTS = ("NoExecute", "NoSchedule", "None")
 
 _uid_matches = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
@@ -202,7 +202,7 @@ def validate_fully_qualified_name(value: str, path: str, *, is_declared: bool) -
 
 
 def _validate_identifier(value: str, path: str) -> list[FieldError]:
-    errors = [] if names.fits(value, IDENTIFIER_LENGTH) else [too_long(path, IDENTIFIER_LENGTH)]
+    errors = [] if names.fits(value, _IDENTIFIER_LENGTH) else [too_long(path, _IDENTIFIER_LENGTH)]
     return errors + invalid_each(path, value, names.c_identifier(value))
 
 
@@ -222,8 +222,8 @@ def _validate_selector(item: Object, path: str) -> list[FieldError]:
 
 def _validate_expression(source: str, path: str, problem_with: Callable[[Type], str]) -> list[FieldError]:
     """Validates an expression about a device; `problem_with` tells what is wrong with its type."""
-    if not names.fits(source, EXPRESSION_LENGTH):
-        return [too_long(path, EXPRESSION_LENGTH)]
+    if not names.fits(source, _EXPRESSION_LENGTH):
+        return [too_long(path, _EXPRESSION_LENGTH)]
     found, problem = compiled_type(devices(), source)
     text = "" if found is None else problem_with(found)
     if text:
@@ -264,8 +264,8 @@ _UNUSED = "must be referenced by at least one matchAttribute or distinctAttribut
 def validate_declared_derived_attributes(request: Object, path: str) -> list[FieldError]:
     """Validates what the types say of these attributes."""
     items, path, errors = request.get("derivedAttributes") or (), f"{path}.derivedAttributes", list[FieldError]()
-    if len(items) > DERIVED_ATTRIBUTES:
-        return [too_many(path, len(items), DERIVED_ATTRIBUTES)]
+    if len(items) > _DERIVED_ATTRIBUTES:
+        return [too_many(path, len(items), _DERIVED_ATTRIBUTES)]
     for index, item in enumerate(items):
         name, where = item.get("name", ""), f"{path}[{index}]"
         errors += validate_fully_qualified_name(name, f"{where}.name", is_declared=True) if name else [required(f"{where}.name")]
@@ -279,11 +279,11 @@ def validate_configuration(item: Object, path: str, *, stored: bool = False) -> 
     if opaque is None:
         return [required(path)]
     errors = validate_declared_driver_name(opaque.get("driver", ""), f"{path}.driver")
-    longest = None if stored else PARAMETERS_LENGTH
+    longest = None if stored else _PARAMETERS_LENGTH
     return errors + validate_raw_object(opaque.get("parameters"), f"{path}.parameters", longest=longest)
 
 
-def validate_raw_object(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> list[FieldError]:
+def validate_raw_object(value: Any, path: str, *, longest: int | None = _PARAMETERS_LENGTH) -> list[FieldError]:
     """Validates that the value is a JSON object."""
     if value is None:
         return [required(path)]
@@ -302,8 +302,8 @@ def validate_binding_conditions(item: Object, path: str) -> list[FieldError]:
     """Validates binding conditions and binding failure conditions; either both lists are set, or none."""
     binding, failure = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
     binding_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
-    errors = validate_slice(binding, binding_path, label_name, BINDING_CONDITIONS)
-    errors += validate_slice(failure, fatal_path, label_name, BINDING_CONDITIONS)
+    errors = validate_slice(binding, binding_path, label_name, _BINDING_CONDITIONS)
+    errors += validate_slice(failure, fatal_path, label_name, _BINDING_CONDITIONS)
     errors += [duplicate(f"{binding_path}[{index}]", binding[index]) for index in repeated_indices(binding)]
     repeated, bound = set(repeated_indices(failure)), set(binding)
     for index, kind in enumerate(failure):
@@ -327,7 +327,7 @@ def validate_binding_conditions(item: Object, path: str) -> list[FieldError]:
 
 # ---------------------------------------------------------------- DeviceTaintRules
 
-MAX_CONDITIONS: Final = 8
+_MAX_CONDITIONS: Final = 8
 
 
 class DeviceTaintRuleStrategy(Strategy):
@@ -390,8 +390,8 @@ def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
 def _validate_status(obj: Object, _old: Object) -> list[FieldError]:
     items = (obj.get("status") or {}).get("conditions") or []
     errors = conditions(items, "status.conditions")
-    if len(items) > MAX_CONDITIONS:
-        errors.append(too_many("status.conditions", len(items), MAX_CONDITIONS))
+    if len(items) > _MAX_CONDITIONS:
+        errors.append(too_many("status.conditions", len(items), _MAX_CONDITIONS))
     return errors
 
 

@@ -47,17 +47,17 @@ from fakekube.apis.validation.to_internal import semantic_deep_equal, semantic_d
 from fakekube.base.objects import Object
 
 OPTIONS = 8
-RESERVATIONS = 256
+_RESERVATIONS = 256
 CONDITIONS = 8
 INTERFACE_NAME_LENGTH, HARDWARE_ADDRESS_LENGTH = 256, 128
-NETWORK_ADDRESSES = 16
+_NETWORK_ADDRESSES = 16
 MODES = ("All", "ExactCount")
 OPERATORS = ("Equal", "Exists")
 SOURCES = ("FromClaim", "FromClass")
-ADMIN_LABEL = "resource.kubernetes.io/admin-access"
-NOT_A_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-KIND_OF_REQUEST = "exactly one of `exactly` or `firstAvailable` is required"
-KIND_OF_CONSTRAINT = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+_NOT_A_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+_KIND_OF_REQUEST = "exactly one of `exactly` or `firstAvailable` is required"
+_KIND_OF_CONSTRAINT = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
 
 _Requests = Mapping[str, frozenset[str]]
 """The name of a request → the names of its subrequests."""
@@ -190,9 +190,9 @@ def _validate_admin_access(context: WriteContext, spec: Object) -> list[FieldErr
 
 def _validate_admin_namespace(context: WriteContext, path: str) -> list[FieldError]:
     namespace = context.services.get("", "namespaces", "", context.namespace) or {"metadata": {}}
-    if (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true":
+    if (namespace["metadata"].get("labels") or {}).get(_ADMIN_LABEL) == "true":
         return []
-    text = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+    text = f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
     return [forbidden(path, text)]
 
 
@@ -238,11 +238,11 @@ def _validate_request(used: _Used, request: Object, path: str) -> list[FieldErro
     errors = validate_device_name(name, f"{path}.name")
     exactly, options = request.get("exactly"), request.get("firstAvailable") or ()
     if exactly is None and not options:
-        return [*errors, required(path, KIND_OF_REQUEST)]
+        return [*errors, required(path, _KIND_OF_REQUEST)]
     if not from_minor(35):
         return errors + _validate_whole_request(exactly, options, path)
     if exactly is not None and options:
-        errors.append(invalid(path, None, many_set(KIND_OF_REQUEST)))
+        errors.append(invalid(path, None, many_set(_KIND_OF_REQUEST)))
         return errors + _validate_declared_request(exactly, options, path) if holds_declared_rules() else errors
     if exactly is not None:
         errors += validate_derived_attributes(exactly, f"{path}.exactly", _attributes_for(used, name))
@@ -263,7 +263,7 @@ def _validate_whole_request(exactly: Object | None, options: Sequence[Object], p
         errors += validate_set(options, where, _validate_option, lambda item: item.get("name", ""), most=OPTIONS, member="name")
     if exactly is not None:
         errors += _validate_exact_request(exactly, f"{path}.exactly")
-    return [*errors, invalid(path, None, many_set(KIND_OF_REQUEST))] if exactly is not None and options else errors
+    return [*errors, invalid(path, None, many_set(_KIND_OF_REQUEST))] if exactly is not None and options else errors
 
 
 def _validate_declared_request(exactly: Object, options: Sequence[Object], path: str) -> list[FieldError]:
@@ -331,7 +331,7 @@ def _validate_constraint(known: _Requests, constraint: Object, path: str) -> lis
     if fields:
         return errors
     if features.current().enabled("DRAConsumableCapacity"):
-        return [*errors, required(path, KIND_OF_CONSTRAINT)]
+        return [*errors, required(path, _KIND_OF_CONSTRAINT)]
     return [*errors, required(f"{path}.matchAttribute")]
 
 
@@ -346,10 +346,10 @@ def _validate_references(known: _Requests, requests: Sequence[str], path: str) -
 def _validate_reference(known: _Requests, name: str, path: str) -> list[FieldError]:
     parts = name.split("/")
     if len(parts) > 2:
-        return [invalid(path, name, NOT_A_REQUEST)]
+        return [invalid(path, name, _NOT_A_REQUEST)]
     errors = [error for part in parts for error in validate_device_name(part, path)]
     found = parts[0] in known and (len(parts) == 1 or parts[1] in known[parts[0]])
-    return errors if found else [*errors, invalid(path, name, NOT_A_REQUEST)]
+    return errors if found else [*errors, invalid(path, name, _NOT_A_REQUEST)]
 
 
 # ---------------------------------------------------------------- status
@@ -402,7 +402,7 @@ def _allocated_identities(status: Object) -> frozenset[str]:
 def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     reserved, path = status.get("reservedFor") or (), "status.reservedFor"
-    errors = validate_set(reserved, path, _validate_user, lambda user: user.get("uid", ""), most=RESERVATIONS, member="uid")
+    errors = validate_set(reserved, path, _validate_user, lambda user: user.get("uid", ""), most=_RESERVATIONS, member="uid")
     errors += validate_set(
         status.get("devices") or (),
         "status.devices",
@@ -463,7 +463,7 @@ def _validate_network(network: Object, path: str) -> list[FieldError]:
     def address(text: Any, where: str) -> list[FieldError]:
         return ip.interface_address(where, text)
 
-    return errors + validate_set(network.get("ips") or (), f"{path}.ips", address, str, most=NETWORK_ADDRESSES)
+    return errors + validate_set(network.get("ips") or (), f"{path}.ips", address, str, most=_NETWORK_ADDRESSES)
 
 
 def _validate_allocation(allocation: Object, path: str, known: _Requests) -> list[FieldError]:

@@ -39,17 +39,17 @@ from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.objects import Object
 
 DEVICES, COMPLICATED_DEVICES = 128, 64
-COUNTER_SETS = 8
-COUNTER_SETS_OF_DEVICE = 2
-ATTRIBUTES_AND_CAPACITIES = 32
-ATTRIBUTE_VALUES = 48
-ATTRIBUTE_LENGTH = 64
-MAX_KEY_LENGTH = 63 + 1 + 32
+_COUNTER_SETS = 8
+_COUNTER_SETS_OF_DEVICE = 2
+_ATTRIBUTES_AND_CAPACITIES = 32
+_ATTRIBUTE_VALUES = 48
+_ATTRIBUTE_LENGTH = 64
+_MAX_KEY_LENGTH = 63 + 1 + 32
 TAINTS = 16
 OPTIONS = 10
 LISTS = ("bools", "ints", "strings", "versions")
-ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
-ONE_PLACE_OF_DEVICE = (
+_ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+_ONE_PLACE_OF_DEVICE = (
     "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true "
     "in the ResourceSlice spec"
 )
@@ -128,7 +128,7 @@ def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
     )
     return errors + validate_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_validate_counters, "name"),
-        lambda item: item.get("name", ""), most=COUNTER_SETS, member="name",
+        lambda item: item.get("name", ""), most=_COUNTER_SETS, member="name",
     )  # fmt: skip
 
 
@@ -156,13 +156,13 @@ def _validate_node_selection(spec: Object) -> list[FieldError]:
         chosen.append("`perDeviceNodeSelection`")
     elif "perDeviceNodeSelection" in spec:
         errors.append(invalid("spec.perDeviceNodeSelection", False, "must be either unset or set to true"))
-    return errors + _validate_one_choice(chosen, "spec", ONE_PLACE, many_set(ONE_PLACE))
+    return errors + _validate_one_choice(chosen, "spec", _ONE_PLACE, many_set(_ONE_PLACE))
 
 
 def _validate_device_node_selection(device: Object, path: str, per_device: bool) -> list[FieldError]:
     if per_device:
         chosen, errors = _node_choice(device, path, "must not be empty")
-        return errors + _validate_one_choice(chosen, path, ONE_PLACE_OF_DEVICE, ONE_PLACE_OF_DEVICE)
+        return errors + _validate_one_choice(chosen, path, _ONE_PLACE_OF_DEVICE, _ONE_PLACE_OF_DEVICE)
     if any(field in device for field in ("nodeName", "nodeSelector", "allNodes")):
         text = (
             "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in "
@@ -210,14 +210,14 @@ def _validate_device(before: Mapping[str, Object], per_device: bool, device: Obj
     errors = validate_device_name(name, f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
-    if count > ATTRIBUTES_AND_CAPACITIES:
-        text = f"the total number of attributes and capacities must not exceed {ATTRIBUTES_AND_CAPACITIES}"
+    if count > _ATTRIBUTES_AND_CAPACITIES:
+        text = f"the total number of attributes and capacities must not exceed {_ATTRIBUTES_AND_CAPACITIES}"
         errors.append(invalid(path, count, text))
     values = sum(sum(len(item.get(field) or ()) for field in LISTS) or 1 for item in attributes.values())
-    if values > ATTRIBUTE_VALUES:
-        text = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES}"
+    if values > _ATTRIBUTE_VALUES:
+        text = f"the total number of attribute values must not exceed {_ATTRIBUTE_VALUES}"
         errors.append(invalid(path, values, text))
-    everything = partial(validate_map, key=validate_qualified_name, most=UNLIMITED, longest=MAX_KEY_LENGTH)
+    everything = partial(validate_map, key=validate_qualified_name, most=UNLIMITED, longest=_MAX_KEY_LENGTH)
     errors += everything(attributes, f"{path}.attributes", check=_validate_attribute)
     shared = partial(_validate_capacity, bool(device.get("allowMultipleAllocations")))
     errors += everything(capacity, f"{path}.capacity", check=shared)
@@ -225,7 +225,7 @@ def _validate_device(before: Mapping[str, Object], per_device: bool, device: Obj
         errors += validate_slice(device.get("taints") or (), f"{path}.taints", _validate_taint, TAINTS)
     errors += validate_set(
         device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_validate_counters, "counterSet"),
-        lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE, member="counterSet",
+        lambda item: item.get("counterSet", ""), most=_COUNTER_SETS_OF_DEVICE, member="counterSet",
     )  # fmt: skip
     return errors + _validate_device_node_selection(device, path, per_device) + validate_binding_conditions(device, path)
 
@@ -273,7 +273,7 @@ def _validate_attribute(attribute: Object, path: str) -> list[FieldError]:
 
 
 def _validate_string(value: str, path: str) -> list[FieldError]:
-    return [] if names.fits(value, ATTRIBUTE_LENGTH) else [too_long(path, ATTRIBUTE_LENGTH)]
+    return [] if names.fits(value, _ATTRIBUTE_LENGTH) else [too_long(path, _ATTRIBUTE_LENGTH)]
 
 
 def _validate_version(value: str, path: str) -> list[FieldError]:

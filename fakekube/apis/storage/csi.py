@@ -48,13 +48,13 @@ from fakekube.apis.validation.to_internal import semantic_deep_equal, semantic_d
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object
 
-NODE_ID_LENGTH = 256
-HEALTH_CONDITIONS = 16
-TOKENS_HINT = (
+_NODE_ID_LENGTH = 256
+_HEALTH_CONDITIONS = 16
+_TOKENS_HINT = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
     "to prevent possible logging of tokens in volume attributes"
 )
-LIMIT_SCALING_GATE = "VolumeLimitScaling"
+_LIMIT_SCALING_GATE = "VolumeLimitScaling"
 
 
 class CSIDriverStrategy(Strategy):
@@ -67,7 +67,7 @@ class CSIDriverStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
-        prevents = from_minor(36) and features.current().enabled(LIMIT_SCALING_GATE)
+        prevents = from_minor(36) and features.current().enabled(_LIMIT_SCALING_GATE)
         if spec.get("preventPodSchedulingIfMissing") is None and prevents:
             spec["preventPodSchedulingIfMissing"] = False
         if spec.get("seLinuxMount") is False and not features.current().enabled("SELinuxMountReadWriteOncePod"):
@@ -122,7 +122,7 @@ class CSIDriverStrategy(Strategy):
             or semantic_deep_equal(tokens, old_spec.get("tokenRequests"))
         ):
             return []
-        return [TOKENS_HINT]
+        return [_TOKENS_HINT]
 
 
 def _validate_token_requests(requests: Sequence[Object]) -> list[FieldError]:
@@ -163,7 +163,7 @@ class CSINodeStrategy(Strategy):
         return self.validate(context, obj) + _validate_driver_updates(obj["spec"], old["spec"])
 
 
-STORAGE_HEALTH_CONDITION = rules(
+_STORAGE_HEALTH_CONDITION = rules(
     "StorageHealthCondition",
     "validateStorageHealthCondition",
     Rule("status", value_of("StorageDegraded", "StorageUnreachable")),
@@ -175,7 +175,7 @@ STORAGE_HEALTH_CONDITION = rules(
 )
 
 
-HEALTH_OF_DRIVER = rules("StorageHealth", "validateStorageHealth", Rule("healthConditions", each(STORAGE_HEALTH_CONDITION)))
+_HEALTH_OF_DRIVER = rules("StorageHealth", "validateStorageHealth", Rule("healthConditions", each(_STORAGE_HEALTH_CONDITION)))
 
 
 def _validate_storage_health(obj: Object, _old: Object) -> list[FieldError]:
@@ -189,10 +189,10 @@ def _validate_storage_health(obj: Object, _old: Object) -> list[FieldError]:
         seen.add(name)
         errors += validate_csi_driver_name(name, f"{path}.name")
         where = f"{path}.healthConditions"
-        if len(found) > HEALTH_CONDITIONS:
-            errors.append(too_many(where, len(found), HEALTH_CONDITIONS))
+        if len(found) > _HEALTH_CONDITIONS:
+            errors.append(too_many(where, len(found), _HEALTH_CONDITIONS))
         else:
-            errors += HEALTH_OF_DRIVER.validate(health, path)
+            errors += _HEALTH_OF_DRIVER.validate(health, path)
     return errors
 
 
@@ -204,8 +204,8 @@ def _validate_node_driver(driver: Object, seen: set[str], path: str) -> list[Fie
     errors = validate_csi_driver_name(name, f"{path}.name")
     if not node:
         errors.append(required(f"{path}.nodeID"))
-    if not names.fits(node, NODE_ID_LENGTH):
-        errors.append(invalid(f"{path}.nodeID", node, f"must be {NODE_ID_LENGTH} characters or less"))
+    if not names.fits(node, _NODE_ID_LENGTH):
+        errors.append(invalid(f"{path}.nodeID", node, f"must be {_NODE_ID_LENGTH} characters or less"))
     errors += non_negative((driver.get("allocatable") or {}).get("count") or 0, f"{path}.allocatable.count")
     if name in seen:
         errors.append(duplicate(f"{path}.name", name))
@@ -283,15 +283,15 @@ def _validate_storage_capacity(obj: Object, *, allow_invalid_values: bool) -> li
     return errors if capacity is None else errors + non_negative_quantity(capacity, "capacity")
 
 
-METADATA_SIZE = 256 * 1024
-ERROR_LENGTH = 1024
+_METADATA_SIZE = 256 * 1024
+_ERROR_LENGTH = 1024
 _SPEC = "k8s.io/api/storage/v1.VolumeAttachmentSpec"
 
 
-VOLUME_ERROR = rules(
+_VOLUME_ERROR = rules(
     "VolumeError",
     "validateVolumeError",
-    *by_minor("message", (fits(ERROR_LENGTH, METADATA_SIZE), 0, 37), (fits(ERROR_LENGTH), 37, NEVER)),
+    *by_minor("message", (fits(_ERROR_LENGTH, _METADATA_SIZE), 0, 37), (fits(_ERROR_LENGTH), 37, NEVER)),
 )
 
 
@@ -341,8 +341,8 @@ def _validate_attachment(obj: Object, old: Object | None) -> list[FieldError]:
     errors += _validate_attachment_source(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
-    if total_size(status.get("attachmentMetadata") or {}) > METADATA_SIZE:
-        errors.append(too_long("status.attachmentMetadata", METADATA_SIZE))
+    if total_size(status.get("attachmentMetadata") or {}) > _METADATA_SIZE:
+        errors.append(too_long("status.attachmentMetadata", _METADATA_SIZE))
     for field in ("attachError", "detachError"):
         errors += _validate_volume_error(status.get(field) or {}, f"status.{field}")
     return errors + _validate_volume_name(spec) if from_minor(36) else errors
@@ -368,7 +368,7 @@ def _validate_attachment_source(source: Mapping[str, Any], path: str) -> list[Fi
 
 def _validate_volume_error(error: Object, path: str) -> list[FieldError]:
     code = error.get("errorCode")
-    errors = VOLUME_ERROR.validate(error, path)
+    errors = _VOLUME_ERROR.validate(error, path)
     if code is not None and code < 0:
         errors += invalid_each(f"{path}.errorCode", code, names.in_range(code, 0, MAX_INT32))
     return errors

@@ -35,8 +35,8 @@ from fakekube.apis.validation.rules import (
 from fakekube.apis.validation.selectors import topology_selector_term
 from fakekube.base.objects import Object
 
-MAX_PARAMETERS = 512
-PARAMETERS_SIZE = 256 * 1024
+_MAX_PARAMETERS = 512
+_PARAMETERS_SIZE = 256 * 1024
 
 
 class StorageClassStrategy(RevalidatingStrategy):
@@ -45,10 +45,10 @@ class StorageClassStrategy(RevalidatingStrategy):
     delete_returns_object = True
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return STORAGE_CLASS.validate(obj)
+        return _STORAGE_CLASS.validate(obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return STORAGE_CLASS_CHANGES.validate(obj, old)
+        return _STORAGE_CLASS_CHANGES.validate(obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return [
@@ -62,10 +62,10 @@ class StorageClassStrategy(RevalidatingStrategy):
 def validate_parameters(parameters: Mapping[str, str] | None, path: str) -> list[FieldError]:
     """Validates the parameters of a class (validateParameters)."""
     parameters = parameters or {}
-    if len(parameters) > MAX_PARAMETERS:
-        return [too_long(path, MAX_PARAMETERS)]
+    if len(parameters) > _MAX_PARAMETERS:
+        return [too_long(path, _MAX_PARAMETERS)]
     errors = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
-    return errors if total_size(parameters) <= PARAMETERS_SIZE else [*errors, too_long(path, PARAMETERS_SIZE)]
+    return errors if total_size(parameters) <= _PARAMETERS_SIZE else [*errors, too_long(path, _PARAMETERS_SIZE)]
 
 
 def validate_allowed_topologies(terms: Sequence[Object] | None, path: str) -> list[FieldError]:
@@ -83,7 +83,7 @@ def validate_allowed_topologies(terms: Sequence[Object] | None, path: str) -> li
 
 PROVISIONER = then(needed(), form(names.label_key, "qualified name in any letter case", lower=True))
 
-STORAGE_CLASS = rules(
+_STORAGE_CLASS = rules(
     "StorageClass",
     "ValidateStorageClass",
     Rule("provisioner", PROVISIONER),
@@ -92,7 +92,7 @@ STORAGE_CLASS = rules(
     Rule("volumeBindingMode", then(set_(), one_of("Immediate", "WaitForFirstConsumer"))),
     Rule("allowedTopologies", calls(validate_allowed_topologies)),
 )
-STORAGE_CLASS_CHANGES = changes(
+_STORAGE_CLASS_CHANGES = changes(
     "StorageClass",
     "ValidateStorageClassUpdate",
     *by_declaration(
@@ -105,14 +105,14 @@ STORAGE_CLASS_CHANGES = changes(
     *by_declaration("reclaimPolicy", fixed(), (kept("updates to reclaimPolicy are forbidden."), 0), (immutable(), 36)),
     *by_declaration("volumeBindingMode", fixed(), (immutable(), 0)),
 )
-VOLUME_ATTRIBUTES_CLASS = rules(
+_VOLUME_ATTRIBUTES_CLASS = rules(
     "VolumeAttributesClass",
     "ValidateVolumeAttributesClass",
     Rule("driverName", PROVISIONER),
     Rule("parameters", calls(validate_parameters)),
     Rule("parameters", needed("must contain at least one key/value pair")),
 )
-VOLUME_ATTRIBUTES_CLASS_CHANGES = changes(
+_VOLUME_ATTRIBUTES_CLASS_CHANGES = changes(
     "VolumeAttributesClass",
     "ValidateVolumeAttributesClassUpdate",
     Change("driverName", kept("updates to driverName are forbidden.")),
@@ -127,9 +127,9 @@ class VolumeAttributesClassStrategy(Strategy):
     validated_twice_until = 35
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return VOLUME_ATTRIBUTES_CLASS.validate(obj)
+        return _VOLUME_ATTRIBUTES_CLASS.validate(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = VOLUME_ATTRIBUTES_CLASS_CHANGES.validate(obj, old)
+        errors = _VOLUME_ATTRIBUTES_CLASS_CHANGES.validate(obj, old)
         errors += self.validate_metadata(context, obj["metadata"])
         return errors + self.validate(context, obj)

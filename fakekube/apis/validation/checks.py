@@ -47,8 +47,8 @@ RESOURCE_REQUIRED: Final = "resource rules must supply at least one resource"
 RESOURCES_OR_URLS: Final = "rules cannot apply to both regular resources and non-resource URLs"
 
 #: The bounds of the lifetime of a service account token, in seconds.
-MIN_TOKEN_SECONDS: Final = 10 * 60
-MAX_TOKEN_SECONDS: Final = 1 << 32
+_MIN_TOKEN_SECONDS: Final = 10 * 60
+_MAX_TOKEN_SECONDS: Final = 1 << 32
 
 
 def many_set(choice: str) -> str:
@@ -99,9 +99,9 @@ def wildcard_alone(values: Sequence[str], path: str, what: str) -> list[FieldErr
 
 def token_seconds(seconds: int, path: str) -> list[FieldError]:
     """Validates the lifetime of a service account token."""
-    if seconds < MIN_TOKEN_SECONDS:
+    if seconds < _MIN_TOKEN_SECONDS:
         return [invalid(path, seconds, "may not specify a duration less than 10 minutes")]
-    if seconds > MAX_TOKEN_SECONDS:
+    if seconds > _MAX_TOKEN_SECONDS:
         return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
 
@@ -223,8 +223,8 @@ def secret_reference(reference: Mapping[str, Any], path: str) -> list[FieldError
     return [required(f"{path}.{field}") for field in ("name", "namespace") if not reference.get(field)]
 
 
-CONDITION_REASON_LENGTH = 1024
-CONDITION_MESSAGE_LENGTH = 32 * 1024
+_CONDITION_REASON_LENGTH = 1024
+_CONDITION_MESSAGE_LENGTH = 32 * 1024
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _reason_matches = re.compile(_REASON).fullmatch
 _REASON_TEXT = names.regex_text(
@@ -273,10 +273,10 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
         errors.append(required(f"{path}.reason", text))
     else:
         errors += invalid_each(f"{path}.reason", reason, condition_reason(reason))
-        if not names.fits(reason, CONDITION_REASON_LENGTH):
-            errors.append(too_long(f"{path}.reason", CONDITION_REASON_LENGTH))
-    if not names.fits(item.get("message", ""), CONDITION_MESSAGE_LENGTH):
-        errors.append(too_long(f"{path}.message", CONDITION_MESSAGE_LENGTH))
+        if not names.fits(reason, _CONDITION_REASON_LENGTH):
+            errors.append(too_long(f"{path}.reason", _CONDITION_REASON_LENGTH))
+    if not names.fits(item.get("message", ""), _CONDITION_MESSAGE_LENGTH):
+        errors.append(too_long(f"{path}.message", _CONDITION_MESSAGE_LENGTH))
     return errors
 
 

@@ -43,21 +43,21 @@ from fakekube.base.objects import Object
 Meta = Mapping[str, Any]
 
 ANNOTATIONS_LENGTH = 256 * 1024
-MANAGER_LENGTH = 128
-SUBRESOURCE_LENGTH = 256
+_MANAGER_LENGTH = 128
+_SUBRESOURCE_LENGTH = 256
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
 RESOURCE_VERSION_REQUIRED = "must be specified for an update"
 
 #: Kinds that cannot be owners: (apiVersion, kind).
-BANNED_OWNERS = frozenset({("v1", "Event")})
+_BANNED_OWNERS = frozenset({("v1", "Event")})
 
 #: Fields that an update cannot change, in the order of the checks.
 IMMUTABLE_FIELDS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 #: Finalizers without a domain that are valid.
-STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
+_STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
 
 
 def validate_object_meta(
@@ -219,7 +219,7 @@ def _validate_owner_reference(reference: Meta, path: str) -> list[FieldError]:
     errors += [
         invalid(f"{path}.{field}", "", f"{field} must not be empty" if named else "must not be empty") for field in missing
     ]
-    if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
+    if (api_version.removeprefix("/"), kind) in _BANNED_OWNERS:
         text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
         errors.append(invalid(path, reference, text))
     return errors
@@ -232,7 +232,7 @@ def _validate_owner_reference_as_declared(reference: Meta, path: str) -> list[Fi
     if api_version.count("/") > 1 or api_version.endswith("/"):
         errors.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
     errors += [required(f"{path}.{field}", "must not be empty") for field in ("kind", "name", "uid") if not reference.get(field)]
-    if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
+    if (api_version.removeprefix("/"), kind) in _BANNED_OWNERS:
         text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
         errors.append(invalid(path, reference, text))
     return errors
@@ -245,7 +245,7 @@ def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
 
 def standard_finalizer_errors(name: str, path: str) -> list[FieldError]:
     """Validates that a finalizer without a domain is a standard one (validateKubeFinalizerName)."""
-    if "/" in name or name in STANDARD_FINALIZERS:
+    if "/" in name or name in _STANDARD_FINALIZERS:
         return []
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
@@ -255,7 +255,7 @@ def standard_finalizer_warnings(name: str, path: str) -> list[str]:
     there).
     """
     warnings = [f"{path}: {go_quote(name)}: {text}" for text in names.label_key(name)]
-    if "/" not in name and name not in STANDARD_FINALIZERS:
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
         including = " including a path (/)" if "." in name else ""
         advice = f"prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers"
         warnings.append(f"{path}: {go_quote(name)}: {advice}")
@@ -297,17 +297,17 @@ def _validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldEr
         manager, subresource = entry.get("manager", ""), entry.get("subresource", "")
         if operation not in ("Apply", "Update"):
             errors.append(invalid(f"{path}[{index}].operation", operation, "must be `Apply` or `Update`"))
-        if not (manager.isascii() and manager.isprintable() and len(manager) <= MANAGER_LENGTH):
+        if not (manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_LENGTH):
             errors += _validate_manager(manager, f"{path}[{index}].manager")
-        if subresource and _byte_length(subresource) > SUBRESOURCE_LENGTH:
-            errors.append(too_long(f"{path}[{index}].subresource", SUBRESOURCE_LENGTH))
+        if subresource and _byte_length(subresource) > _SUBRESOURCE_LENGTH:
+            errors.append(too_long(f"{path}[{index}].subresource", _SUBRESOURCE_LENGTH))
     return errors
 
 
 def _validate_manager(manager: str, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if _byte_length(manager) > MANAGER_LENGTH:
-        errors.append(too_long(path, MANAGER_LENGTH))
+    if _byte_length(manager) > _MANAGER_LENGTH:
+        errors.append(too_long(path, _MANAGER_LENGTH))
     position = 0
     for character in manager:
         if not character.isprintable():

@@ -30,23 +30,23 @@ ResourceNameCheck = Callable[[str, str], list[FieldError]]
 
 HUGE_PAGES = "hugepages-"
 REQUESTS = "requests."
-NATIVE_DOMAIN = "kubernetes.io/"
+_NATIVE_DOMAIN = "kubernetes.io/"
 
 COMPUTE = frozenset({"cpu", "memory"})
 CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-INTEGER_RESOURCES = frozenset(
+_INTEGER_RESOURCES = frozenset(
     {
         "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
         "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
     }
 )  # fmt: skip
 QUOTA_RESOURCES = (
-    INTEGER_RESOURCES
+    _INTEGER_RESOURCES
     | CONTAINER_RESOURCES
     | {f"{side}.{name}" for side in ("requests", "limits") for name in CONTAINER_RESOURCES}
     | {"requests.storage"}
 )
-STANDARD_RESOURCES = QUOTA_RESOURCES | {"storage"}
+_STANDARD_RESOURCES = QUOTA_RESOURCES | {"storage"}
 
 #: The text of a quantity → the quantity; a cache, as the same texts are parsed again and again.
 quantity: Callable[[str], Quantity] = cache_by_text(4096)(parse)
@@ -83,7 +83,7 @@ def is_quota_huge_page(name: str) -> bool:
 
 def is_native(name: str) -> bool:
     """Reports whether this is a native resource of Kubernetes."""
-    return "/" not in name or NATIVE_DOMAIN in name
+    return "/" not in name or _NATIVE_DOMAIN in name
 
 
 @cache_by_text(1024)
@@ -93,7 +93,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_integer(name: str) -> bool:
-    return name in INTEGER_RESOURCES or is_extended(name)
+    return name in _INTEGER_RESOURCES or is_extended(name)
 
 
 def is_overcommitable(name: str) -> bool:
@@ -103,7 +103,7 @@ def is_overcommitable(name: str) -> bool:
 
 def resource_name(name: str, path: str) -> list[FieldError]:
     """Validates a qualified name, which must be a known one if it has no domain (validateResourceName)."""
-    if name in STANDARD_RESOURCES:
+    if name in _STANDARD_RESOURCES:
         return []
     errors = invalid_each(path, _print_name(name), names.label_key(name))
     if errors or "/" in name or is_quota_huge_page(name):

@@ -18,7 +18,7 @@ from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import parse_int
 
 NOT_AN_OPERATOR = "not a valid selector operator"
-SET_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+_SET_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 IN_KEYS_AND_SELECTOR = "exists in both matchLabelKeys and labelSelector"
 VALUES_REQUIRED = "must be specified when `operator` is 'In' or 'NotIn'"
 VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -49,7 +49,7 @@ def label_selector_requirement(
     """Validates an item of matchExpressions (ValidateLabelSelectorRequirement)."""
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator in SET_OPERATORS:
+    if operator in _SET_OPERATORS:
         errors += _set_operator_errors(operator, values, f"{path}.values")
     elif not allow_unknown_operators:
         errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
@@ -93,7 +93,7 @@ def node_selector_term(term: Mapping[str, Any], path: str, *, allow_invalid_valu
 def _node_requirement(requirement: Mapping[str, Any], path: str, allow_invalid_values: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator in SET_OPERATORS:
+    if operator in _SET_OPERATORS:
         errors += _set_operator_errors(operator, values, f"{path}.values")
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:

@@ -23,7 +23,7 @@ NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
 SERVICE_PORT = 443
-FORM = "; desired format: https://host[/path]"
+_FORM = "; desired format: https://host[/path]"
 
 
 def url_errors(value: str, path: str) -> list[FieldError]:
@@ -31,12 +31,12 @@ def url_errors(value: str, path: str) -> list[FieldError]:
     try:
         url = parse_url(value)
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}{FORM}")]
+        return [required(path, f"url must be a valid URL: {error}{_FORM}")]
     errors: list[FieldError] = []
     if url.scheme != "https":
-        errors.append(invalid(path, url.scheme, f"'https' is the only allowed URL scheme{FORM}"))
+        errors.append(invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     if not url.host:
-        errors.append(invalid(path, url.host, f"host must be specified{FORM}"))
+        errors.append(invalid(path, url.host, f"host must be specified{_FORM}"))
     if url.user is not None:
         errors.append(invalid(path, url.user, "user information is not permitted in the URL"))
     if url.fragment:

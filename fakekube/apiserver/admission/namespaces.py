@@ -12,9 +12,9 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_uuid
 
-IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 NAMESPACES = ("", "namespaces")
-ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
+_ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
 
 
 class NamespaceLifecycle(Plugin):
@@ -27,10 +27,10 @@ class NamespaceLifecycle(Plugin):
     def admit(self, attributes: Attributes) -> None:
         resource = (attributes.resource.group, attributes.resource.plural)
         if resource == NAMESPACES:
-            if attributes.operation is DELETE and attributes.name in IMMORTAL:
+            if attributes.operation is DELETE and attributes.name in _IMMORTAL:
                 raise status.forbidden("", "namespaces", attributes.name, "this namespace may not be deleted")
             return
-        if not attributes.namespace or attributes.operation is DELETE or resource == ACCESS_REVIEWS:
+        if not attributes.namespace or attributes.operation is DELETE or resource == _ACCESS_REVIEWS:
             return
         namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
         if namespace is None:

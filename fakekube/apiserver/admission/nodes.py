@@ -33,7 +33,7 @@ from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, fo
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
-NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 class TaintNodesByCondition(Plugin):
@@ -48,8 +48,8 @@ class TaintNodesByCondition(Plugin):
         spec = attributes.object.setdefault("spec", {})
         taints = spec.get("taints") or []
         kept = {(taint.get("key"), taint.get("effect")) for taint in taints}
-        if (NOT_READY["key"], NOT_READY["effect"]) not in kept:
-            spec["taints"] = [*taints, dict(NOT_READY)]
+        if (_NOT_READY["key"], _NOT_READY["effect"]) not in kept:
+            spec["taints"] = [*taints, dict(_NOT_READY)]
 
 
 Spec = Mapping[str, Any]

@@ -36,7 +36,7 @@ PREFIX = "pod-security.kubernetes.io/"
 MODES = ("enforce", "audit", "warn")
 #: The levels, least restrictive first.
 LEVELS = ("privileged", "baseline", "restricted")
-MOST_PODS = 3000
+_MOST_PODS = 3000
 
 _minor = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
 
@@ -205,13 +205,13 @@ def _pods_against(attributes: Attributes, standard: _Standard) -> list[str]:
     namespace = attributes.name
     pods = _one_of_each_first(attributes.context.services.list("", "pods", namespace))
     told: dict[str, list[str]] = {}
-    for pod in pods[:MOST_PODS]:
+    for pod in pods[:_MOST_PODS]:
         found = standard.violations(pod["metadata"], pod["spec"])
         if found:
             told.setdefault(", ".join(violation.reason for violation in found), []).append(pod["metadata"]["name"])
     warnings: list[str] = []
-    if len(pods) > MOST_PODS:
-        checked = f"the first {MOST_PODS} of {len(pods)} existing pods"
+    if len(pods) > _MOST_PODS:
+        checked = f"the first {_MOST_PODS} of {len(pods)} existing pods"
         warnings.append(f"new PodSecurity enforce level only checked against {checked}")
     if told:
         text = f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"'

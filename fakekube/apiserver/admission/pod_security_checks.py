@@ -48,32 +48,32 @@ class _Check:
 #: The newest minor version that changes a check; later ones (and "latest") are the same.
 NEWEST = 37
 
-SAFE_PROFILES = ("RuntimeDefault", "Localhost")
-DEFAULT_CAPABILITIES = frozenset(
+_SAFE_PROFILES = ("RuntimeDefault", "Localhost")
+_DEFAULT_CAPABILITIES = frozenset(
     {
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
         "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
     }
 )  # fmt: skip
-HARMLESS_VOLUMES = frozenset(
+_HARMLESS_VOLUMES = frozenset(
     {
         "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected",
         "secret",
     }
 )  # fmt: skip
-SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
-SAFE_SYSCTLS = frozenset(
+_SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
+_SAFE_SYSCTLS = frozenset(
     {
         "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
         "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start",
     }
 )  # fmt: skip
-SAFE_SYSCTLS_27 = SAFE_SYSCTLS | {"net.ipv4.ip_local_reserved_ports"}
-SAFE_SYSCTLS_29 = SAFE_SYSCTLS_27 | {
+_SAFE_SYSCTLS_27 = _SAFE_SYSCTLS | {"net.ipv4.ip_local_reserved_ports"}
+_SAFE_SYSCTLS_29 = _SAFE_SYSCTLS_27 | {
     f"net.ipv4.{name}" for name in ("tcp_keepalive_time", "tcp_fin_timeout", "tcp_keepalive_intvl", "tcp_keepalive_probes")
 }
-SAFE_SYSCTLS_32 = SAFE_SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
-SAFE_SYSCTLS_37 = SAFE_SYSCTLS_32 | {"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"}
+_SAFE_SYSCTLS_32 = _SAFE_SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+_SAFE_SYSCTLS_37 = _SAFE_SYSCTLS_32 | {"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"}
 _RELAXED = ("procMount", "runAsNonRoot", "runAsUser")
 """Checks that a gate of 1.33 and 1.34 relaxes for pods with a user namespace; later versions of the policy always do."""
 
@@ -150,8 +150,8 @@ def _conjugate_use(items: Collection[str]) -> str:
 
 def _app_armor(meta: Object, spec: Object) -> Violation | None:
     def bad(part: Object) -> str:
-        kind: str = (_security(part).get("appArmorProfile") or {"type": SAFE_PROFILES[0]}).get("type", "")
-        return "" if kind in SAFE_PROFILES else kind
+        kind: str = (_security(part).get("appArmorProfile") or {"type": _SAFE_PROFILES[0]}).get("type", "")
+        return "" if kind in _SAFE_PROFILES else kind
 
     pod = bad(spec)
     containers = [container["name"] for container in _containers(spec) if bad(container)]
@@ -174,7 +174,7 @@ def _app_armor(meta: Object, spec: Object) -> Violation | None:
 
 
 def _capabilities(meta: Object, spec: Object) -> Violation | None:
-    containers, added = _added_capabilities(spec, DEFAULT_CAPABILITIES)
+    containers, added = _added_capabilities(spec, _DEFAULT_CAPABILITIES)
     if not containers:
         return None
     how = f"{_name_containers(containers)} must not include {_join_quote(added)} in securityContext.capabilities.add"
@@ -288,7 +288,7 @@ def _seccomp_annotations(meta: Object, spec: Object) -> Violation | None:
 
 def _seccomp(meta: Object, spec: Object) -> Violation | None:
     kinds = [_seccomp_type(part) for part in (spec, *_containers(spec))]
-    bad = [kind is not None and kind not in SAFE_PROFILES for kind in kinds]
+    bad = [kind is not None and kind not in _SAFE_PROFILES for kind in kinds]
     containers = [container["name"] for container, wrong in zip(_containers(spec), bad[1:], strict=True) if wrong]
     setters = _setters(bad[0], containers)
     if not setters:
@@ -345,7 +345,7 @@ def _capabilities_dropped(meta: Object, spec: Object) -> Violation | None:
 
 
 def _restricted_volumes(meta: Object, spec: Object) -> Violation | None:
-    bad = [volume for volume in spec.get("volumes") or () if not HARMLESS_VOLUMES & volume.keys()]
+    bad = [volume for volume in spec.get("volumes") or () if not _HARMLESS_VOLUMES & volume.keys()]
     if not bad:
         return None
     volumes = [volume["name"] for volume in bad]
@@ -407,15 +407,15 @@ CHECKS: dict[str, _Check] = {
     "privileged": _Check("baseline", {0: _check_privileged}),
     "procMount": _Check("baseline", {0: _proc_mount, 35: _unless_own_users(_proc_mount)}),
     "seLinuxOptions": _Check(
-        "baseline", {0: partial(_selinux, SELINUX_TYPES), 31: partial(_selinux, SELINUX_TYPES | {"container_engine_t"})}
+        "baseline", {0: partial(_selinux, _SELINUX_TYPES), 31: partial(_selinux, _SELINUX_TYPES | {"container_engine_t"})}
     ),
     "seccompProfile_baseline": _Check("baseline", {0: _seccomp_annotations, 19: _seccomp}),
     "sysctls": _Check(
         "baseline",
         {
-            0: partial(_sysctls, SAFE_SYSCTLS), 27: partial(_sysctls, SAFE_SYSCTLS_27),
-            29: partial(_sysctls, SAFE_SYSCTLS_29), 32: partial(_sysctls, SAFE_SYSCTLS_32),
-            37: partial(_sysctls, SAFE_SYSCTLS_37),
+            0: partial(_sysctls, _SAFE_SYSCTLS), 27: partial(_sysctls, _SAFE_SYSCTLS_27),
+            29: partial(_sysctls, _SAFE_SYSCTLS_29), 32: partial(_sysctls, _SAFE_SYSCTLS_32),
+            37: partial(_sysctls, _SAFE_SYSCTLS_37),
         },
     ),
     "windowsHostProcess": _Check("baseline", {0: _windows_host_process}),

@@ -13,7 +13,7 @@ from fakekube.apiserver.admission.chain import CREATE, Attributes, Operation, Pl
 from fakekube.apiserver.admission.pods import POD_GROUPS, PODS
 from fakekube.base.objects import Object
 
-PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
+_PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
 
 #: The groups of pods with a priority → what errors call them.
 _GROUPS = {POD_GROUPS: "pod group", ("scheduling.k8s.io", "compositepodgroups"): "composite pod group"}
@@ -26,7 +26,7 @@ class Priority(Plugin):
 
     name = "Priority"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
-    resources = frozenset({PODS, PRIORITY_CLASSES, *_GROUPS})
+    resources = frozenset({PODS, _PRIORITY_CLASSES, *_GROUPS})
 
     def admit(self, attributes: Attributes) -> None:
         resource = (attributes.resource.group, attributes.resource.plural)
@@ -46,7 +46,7 @@ class Priority(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
-        if obj is None or not obj.get("globalDefault") or attributes.resource.plural != PRIORITY_CLASSES[1]:
+        if obj is None or not obj.get("globalDefault") or attributes.resource.plural != _PRIORITY_CLASSES[1]:
             return
         default = _default_priority_class(attributes.context)
         if default is None:
@@ -127,7 +127,7 @@ def _set_preemption_policy(attributes: Attributes, spec: Object, policy: str, ca
 def _priority_class(attributes: Attributes, name: str) -> Object | None:
     if not name:
         return _default_priority_class(attributes.context)
-    found = attributes.context.services.get(*PRIORITY_CLASSES, "", name)
+    found = attributes.context.services.get(*_PRIORITY_CLASSES, "", name)
     if found is None:
         raise forbidden(attributes, f"no PriorityClass with name {name} was found")
     return found
@@ -137,5 +137,5 @@ def _default_priority_class(context: WriteContext) -> Object | None:
     """Returns the default PriorityClass; of several, the one with the lowest value."""
     if not context.configured.default_priority_class:
         return None
-    classes = [item for item in context.services.list(*PRIORITY_CLASSES) if item.get("globalDefault")]
+    classes = [item for item in context.services.list(*_PRIORITY_CLASSES) if item.get("globalDefault")]
     return min(classes, key=lambda item: item.get("value", 0), default=None)

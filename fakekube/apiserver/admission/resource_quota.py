@@ -32,10 +32,10 @@ _ALSO_BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets
 ONE = quantity("1")
 NONE = quantity("0")
 
-DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
-PER_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
-PER_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
-MAX_DEVICES = 32
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+_PER_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
+_PER_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
+_MAX_DEVICES = 32
 
 
 class Evaluator:
@@ -84,7 +84,7 @@ class _Pods(Evaluator):
     def matches_resource(self, name: str) -> bool:
         if name == self.count or name in self.NAMES or name.startswith((HUGE_PAGES, REQUESTS + HUGE_PAGES)):
             return True
-        return name.startswith(REQUESTS) and (not is_native(name) or name.startswith(REQUESTS + DEVICE_CLASS))
+        return name.startswith(REQUESTS) and (not is_native(name) or name.startswith(REQUESTS + _DEVICE_CLASS))
 
     def matches_scope(self, scope: Object, obj: Object) -> bool:
         name, spec = str(scope.get("scopeName")), obj["spec"]
@@ -127,7 +127,7 @@ def _compute(requests: Amounts, limits: Amounts) -> Amounts:
     for name, amount in requests.items():
         if name in ("cpu", "memory", "ephemeral-storage") or name.startswith(HUGE_PAGES):
             used[name] = used[REQUESTS + name] = amount
-        elif is_extended(name) or name.startswith(DEVICE_CLASS):
+        elif is_extended(name) or name.startswith(_DEVICE_CLASS):
             used[REQUESTS + name] = amount
     for name in ("cpu", "memory", "ephemeral-storage"):
         if name in limits:
@@ -187,7 +187,7 @@ class _PersistentVolumeClaims(Evaluator):
     BARE = ("persistentvolumeclaims", "requests.storage")
 
     def matches_resource(self, name: str) -> bool:
-        return name == self.count or name in self.BARE or name.endswith(tuple(PER_STORAGE_CLASS + n for n in self.BARE))
+        return name == self.count or name in self.BARE or name.endswith(tuple(_PER_STORAGE_CLASS + n for n in self.BARE))
 
     def matches_scope(self, scope: Object, obj: Object) -> bool:
         if scope.get("scopeName") != "VolumeAttributesClass":
@@ -210,7 +210,7 @@ class _PersistentVolumeClaims(Evaluator):
             allocated = amounts((obj.get("status") or {}).get("allocatedResources")).get("storage", NONE)
             used["requests.storage"] = max(requested.round_up(0), allocated.round_up(0))
         if storage_class:
-            used |= {f"{storage_class}{PER_STORAGE_CLASS}{name}": amount for name, amount in used.items()}
+            used |= {f"{storage_class}{_PER_STORAGE_CLASS}{name}": amount for name, amount in used.items()}
         return {self.count: ONE, **used}
 
 
@@ -218,15 +218,15 @@ class _ResourceClaims(Evaluator):
     updates = frozenset({""})
 
     def matches_resource(self, name: str) -> bool:
-        return name == self.count or name.endswith(PER_DEVICE_CLASS)
+        return name == self.count or name.endswith(_PER_DEVICE_CLASS)
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
         used: Amounts = {self.count: ONE}
         for request in (obj["spec"].get("devices") or {}).get("requests") or ():
             worst: Amounts = {}
             for option in request.get("firstAvailable") or [request.get("exactly") or {}]:
-                name, count = option.get("deviceClassName", "") + PER_DEVICE_CLASS, option.get("count", 0)
-                devices = quantity(str(MAX_DEVICES if option.get("allocationMode") == "All" else count))
+                name, count = option.get("deviceClassName", "") + _PER_DEVICE_CLASS, option.get("count", 0)
+                devices = quantity(str(_MAX_DEVICES if option.get("allocationMode") == "All" else count))
                 worst[name] = max(worst.get(name, NONE), devices)
             for name, amount in worst.items():
                 used[name] = used.get(name, NONE) + amount

@@ -21,9 +21,9 @@ from fakekube.base.objects import Object
 
 #: Real seconds to wait for the default service account.
 PATIENCE = 1.0
-VOLUME_PREFIX = "kube-api-access-"
-MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-TOKEN_SECONDS = 3607
+_VOLUME_PREFIX = "kube-api-access-"
+_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 3607
 """One hour and 7 seconds (WarnOnlyBoundTokenExpirationPeriod), which identifies injected tokens."""
 
 
@@ -86,14 +86,14 @@ def _automounts(account: Object, spec: Object) -> bool:
 
 def _mount_token(spec: Object) -> None:
     volumes: list[Object] = spec.get("volumes") or []
-    held = next((item["name"] for item in volumes if item.get("name", "").startswith(VOLUME_PREFIX)), None)
-    name = held or VOLUME_PREFIX + random_string(5)
+    held = next((item["name"] for item in volumes if item.get("name", "").startswith(_VOLUME_PREFIX)), None)
+    name = held or _VOLUME_PREFIX + random_string(5)
     mounted = False
     for field in ("initContainers", "containers"):
         for container in spec.get(field) or ():
             mounts = container.get("volumeMounts") or []
-            if all(mount.get("mountPath") != MOUNT_PATH for mount in mounts):
-                container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
+            if all(mount.get("mountPath") != _MOUNT_PATH for mount in mounts):
+                container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": _MOUNT_PATH}]
                 mounted = True
     if mounted and held is None:
         spec["volumes"] = [*volumes, {"name": name, "projected": _token_volume()}]
@@ -104,7 +104,7 @@ def _token_volume() -> Object:
     return {
         "defaultMode": 0o644,
         "sources": [
-            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+            {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
         ],

@@ -26,14 +26,14 @@ from fakekube.base.objects import Object
 CLAIMS = ("", "persistentvolumeclaims")
 VOLUMES = ("", "persistentvolumes")
 ATTRIBUTES_CLASSES = ("storage.k8s.io", "volumeattributesclasses")
-STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
+_STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
 
 DEFAULT_STORAGE_CLASS_ANNOTATIONS = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 
-FINALIZERS = {VOLUMES: PV_PROTECTION_FINALIZER, CLAIMS: PVC_PROTECTION_FINALIZER, ATTRIBUTES_CLASSES: VAC_PROTECTION_FINALIZER}
+_FINALIZERS = {VOLUMES: PV_PROTECTION_FINALIZER, CLAIMS: PVC_PROTECTION_FINALIZER, ATTRIBUTES_CLASSES: VAC_PROTECTION_FINALIZER}
 
 
 def newest_default(objects: Iterable[Object], annotations: Sequence[str]) -> Object | None:
@@ -57,7 +57,7 @@ class DefaultStorageClass(Plugin):
         annotations = claim.get("metadata", {}).get("annotations") or {}
         if BETA_STORAGE_CLASS_ANNOTATION in annotations or spec.get("storageClassName") is not None:
             return
-        found = newest_default(attributes.context.services.list(*STORAGE_CLASSES), DEFAULT_STORAGE_CLASS_ANNOTATIONS)
+        found = newest_default(attributes.context.services.list(*_STORAGE_CLASSES), DEFAULT_STORAGE_CLASS_ANNOTATIONS)
         if found is not None:
             spec["storageClassName"] = found["metadata"]["name"]
 
@@ -72,7 +72,7 @@ class StorageObjectInUseProtection(Plugin):
     def admit(self, attributes: Attributes) -> None:
         assert attributes.object is not None
         meta = attributes.object.setdefault("metadata", {})
-        finalizer = FINALIZERS[attributes.resource.group, attributes.resource.plural]
+        finalizer = _FINALIZERS[attributes.resource.group, attributes.resource.plural]
         held = meta.get("finalizers") or []
         if finalizer not in held:
             meta["finalizers"] = [*held, finalizer]
@@ -90,7 +90,7 @@ class PersistentVolumeClaimResize(Plugin):
         if claim is None or old is None or _size(claim) <= _size(old):
             return
         name = _class_name(claim)
-        found = attributes.context.services.get(*STORAGE_CLASSES, "", name) if name == _class_name(old) and name else None
+        found = attributes.context.services.get(*_STORAGE_CLASSES, "", name) if name == _class_name(old) and name else None
         if not (found or {}).get("allowVolumeExpansion"):
             text = (
                 "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
@@ -110,7 +110,7 @@ def _class_name(claim: Object) -> str:
     return (claim.get("spec") or {}).get("storageClassName") or ""
 
 
-DEFAULT_INGRESS_CLASS_ANNOTATIONS = ("ingressclass.kubernetes.io/is-default-class",)
+_DEFAULT_INGRESS_CLASS_ANNOTATIONS = ("ingressclass.kubernetes.io/is-default-class",)
 
 
 class DefaultIngressClass(Plugin):
@@ -127,6 +127,6 @@ class DefaultIngressClass(Plugin):
         annotations = ingress.get("metadata", {}).get("annotations") or {}
         if spec.get("ingressClassName") is not None or ANNOTATION_INGRESS_CLASS in annotations:
             return
-        found = newest_default(attributes.context.services.list(NETWORKING, "ingressclasses"), DEFAULT_INGRESS_CLASS_ANNOTATIONS)
+        found = newest_default(attributes.context.services.list(NETWORKING, "ingressclasses"), _DEFAULT_INGRESS_CLASS_ANNOTATIONS)
         if found is not None:
             spec["ingressClassName"] = found["metadata"]["name"]

@@ -144,8 +144,8 @@ def _part(rule: Rule, members: Sequence[str]) -> dict[str, Any]:
     return {member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"}
 
 
-DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
-DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
+_DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
+_DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
 
 
 _DECISION: Final = "authorization.k8s.io/decision"
@@ -181,8 +181,8 @@ class Access:
         bucket: Callable[[str], Source],
         clock: Clock,
         *,
-        options: AuthenticationOptions = DEFAULT_AUTHENTICATION,
-        authorization: AuthorizationOptions = DEFAULT_AUTHORIZATION,
+        options: AuthenticationOptions = _DEFAULT_AUTHENTICATION,
+        authorization: AuthorizationOptions = _DEFAULT_AUTHORIZATION,
         authority: str = "",
         listens_on: str = "127.0.0.1",
     ) -> None:

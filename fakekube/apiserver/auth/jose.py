@@ -26,7 +26,7 @@ OPENID_CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 
 #: Go skips line ends in base64.
 _not_base64url: Final = re.compile(r"[^A-Za-z0-9_\-\r\n]").search
-CRYPTOGRAPHIC_ERROR: Final = "go-jose/go-jose: error in cryptographic primitive"
+_CRYPTOGRAPHIC_ERROR: Final = "go-jose/go-jose: error in cryptographic primitive"
 
 #: Algorithm → name of the hash, size of a coordinate in bytes (elliptic curves only).
 _ALGORITHMS: Final = {
@@ -102,22 +102,22 @@ def verify(token: Token, key: PublicKey) -> None:
 
     algorithm = token.header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
-        raise InvalidSignatureError(CRYPTOGRAPHIC_ERROR)
+        raise InvalidSignatureError(_CRYPTOGRAPHIC_ERROR)
     name, size = _ALGORITHMS[algorithm]
     digest = getattr(hashes, name)()
     try:
         if isinstance(key, rsa.RSAPublicKey):
             if size:
-                raise InvalidSignatureError(CRYPTOGRAPHIC_ERROR)
+                raise InvalidSignatureError(_CRYPTOGRAPHIC_ERROR)
             scheme = padding.PKCS1v15() if algorithm[0] == "R" else padding.PSS(padding.MGF1(digest), digest.digest_size)
             key.verify(token.signature, token.signed, scheme, digest)
         else:
             if not size or algorithm != algorithm_of(key) or len(token.signature) != 2 * size:
-                raise InvalidSignatureError(CRYPTOGRAPHIC_ERROR)
+                raise InvalidSignatureError(_CRYPTOGRAPHIC_ERROR)
             r, s = (int.from_bytes(part) for part in (token.signature[:size], token.signature[size:]))
             key.verify(utils.encode_dss_signature(r, s), token.signed, ec.ECDSA(digest))
     except InvalidSignature:
-        raise InvalidSignatureError(CRYPTOGRAPHIC_ERROR) from None
+        raise InvalidSignatureError(_CRYPTOGRAPHIC_ERROR) from None
 
 
 # ---------------------------------------------------------------- keys

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fakekube.apiserver.webhooks.transport import Answer, Transport
 
 
-SIGNING_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
+_SIGNING_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _TIMEOUT: Final = 30.0
 #: Seconds of clock skew that `nbf` allows.
 _NOT_BEFORE_LEEWAY: Final = 60
@@ -114,8 +114,10 @@ class JWTAuthenticator:
         if parsed is None:
             raise BadCredentialsError("oidc: verify token: oidc: malformed jwt")
         algorithm = str(parsed.header.get("alg", ""))
-        if algorithm not in SIGNING_ALGORITHMS:
-            text = f"id token signed with unsupported algorithm, expected {go_list(SIGNING_ALGORITHMS)} got {go_quote(algorithm)}"
+        if algorithm not in _SIGNING_ALGORITHMS:
+            text = (
+                f"id token signed with unsupported algorithm, expected {go_list(_SIGNING_ALGORITHMS)} got {go_quote(algorithm)}"
+            )
             raise BadCredentialsError(f"oidc: verify token: oidc: {text}")
         self._keys.verify(parsed)
         claims = parsed.claims

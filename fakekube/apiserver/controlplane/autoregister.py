@@ -22,7 +22,7 @@ from fakekube.base.objects import Object
 from fakekube.store import Reflector, Store
 
 API_REGISTRATION, API_SERVICES = "apiregistration.k8s.io", "apiservices"
-ALWAYS = "true"
+_ALWAYS = "true"
 
 #: The priorities of the group versions of definitions: after the built-in ones, and by name among each other.
 _PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 100}
@@ -73,7 +73,7 @@ class AutoRegisterController(ControlLoop):
                 self._create(name, desired)
             return desired is not None
         obj = record.value.object
-        if (obj["metadata"].get("labels") or {}).get(AUTO_REGISTER_MANAGED_LABEL) != ALWAYS or obj["spec"] == desired:
+        if (obj["metadata"].get("labels") or {}).get(AUTO_REGISTER_MANAGED_LABEL) != _ALWAYS or obj["spec"] == desired:
             return False
         if desired is None:
             self._services.remove(API_REGISTRATION, API_SERVICES, "", name)
@@ -95,7 +95,7 @@ class AutoRegisterController(ControlLoop):
             "name": name,
             "uid": random_uuid(),
             "creationTimestamp": now,
-            "labels": {AUTO_REGISTER_MANAGED_LABEL: ALWAYS},
+            "labels": {AUTO_REGISTER_MANAGED_LABEL: _ALWAYS},
             "managedFields": [owner],
         }
         try:

@@ -20,7 +20,7 @@ from fakekube.base.objects import Object
 from fakekube.store import Store
 
 _FLOW_CONTROL, SCHEMAS, LEVELS = "flowcontrol.apiserver.k8s.io", "flowschemas", "prioritylevelconfigurations"
-CONFIG_CONSUMER = "api-priority-and-fairness-config-consumer-v1"
+_CONFIG_CONSUMER = "api-priority-and-fairness-config-consumer-v1"
 
 _MEMBERS = ("lastTransitionTime", "message", "reason", "status", "type")
 _DANGLING_FIELDS: Mapping[str, Any] = {
@@ -64,7 +64,7 @@ class DanglingConditionController(ControlLoop):
 def _with_dangling_applied(entries: list[Object], now: str) -> list[Object]:
     """Returns the managedFields after this apply."""
     ours = {
-        "manager": CONFIG_CONSUMER,
+        "manager": _CONFIG_CONSUMER,
         "operation": "Apply",
         "apiVersion": f"{_FLOW_CONTROL}/v1",
         "time": now,
@@ -72,5 +72,5 @@ def _with_dangling_applied(entries: list[Object], now: str) -> list[Object]:
         "fieldsV1": _DANGLING_FIELDS,
         "subresource": "status",
     }
-    others = [one for one in entries if one["manager"] != CONFIG_CONSUMER]
+    others = [one for one in entries if one["manager"] != _CONFIG_CONSUMER]
     return sorted([*others, ours], key=lambda one: (one["operation"], one.get("time", ""), one["manager"]))

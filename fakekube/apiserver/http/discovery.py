@@ -117,7 +117,7 @@ _DEFAULT_PRIORITIES: Final = (1000, 15)
 #: The first minor that leaves the creationTimestamp out of metadata that has none.
 _OMITS_DATES: Final = 34
 #: The group that is listed first, without an APIService.
-AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
+_AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 
 
 class Documents:
@@ -213,7 +213,7 @@ class Snapshot:
     @cached_property
     def groups(self) -> DiscoveryDocument:
         """The APIGroupList of /apis: the group of the aggregator, and those of the APIServices."""
-        listed = [self._group(AGGREGATOR_GROUP, list(self._by_group.get(AGGREGATOR_GROUP, ())))]
+        listed = [self._group(_AGGREGATOR_GROUP, list(self._by_group.get(_AGGREGATOR_GROUP, ())))]
         listed += [self._group(name, versions) for name, versions in self._registered.items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group for group in listed if group["versions"]]}
 

@@ -164,7 +164,7 @@ def _list_options(query: Query) -> ListOptions:
 
 def _default_initial_events(options: ListOptions) -> None:
     """Sets sendInitialEvents of a watch without a start revision (SetListOptionsDefaults)."""
-    if not features.current().enabled(WATCH_LIST):
+    if not features.current().enabled(_WATCH_LIST):
         return
     if options.watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
         options.send_initial_events = True
@@ -195,8 +195,8 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     errors = []
     if options.send_initial_events is not None and options.match != NOT_OLDER_THAN:
         errors.append(fields.forbidden(_MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-    if options.send_initial_events is not None and not features.current().enabled(WATCH_LIST):
-        text = f"sendInitialEvents is forbidden for watch unless the {WATCH_LIST} feature gate is enabled"
+    if options.send_initial_events is not None and not features.current().enabled(_WATCH_LIST):
+        text = f"sendInitialEvents is forbidden for watch unless the {_WATCH_LIST} feature gate is enabled"
         errors.append(fields.forbidden("sendInitialEvents", text))
     if options.match:
         if options.send_initial_events is None:
@@ -320,7 +320,7 @@ class DeleteOptions:
     """The options as an object for admission."""
 
 
-WATCH_LIST = "WatchList"
+_WATCH_LIST = "WatchList"
 """The gate of watches that begin with the present state."""
 UNSAFE_DELETION = "ignoreStoreReadErrorWithClusterBreakingPotential"
 """The option that deletes an object which cannot be read from the storage."""

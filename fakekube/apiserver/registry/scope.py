@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fakekube.store import Store
 
 
-DECLARED_RULES = 37
+_DECLARED_RULES = 37
 """From this minor on, declared rules are merged with the others of built-in kinds, and each error is told once."""
 
 
@@ -252,6 +252,6 @@ class Scope:
         if resource.custom:
             return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
         stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
-        if resource.emulation.minor >= DECLARED_RULES:
+        if resource.emulation.minor >= _DECLARED_RULES:
             errors = list({(error.type, error.path, error.body): error for error in reversed(limit_text(errors))}.values())[::-1]
         return status.invalid(stored_group, resource.kind, name, errors)

@@ -23,7 +23,7 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.base.golang.strings import text_of
 
 #: The prefix of every document.
-MAGIC: Final = b"k8s\0"
+_MAGIC: Final = b"k8s\0"
 
 
 def encode(type_: Type, obj: dict[str, Any]) -> bytes:
@@ -54,7 +54,7 @@ def _delimit(number: int, data: bytes) -> bytes:
 @lru_cache(maxsize=1024)
 def _envelope_head(api_version: str, kind: str) -> bytes:
     type_meta = _delimit(1, api_version.encode()) + _delimit(2, kind.encode())
-    return MAGIC + _delimit(1, type_meta)
+    return _MAGIC + _delimit(1, type_meta)
 
 
 #: The end of an envelope: empty contentEncoding and contentType.
@@ -135,13 +135,13 @@ def loads(
     """
     if not body:
         raise DecodeError("empty data")
-    if not body.startswith(MAGIC):
+    if not body.startswith(_MAGIC):
         problem = "provided data does not appear to be a protobuf message, expected prefix"
-        raise DecodeError(f"{problem} [{' '.join(map(str, MAGIC))}]")
-    if len(body) == len(MAGIC):
+        raise DecodeError(f"{problem} [{' '.join(map(str, _MAGIC))}]")
+    if len(body) == len(_MAGIC):
         raise DecodeError("empty body")
     unknown: dict[str, Any] = {}
-    scan(body[len(MAGIC) :], _UNKNOWN, unknown, "Unknown")
+    scan(body[len(_MAGIC) :], _UNKNOWN, unknown, "Unknown")
     said = unknown.get("APIVersion", "")
     if said.count("/") > 1:  # no group and version: the real server reports no error
         said = ""

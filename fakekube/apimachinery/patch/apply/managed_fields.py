@@ -26,7 +26,7 @@ APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 
 #: The maximum number of update managers of an object; the oldest ones are merged into `_ANCIENT`.
-MAX_UPDATE_MANAGERS: Final = 10
+_MAX_UPDATE_MANAGERS: Final = 10
 _ANCIENT: Final = "ancient-changes"
 
 _ENTRY: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ManagedFieldsEntry"
@@ -88,14 +88,14 @@ class Managed:
 
     def cap_update_managers(self) -> Managed:
         """Returns a copy with at most ten update managers; the oldest ones of each version are merged (capManagersManager)."""
-        if len(self.owners) <= MAX_UPDATE_MANAGERS:
+        if len(self.owners) <= _MAX_UPDATE_MANAGERS:
             return self
         updaters = [manager for manager in self.owners if manager.operation == UPDATE]
-        if len(updaters) <= MAX_UPDATE_MANAGERS:
+        if len(updaters) <= _MAX_UPDATE_MANAGERS:
             return self
         updaters.sort(key=lambda manager: (self.times.get(manager, ""), manager.identifier))
         owners, times = dict(self.owners), dict(self.times)
-        surplus = len(updaters) - MAX_UPDATE_MANAGERS
+        surplus = len(updaters) - _MAX_UPDATE_MANAGERS
         first_of: dict[str, Manager] = {}
         for manager in updaters:
             if surplus == 0:

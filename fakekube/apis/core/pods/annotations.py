@@ -25,10 +25,10 @@ from fakekube.apis.well_known import (
 from fakekube.base.golang.json_reader import JSONError
 from fakekube.base.golang.strconv import go_quote
 
-TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
-RUNTIME_DEFAULT = "runtime/default"
-DOCKER_DEFAULT = "docker/default"
-UNCONFINED = "unconfined"
+_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+_RUNTIME_DEFAULT = "runtime/default"
+_DOCKER_DEFAULT = "docker/default"
+_UNCONFINED = "unconfined"
 LOCALHOST = "localhost/"
 
 Annotations = Mapping[str, str]
@@ -36,7 +36,7 @@ Annotations = Mapping[str, str]
 #: The prefixes of the annotations that are validated.
 _READ: Final = (
     MIRROR_POD_ANNOTATION_KEY,
-    TOLERATIONS,
+    _TOLERATIONS,
     POD_DELETION_COST,
     SECCOMP_POD_ANNOTATION_KEY,
     SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX,
@@ -63,8 +63,8 @@ def validate_pod_annotations(
     if mirror is not None and not spec.get("nodeName"):
         text = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{path}[{MIRROR_POD_ANNOTATION_KEY}]", mirror, text))
-    if annotations.get(TOLERATIONS):
-        errors += _validate_tolerations(annotations[TOLERATIONS], path, options)
+    if annotations.get(_TOLERATIONS):
+        errors += _validate_tolerations(annotations[_TOLERATIONS], path, options)
     cost = annotations.get(POD_DELETION_COST)
     if not options.deletion_cost and not is_deletion_cost(cost):
         errors.append(invalid(f"{path}[{POD_DELETION_COST}]", cost, "must be a 32bit integer"))
@@ -75,8 +75,8 @@ def _validate_tolerations(text: str, path: str, options: ValidationOptions) -> l
     try:
         found = read_tolerations(text)
     except JSONError as problem:
-        return [invalid(path, TOLERATIONS, str(problem))]
-    return tolerations(found, f"{path}.{TOLERATIONS}", allow_comparisons=options.comparing_tolerations)
+        return [invalid(path, _TOLERATIONS, str(problem))]
+    return tolerations(found, f"{path}.{_TOLERATIONS}", allow_comparisons=options.comparing_tolerations)
 
 
 def _validate_seccomp_annotations(annotations: Annotations, path: str) -> list[FieldError]:
@@ -87,7 +87,7 @@ def _validate_seccomp_annotations(annotations: Annotations, path: str) -> list[F
 
 
 def _validate_seccomp_profile(profile: str, path: str) -> list[FieldError]:
-    if profile in (RUNTIME_DEFAULT, DOCKER_DEFAULT, UNCONFINED):
+    if profile in (_RUNTIME_DEFAULT, _DOCKER_DEFAULT, _UNCONFINED):
         return []
     if profile.startswith(LOCALHOST):
         return descending(profile.removeprefix(LOCALHOST), path)
@@ -102,7 +102,7 @@ def _validate_apparmor_annotations(annotations: Annotations, spec: dict[str, Any
         name = key.removeprefix(DEPRECATED_APP_ARMOR_ANNOTATION_KEY_PREFIX)
         if all(container.get("name") != name for container in containers(spec)):
             errors.append(invalid(f"{path}[{key}]", name, "container not found"))
-        if profile not in ("", RUNTIME_DEFAULT, UNCONFINED) and not profile.startswith(LOCALHOST):
+        if profile not in ("", _RUNTIME_DEFAULT, _UNCONFINED) and not profile.startswith(LOCALHOST):
             text = f"invalid AppArmor profile name: {go_quote(profile)}"
             errors.append(invalid(f"{path}[{key}]", profile, text))
     return errors
@@ -110,9 +110,9 @@ def _validate_apparmor_annotations(annotations: Annotations, spec: dict[str, Any
 
 def profile_of_annotation(annotation: str) -> dict[str, Any] | None:
     """Returns the AppArmor profile of a deprecated annotation."""
-    if annotation == RUNTIME_DEFAULT:
+    if annotation == _RUNTIME_DEFAULT:
         return {"type": "RuntimeDefault"}
-    if annotation == UNCONFINED:
+    if annotation == _UNCONFINED:
         return {"type": "Unconfined"}
     if annotation.startswith(LOCALHOST):
         name = annotation.removeprefix(LOCALHOST)
@@ -124,7 +124,9 @@ def annotation_of_profile(profile: Mapping[str, Any]) -> str:
     """Returns the deprecated annotation of an AppArmor profile; "" if there is none (appArmorAnnotationForField)."""
     name = profile.get("localhostProfile")
     localhost = "" if name is None else f"{LOCALHOST}{name}"
-    return {"Unconfined": UNCONFINED, "RuntimeDefault": RUNTIME_DEFAULT, "Localhost": localhost}.get(profile.get("type", ""), "")
+    return {"Unconfined": _UNCONFINED, "RuntimeDefault": _RUNTIME_DEFAULT, "Localhost": localhost}.get(
+        profile.get("type", ""), ""
+    )
 
 
 def validate_annotations_update(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
@@ -183,9 +185,9 @@ def _validate_apparmor_fields_match(annotations: Annotations, spec: dict[str, An
 
 def _validate_same_profile(what: str, annotation: str, profile: Mapping[str, Any], path: str) -> list[FieldError]:
     kind = profile.get("type", "")
-    defaults = (RUNTIME_DEFAULT, DOCKER_DEFAULT) if what == "seccomp" else (RUNTIME_DEFAULT,)
+    defaults = (_RUNTIME_DEFAULT, _DOCKER_DEFAULT) if what == "seccomp" else (_RUNTIME_DEFAULT,)
     same_type = {
-        "Unconfined": annotation == UNCONFINED,
+        "Unconfined": annotation == _UNCONFINED,
         "RuntimeDefault": annotation in defaults,
         "Localhost": annotation.startswith(LOCALHOST),
     }

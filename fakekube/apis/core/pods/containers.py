@@ -43,21 +43,21 @@ from fakekube.apis.validation.rules import from_minor
 
 Container = Mapping[str, Any]
 
-RESIZED_RESOURCES = ("cpu", "memory")
-RESIZE_POLICIES = ("NotRequired", "RestartContainer")
+_RESIZED_RESOURCES = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
-RESTART_RULES = 20
+_RESTART_RULES = 20
 EXIT_CODES = 255
 
 #: Fields that an ephemeral container cannot have, in the order of Go's struct.
-NOT_EPHEMERAL = (
+_NOT_EPHEMERAL = (
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
     "readinessProbe", "startupProbe", "lifecycle",
 )  # fmt: skip
 
 
-POLICY_OF_RULES = "must specify restartPolicy when restart rules are used"
-NO_RULES_OF_SIDECARS = "restartPolicyRules are not allowed for init containers with restart policy Always"
+_POLICY_OF_RULES = "must specify restartPolicy when restart rules are used"
+_NO_RULES_OF_SIDECARS = "restartPolicyRules are not allowed for init containers with restart policy Always"
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ def validate_ephemeral_containers(
         seen.add(name)
         if target and target not in other_names:
             errors.append(not_found(f"{where}.targetContainerName", target))
-        wrong = [field for field in NOT_EPHEMERAL if item.get(field) is not None]
+        wrong = [field for field in _NOT_EPHEMERAL if item.get(field) is not None]
         if not item.get("resources") and "resources" in wrong:
             wrong.remove("resources")  # the only field that is neither a pointer nor a list
         wrong += [
@@ -251,8 +251,8 @@ def _validate_resize_policies(items: Sequence[Container], path: str, pod_restart
         if resource in seen:
             errors.append(duplicate(f"{path}[{index}]", resource))
         seen.add(resource)
-        errors += required_one_of(resource, path, RESIZED_RESOURCES)
-        errors += required_one_of(policy, path, RESIZE_POLICIES)
+        errors += required_one_of(resource, path, _RESIZED_RESOURCES)
+        errors += required_one_of(policy, path, _RESIZE_POLICIES)
         if pod_restart_policy == "Never" and policy != "NotRequired":
             text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(path, policy, text))
@@ -263,22 +263,22 @@ def _validate_init_restart_policy(item: Container, path: str, options: Validatio
     """Validates the restart policy of an init container (validateInitContainerRestartPolicy)."""
     policy, rules = item.get("restartPolicy"), item.get("restartPolicyRules") or ()
     if policy is None:
-        return [required(f"{path}.restartPolicy", POLICY_OF_RULES)] if rules and from_minor(35) else []
+        return [required(f"{path}.restartPolicy", _POLICY_OF_RULES)] if rules and from_minor(35) else []
     if not options.restart_rules:
         return one_of(policy, f"{path}.restartPolicy", ("Always",))
     if policy != "Always" or options.restart_all_containers:
         return _validate_restart_policy(item, path, options)
-    return [forbidden(f"{path}.restartPolicyRules", NO_RULES_OF_SIDECARS)] if rules else []
+    return [forbidden(f"{path}.restartPolicyRules", _NO_RULES_OF_SIDECARS)] if rules else []
 
 
 def _validate_restart_policy(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the restart policy and rules of a container (validateContainerRestartPolicy)."""
     policy, rules = item.get("restartPolicy"), item.get("restartPolicyRules") or ()
     if policy is None:
-        errors = [required(f"{path}.restartPolicy", POLICY_OF_RULES)] if rules else []
+        errors = [required(f"{path}.restartPolicy", _POLICY_OF_RULES)] if rules else []
     else:
         errors = one_of(policy, f"{path}.restartPolicy", RESTART_POLICIES)
-    errors += _validate_max_items(RESTART_RULES, rules, f"{path}.restartPolicyRules")
+    errors += _validate_max_items(_RESTART_RULES, rules, f"{path}.restartPolicyRules")
     for index, rule in enumerate(rules):
         errors += _validate_restart_rule(rule, f"{path}.restartPolicyRules[{index}]", options)
     return errors
@@ -341,7 +341,7 @@ _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThr
 
 
 def _validate_probe(probe: Part, path: str) -> list[FieldError]:
-    errors = _validate_handler(probe, PROBE_ACTIONS, None, path)
+    errors = _validate_handler(probe, _PROBE_ACTIONS, None, path)
     for field in _COUNTS:
         if probe.get(field, 0) < 0:
             errors += non_negative(probe[field], f"{path}.{field}")
@@ -356,7 +356,7 @@ def _validate_lifecycle(hooks: Part, pod: PodContext, path: str) -> list[FieldEr
     errors: list[FieldError] = []
     for field in ("postStart", "preStop"):
         if field in hooks:
-            errors += _validate_handler(hooks[field], HOOK_ACTIONS, pod.grace, f"{path}.{field}")
+            errors += _validate_handler(hooks[field], _HOOK_ACTIONS, pod.grace, f"{path}.{field}")
     signal = hooks.get("stopSignal")
     return errors if signal is None else errors + _validate_stop_signal(signal, pod.os, f"{path}.stopSignal")
 
@@ -432,16 +432,16 @@ def _validate_sleep(action: Part, grace: int | None, path: str) -> list[FieldErr
     return [invalid(path, seconds, f"must be greater than 0 and {bound}. {hint}")]
 
 
-PROBE_ACTIONS: Mapping[str, Action] = {
+_PROBE_ACTIONS: Mapping[str, Action] = {
     "exec": _validate_exec, "httpGet": _validate_http_get, "tcpSocket": _validate_tcp_socket, "grpc": _validate_grpc,
 }  # fmt: skip
-HOOK_ACTIONS: Mapping[str, Action] = {
+_HOOK_ACTIONS: Mapping[str, Action] = {
     "exec": _validate_exec, "httpGet": _validate_http_get, "tcpSocket": _validate_tcp_socket, "sleep": _validate_sleep,
 }  # fmt: skip
 
 
-PROPAGATION = ("Bidirectional", "HostToContainer", "None")
-RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
+_PROPAGATION = ("Bidirectional", "HostToContainer", "None")
+_RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
 def _validate_volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
@@ -492,7 +492,7 @@ def _validate_mount_options(mount: Part, container: Part, path: str, index: int)
 
 
 def _validate_propagation(mode: str, container: Part, path: str) -> list[FieldError]:
-    errors = one_of(mode, path, PROPAGATION)
+    errors = one_of(mode, path, _PROPAGATION)
     if mode == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         text = "Bidirectional mount propagation is available only to privileged containers"
         errors.append(forbidden(path, text))
@@ -502,7 +502,7 @@ def _validate_propagation(mode: str, container: Part, path: str) -> list[FieldEr
 def _validate_recursive_read_only(mount: Part, path: str) -> list[FieldError]:
     mode = mount["recursiveReadOnly"]
     if mode not in ("Enabled", "IfPossible"):
-        return one_of(mode, path, RECURSIVE_READ_ONLY)
+        return one_of(mode, path, _RECURSIVE_READ_ONLY)
     errors: list[FieldError] = []
     if not mount.get("readOnly"):
         errors.append(forbidden(path, "may only be specified when readOnly is true"))

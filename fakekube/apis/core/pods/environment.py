@@ -18,7 +18,7 @@ from fakekube.apis.validation.resource_lists import quantity
 Part = Mapping[str, Any]
 
 #: Fields of a pod that environment variables may refer to.
-ENVIRONMENT_FIELDS = (
+_ENVIRONMENT_FIELDS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 )  # fmt: skip
@@ -27,7 +27,7 @@ VOLUME_FIELDS = (
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 )  # fmt: skip
 #: Field labels that the conversion of pods knows.
-KNOWN_FIELDS = frozenset(ENVIRONMENT_FIELDS) | frozenset(VOLUME_FIELDS) | {
+_KNOWN_FIELDS = frozenset(_ENVIRONMENT_FIELDS) | frozenset(VOLUME_FIELDS) | {
     "spec.restartPolicy", "spec.schedulerName", "status.phase",
 }  # fmt: skip
 
@@ -40,7 +40,7 @@ _SIZES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "
 _SIZES_TEXT = f"only divisor's values {', '.join(_SIZES)} are supported with the"
 
 #: The resource (without `limits.` or `requests.`) → its valid divisors, and the message about others.
-DIVISORS: Mapping[str, tuple[Sequence[str], str]] = {
+_DIVISORS: Mapping[str, tuple[Sequence[str], str]] = {
     "cpu": (("1m", "1"), "only divisor's values 1m and 1 are supported with the cpu resource"),
     "memory": (_SIZES, f"{_SIZES_TEXT} memory resource"),
     "ephemeral-storage": (_SIZES, f"{_SIZES_TEXT} local ephemeral storage resource"),
@@ -68,7 +68,7 @@ def _validate_value_from(item: Part, path: str) -> list[FieldError]:
     source = item["valueFrom"]
     errors: list[FieldError] = []
     count = 0
-    for name, check in VALUE_SOURCES.items():
+    for name, check in _VALUE_SOURCES.items():
         if name in source:
             count += 1
             errors += check(source[name], f"{path}.{name}")
@@ -121,7 +121,7 @@ def validate_object_field_selector(reference: Part, path: str, allowed: Collecti
         return _validate_subscript(field, base, subscript, path)
     if field == "spec.host":
         field = "spec.nodeName"
-    if field not in KNOWN_FIELDS:
+    if field not in _KNOWN_FIELDS:
         text = f"error converting fieldPath: field label not supported: {field}"
         return [invalid(f"{path}.fieldPath", field, text)]
     return [] if field in allowed else [not_supported(f"{path}.fieldPath", field, sorted(allowed))]
@@ -160,9 +160,9 @@ def validate_container_resource_field_selector(reference: Part, path: str, *, of
 
 def _validate_divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
     name = "hugepages" if resource.startswith(HUGE_PAGES) else resource.partition(".")[2]
-    if not quantity(divisor).sign or name not in DIVISORS:
+    if not quantity(divisor).sign or name not in _DIVISORS:
         return []
-    allowed, text = DIVISORS[name]
+    allowed, text = _DIVISORS[name]
     return [] if divisor in allowed else [invalid(path, resource, text)]
 
 
@@ -186,8 +186,8 @@ def _validate_file_key(reference: Part, path: str) -> list[FieldError]:
     return errors + (no_backsteps(file, f"{path}.path") if file else [required(f"{path}.path")])
 
 
-VALUE_SOURCES: Mapping[str, Callable[[Part, str], list[FieldError]]] = {
-    "fieldRef": lambda reference, path: validate_object_field_selector(reference, path, ENVIRONMENT_FIELDS),
+_VALUE_SOURCES: Mapping[str, Callable[[Part, str], list[FieldError]]] = {
+    "fieldRef": lambda reference, path: validate_object_field_selector(reference, path, _ENVIRONMENT_FIELDS),
     "resourceFieldRef": lambda reference, path: validate_container_resource_field_selector(reference, path, of_volume=False),
     "configMapKeyRef": _validate_object_key,
     "secretKeyRef": _validate_object_key,

@@ -27,8 +27,8 @@ POLICY = "policy"
 BUDGETS = "poddisruptionbudgets"
 
 #: The maximum number of evictions that the disruption controller has not processed yet (MaxDisruptedPodSize).
-MAX_DISRUPTED_PODS = 2000
-OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+_MAX_DISRUPTED_PODS = 2000
+_OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def evict(context: WriteContext, name: str, body: Object) -> Object:
@@ -176,7 +176,7 @@ def _check_budget(budget: Object) -> None:
     allowed = state.get("disruptionsAllowed", 0)
     if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _still_processed(name)
-    if len(state.get("disruptedPods") or ()) > MAX_DISRUPTED_PODS:
+    if len(state.get("disruptedPods") or ()) > _MAX_DISRUPTED_PODS:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         error = status.forbidden(POLICY, "poddisruptionbudget", name, text)
         if from_minor(37):
@@ -193,7 +193,7 @@ def _still_processed(budget_name: str) -> StatusError:
 
 
 def _over_budget(text: str, retry_after: int = 0) -> StatusError:
-    return status.too_many_requests(OVER_BUDGET, retry_after, [{"reason": "DisruptionBudget", "message": text}])
+    return status.too_many_requests(_OVER_BUDGET, retry_after, [{"reason": "DisruptionBudget", "message": text}])
 
 
 def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 
 Part = dict[str, Any]
 RESIZABLE = ("cpu", "memory")
-ONLY_COMPUTE = "only cpu and memory resources are mutable"
+_ONLY_COMPUTE = "only cpu and memory resources are mutable"
 _SIZES_GATE = "InPlacePodVerticalScalingMemoryBackedVolumes"
 
 
@@ -56,7 +56,7 @@ def _with_old_resources(containers: Sequence[Part], before: Sequence[Part]) -> S
     return merged
 
 
-NO_POD_LEVEL_RESIZE = (
+_NO_POD_LEVEL_RESIZE = (
     "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled feature gate "
     "is disabled"
 )
@@ -87,7 +87,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
     left = dict(spec)
     if _has_resources(before.get("resources")) or _has_resources(spec.get("resources")):
         if not features.current().enabled("InPlacePodLevelResourcesVerticalScaling"):
-            return [*errors, forbidden(NIL_PATH, NO_POD_LEVEL_RESIZE)]
+            return [*errors, forbidden(NIL_PATH, _NO_POD_LEVEL_RESIZE)]
         errors += _validate_pod_level_resize(spec, before, left)
     if status.get("nodeAllocatableResourceClaimStatuses") and not from_minor(37):
         errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
@@ -107,7 +107,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
         errors += _validate_volumes(spec.get("volumes") or (), before.get("volumes") or ())
         restore(left, before, "volumes")
     if not errors and left != before:
-        errors.append(forbidden("spec", ONLY_COMPUTE))
+        errors.append(forbidden("spec", _ONLY_COMPUTE))
     return errors
 
 
@@ -171,7 +171,7 @@ def _validate_pod_level_resize(spec: Part, before: Part, left: Part) -> list[Fie
     else:
         left["resources"] = restored
     if left.get("resources") != old:
-        errors.append(forbidden("spec", f"{ONLY_COMPUTE} at pod-level"))
+        errors.append(forbidden("spec", f"{_ONLY_COMPUTE} at pod-level"))
     return errors
 
 
@@ -244,7 +244,7 @@ def _comparable(container: Part) -> Part:
 
 def _immutable_error(field: str, index: int) -> FieldError:
     if field == "containers":
-        return forbidden("spec", ONLY_COMPUTE)
+        return forbidden("spec", _ONLY_COMPUTE)
     if not from_minor(36):
         return forbidden("spec", "only cpu and memory resources for sidecar containers are mutable")
     text = "only cpu and memory resources for init or sidecar containers are mutable"

@@ -26,8 +26,8 @@ Part = Mapping[str, Any]
 MAX_ID = MAX_INT32
 
 #: Types of seccomp and AppArmor profiles.
-PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
-APPARMOR_PATH_LENGTH = 4095
+_PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
+_APPARMOR_PATH_LENGTH = 4095
 
 
 def _validate_identifier(context: Part, field: str, path: str) -> list[FieldError]:
@@ -116,8 +116,8 @@ def _validate_seccomp_profile(profile: Part, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if not kind:
         errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
-    elif kind not in PROFILE_TYPES:
-        errors.append(not_supported(f"{path}.type", kind, PROFILE_TYPES))
+    elif kind not in _PROFILE_TYPES:
+        errors.append(not_supported(f"{path}.type", kind, _PROFILE_TYPES))
     where = f"{path}.localhostProfile"
     if kind == "Localhost":
         if local is None:
@@ -135,8 +135,8 @@ def validate_apparmor_profile(profile: Part, path: str) -> list[FieldError]:
     where = f"{path}.localhostProfile"
     if not kind:
         return [required(f"{path}.type", "type is required when appArmorProfile is set")]
-    if kind not in PROFILE_TYPES:
-        return [not_supported(f"{path}.type", kind, PROFILE_TYPES)]
+    if kind not in _PROFILE_TYPES:
+        return [not_supported(f"{path}.type", kind, _PROFILE_TYPES)]
     if kind != "Localhost":
         text = "can only be set when AppArmor type is Localhost"
         return [] if local is None else [invalid(where, local, text)]
@@ -147,14 +147,14 @@ def validate_apparmor_profile(profile: Part, path: str) -> list[FieldError]:
         errors.append(invalid(where, local, "must not be padded with whitespace"))
     elif not local:
         errors.append(required(where, "must be set when AppArmor type is Localhost"))
-    if not names.fits(local, APPARMOR_PATH_LENGTH):
-        errors.append(too_long(where, APPARMOR_PATH_LENGTH))
+    if not names.fits(local, _APPARMOR_PATH_LENGTH):
+        errors.append(too_long(where, _APPARMOR_PATH_LENGTH))
     return errors
 
 
-GMSA_KIBIBYTES = 64
-DOMAIN_LENGTH = 256
-USER_LENGTH = 104
+_GMSA_KIBIBYTES = 64
+_DOMAIN_LENGTH = 256
+_USER_LENGTH = 104
 
 _control = re.compile(r"[\x00-\x1f\x7f]").search
 _net_bios_matches = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}', re.DOTALL).fullmatch
@@ -174,8 +174,8 @@ def _validate_windows_options(options: Part, path: str) -> list[FieldError]:
         where = f"{path}.gmsaCredentialSpec"
         if not spec:
             errors.append(invalid(where, spec, "gmsaCredentialSpec cannot be an empty string"))
-        elif not names.fits(spec, GMSA_KIBIBYTES * 1024):
-            text = f"gmsaCredentialSpec size must be under {GMSA_KIBIBYTES} KiB"
+        elif not names.fits(spec, _GMSA_KIBIBYTES * 1024):
+            text = f"gmsaCredentialSpec size must be under {_GMSA_KIBIBYTES} KiB"
             errors.append(invalid(where, spec, text))
     if user is not None:
         errors += [invalid(f"{path}.runAsUserName", user, text, pointed_at=True) for text in _windows_user(user)]
@@ -192,14 +192,14 @@ def _windows_user(text: str) -> list[str]:
         return ["runAsUserName cannot contain more than one backslash"]
     domain, backslash, user = text.rpartition("\\")
     errors = []
-    if not names.fits(domain, DOMAIN_LENGTH - 1):
-        errors.append(f"runAsUserName's Domain length must be under {DOMAIN_LENGTH} characters")
+    if not names.fits(domain, _DOMAIN_LENGTH - 1):
+        errors.append(f"runAsUserName's Domain length must be under {_DOMAIN_LENGTH} characters")
     if backslash and not _net_bios_matches(domain) and not _windows_domain_matches(domain):
         errors.append("runAsUserName's Domain doesn't match the NetBios nor the DNS format")
     if not user:
         errors.append("runAsUserName's User cannot be empty")
-    elif not names.fits(user, USER_LENGTH):
-        errors.append(f"runAsUserName's User length must not be longer than {USER_LENGTH} characters")
+    elif not names.fits(user, _USER_LENGTH):
+        errors.append(f"runAsUserName's User length must not be longer than {_USER_LENGTH} characters")
     if _dots_or_spaces_matches(user):
         errors.append("runAsUserName's User cannot contain only periods or spaces")
     if _not_in_user(user):

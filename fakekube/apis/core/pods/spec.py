@@ -33,12 +33,12 @@ from fakekube.base.golang.strconv import MAX_INT32
 Part = Mapping[str, Any]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
-DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 
-NAMESERVERS = 3
-SEARCH_PATHS = 32
-SEARCH_LENGTH = 2048
-HOSTNAME_LENGTH = 64
+_NAMESERVERS = 3
+_SEARCH_PATHS = 32
+_SEARCH_LENGTH = 2048
+_HOSTNAME_LENGTH = 64
 
 _VALID = KnownSpecs()
 
@@ -125,7 +125,7 @@ def _validate_policies(spec: dict[str, Any], path: str, options: ValidationOptio
         errors += _validate_host_network_ports(spec, f"{path}.containers", options)
     restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
     errors += required_one_of(restart, f"{path}.restartPolicy", RESTART_POLICIES, ordered=True)
-    errors += required_one_of(dns, f"{path}.dnsPolicy", DNS_POLICIES, ordered=True)
+    errors += required_one_of(dns, f"{path}.dnsPolicy", _DNS_POLICIES, ordered=True)
     if "nodeSelector" in spec:
         errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     context = spec.get("securityContext") or {}
@@ -279,14 +279,14 @@ def _validate_dns_config(config: Part | None, policy: str, path: str) -> list[Fi
     config = config or {}
     servers, searches = config.get("nameservers") or (), config.get("searches") or ()
     errors: list[FieldError] = []
-    if len(servers) > NAMESERVERS:
-        errors.append(invalid(f"{path}.nameservers", servers, too_many_error(NAMESERVERS, "nameservers")))
+    if len(servers) > _NAMESERVERS:
+        errors.append(invalid(f"{path}.nameservers", servers, too_many_error(_NAMESERVERS, "nameservers")))
     for index, server in enumerate(servers):
         errors += ip.legacy_ip(f"{path}.nameservers[{index}]", server, strict=True)
-    if len(searches) > SEARCH_PATHS:
-        errors.append(invalid(f"{path}.searches", searches, too_many_error(SEARCH_PATHS, "search paths")))
-    if not names.fits(" ".join(searches), SEARCH_LENGTH):
-        text = too_many_error(SEARCH_LENGTH, "characters (including spaces) in the search list")
+    if len(searches) > _SEARCH_PATHS:
+        errors.append(invalid(f"{path}.searches", searches, too_many_error(_SEARCH_PATHS, "search paths")))
+    if not names.fits(" ".join(searches), _SEARCH_LENGTH):
+        text = too_many_error(_SEARCH_LENGTH, "characters (including spaces) in the search list")
         errors.append(invalid(f"{path}.searches", searches, text))
     for index, search in enumerate(searches):
         is_relaxed = features.current().enabled("RelaxedDNSSearchValidation")
@@ -314,8 +314,8 @@ def _validate_hostname_override(spec: Part, path: str) -> list[FieldError]:
     wrong = [field for field in ("setHostnameAsFQDN", "hostNetwork") if spec.get(field)]
     errors = [forbidden(path, f"may not be specified when {field} is true") for field in wrong]
     name = spec["hostnameOverride"]
-    if not names.fits(name, HOSTNAME_LENGTH):
-        errors.append(too_long(path, HOSTNAME_LENGTH))
+    if not names.fits(name, _HOSTNAME_LENGTH):
+        errors.append(too_long(path, _HOSTNAME_LENGTH))
     return errors + invalid_each(path, name, names.dns_subdomain(name))
 
 
@@ -359,7 +359,7 @@ def _validate_pod_affinity_term(term: Part, path: str, options: ValidationOption
     return errors + label_name(key, f"{path}.topologyKey")
 
 
-NODE_POLICIES = ("Honor", "Ignore")
+_NODE_POLICIES = ("Honor", "Ignore")
 
 
 def validate_topology_spread_constraints(items: Sequence[Part], path: str, options: ValidationOptions) -> list[FieldError]:
@@ -390,7 +390,7 @@ def _validate_constraint(
             errors.append(invalid(f"{path}.minDomains", domains, text))
     for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if field in item:
-            errors += one_of(item[field], f"{path}.{field}", NODE_POLICIES)
+            errors += one_of(item[field], f"{path}.{field}", _NODE_POLICIES)
     selector, keys = item.get("labelSelector"), item.get("matchLabelKeys") or ()
     if legacy_keys:
         errors += forbid_keys_in_selector(keys, selector, f"{path}.matchLabelKeys")

@@ -51,10 +51,10 @@ from fakekube.base.golang.strconv import MAX_INT32
 Part = Mapping[str, Any]
 
 #: Conditions whose types are not validated.
-SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
+_SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
 
-HEALTH_MESSAGE_LENGTH = 1024
-NOT_FROM_TERMINATED = "may not be transitioned to non-terminated state"
+_HEALTH_MESSAGE_LENGTH = 1024
+_NOT_FROM_TERMINATED = "may not be transitioned to non-terminated state"
 
 
 def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
@@ -83,7 +83,7 @@ def _validate_conditions(conditions: Sequence[Part]) -> list[FieldError]:
         if generation < 0:
             errors.append(invalid(f"{where}.observedGeneration", generation, NOT_NEGATIVE_INTEGER))
         kind = condition.get("type", "")
-        if kind not in SYSTEM_CONDITIONS:
+        if kind not in _SYSTEM_CONDITIONS:
             errors += label_name(kind, f"{where}.Type")
     return errors
 
@@ -112,10 +112,10 @@ def _validate_transitions(status: Part, before: Part, spec: Part) -> list[FieldE
             for index, name, ended in _find_restarts(status.get(field) or (), before.get(field) or (), once=once):
                 container = by_name.get(name)
                 if container is None or not _should_restart(container, spec, ended.get("exitCode", 0)):
-                    errors.append(forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED))
+                    errors.append(forbidden(f"status.{field}[{index}].state", _NOT_FROM_TERMINATED))
     field = "ephemeralContainerStatuses"
     return errors + [
-        forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED)
+        forbidden(f"status.{field}[{index}].state", _NOT_FROM_TERMINATED)
         for index, _, _ in _find_restarts(status.get(field) or (), before.get(field) or (), once=False)
     ]
 
@@ -191,7 +191,7 @@ def _validate_node_allocatable_claims(status: Part, spec: Part) -> list[FieldErr
             continue
         if name not in known:
             errors.append(invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference"))
-        errors += NODE_ALLOCATABLE.validate(item, path)
+        errors += _NODE_ALLOCATABLE.validate(item, path)
     return errors + (_forbid_repeated_items(items, where, "resourceClaimName") if from_minor(37) else [])
 
 
@@ -239,7 +239,7 @@ def validate_quantity(amount: str | None, path: str) -> list[FieldError]:
     return [] if amount is None or quantity(amount).sign >= 0 else [invalid(path, amount, "must be non-negative")]
 
 
-MAPPED = rules(
+_MAPPED = rules(
     "NodeAllocatableMappedResources",
     "validateNodeAllocatableMappedResources",
     Rule("name", calls(validate_node_allocatable_name)),
@@ -247,7 +247,7 @@ MAPPED = rules(
     Rule("quantity", set_()),
     Rule("quantity", calls(validate_quantity)),
 )
-OVERHEAD = rules(
+_OVERHEAD = rules(
     "NodeAllocatableOverheadResources",
     "validateNodeAllocatableOverheadResources",
     Rule("name", calls(validate_node_allocatable_name)),
@@ -256,12 +256,12 @@ OVERHEAD = rules(
     Rule("perPod", calls(validate_quantity)),
     Rule("perContainer", calls(validate_quantity)),
 )
-NODE_ALLOCATABLE = rules(
+_NODE_ALLOCATABLE = rules(
     "NodeAllocatableResourceClaimStatus",
     "validateNodeAllocatableResourceClaimStatus",
-    Rule("mapping", each(MAPPED)),
+    Rule("mapping", each(_MAPPED)),
     Rule("mapping", calls(validate_unique_names)),
-    Rule("overhead", each(OVERHEAD)),
+    Rule("overhead", each(_OVERHEAD)),
     Rule("overhead", calls(validate_unique_names)),
 )
 
@@ -357,7 +357,7 @@ def _validate_containers(status: Part, spec: Part) -> list[FieldError]:
 
 
 MAX_ID = MAX_INT32
-LINUX_USER = rules(
+_LINUX_USER = rules(
     "LinuxContainerUser",
     "validateContainerStatusUsers",
     *by_minor("uid", (between(0, MAX_ID), 0, 37), (between(0, 2**32 - 1), 37, NEVER)),
@@ -369,7 +369,7 @@ LINUX_USER = rules(
 def _validate_user(user: Part, system: str, path: str) -> list[FieldError]:
     if system == "windows":
         return [forbidden(path, NOT_FOR_WINDOWS)]
-    return LINUX_USER.validate(user, path)
+    return _LINUX_USER.validate(user, path)
 
 
 def _validate_allocated_resources_status(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
@@ -409,8 +409,8 @@ def _validate_allocated_resource(resource: Part, seen: set[str], path: str) -> l
         errors.append(not_supported(f"{path}.health", health, ("Healthy", "Unhealthy", "Unknown")))
     if message is not None and not message:
         errors.append(required(f"{path}.message", NOT_BLANK))
-    elif message is not None and not names.fits(message, HEALTH_MESSAGE_LENGTH):
-        errors.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH))
+    elif message is not None and not names.fits(message, _HEALTH_MESSAGE_LENGTH):
+        errors.append(too_long(f"{path}.message", _HEALTH_MESSAGE_LENGTH))
     if identity in seen:
         errors.append(duplicate(f"{path}.resourceID", identity))
     seen.add(identity)

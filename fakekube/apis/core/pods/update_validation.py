@@ -25,7 +25,7 @@ from fakekube.base.golang.strconv import MAX_INT32
 
 Spec = dict[str, Any]
 
-UPDATABLE = (
+_UPDATABLE = (
     "`spec.containers[*].image`",
     "`spec.initContainers[*].image`",
     "`spec.activeDeadlineSeconds`",
@@ -60,7 +60,7 @@ def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, store
     if old.get("schedulingGates"):
         errors += _validate_gated_pod_update(munged, old)
     if munged != old and stored(munged) != old:
-        text = f"pod updates may not change fields other than {','.join(UPDATABLE)}"
+        text = f"pod updates may not change fields other than {','.join(_UPDATABLE)}"
         errors.append(forbidden("spec", f"{text}\n{diff('PodSpec', old, munged)}"))
     return errors
 

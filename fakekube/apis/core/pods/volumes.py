@@ -65,7 +65,7 @@ def validate_aws_elastic_block_store(source: Part, path: str) -> list[FieldError
     return needs("volumeID")(source, path) + _validate_partition(source, path)
 
 
-HOST_PATH_TYPES = (
+_HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
 )  # fmt: skip
 
@@ -75,7 +75,7 @@ def validate_host_path(source: Part, path: str) -> list[FieldError]:
     if not target:
         return [required(f"{path}.path")]
     errors = no_backsteps(target, f"{path}.path")
-    return errors if kind is None else errors + one_of(kind, f"{path}.type", HOST_PATH_TYPES)
+    return errors if kind is None else errors + one_of(kind, f"{path}.type", _HOST_PATH_TYPES)
 
 
 def _validate_git_repo(source: Part, path: str) -> list[FieldError]:
@@ -200,8 +200,8 @@ def validate_flex_volume(source: Part, path: str) -> list[FieldError]:
     return errors
 
 
-MANAGED_DISK = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
-BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+_MANAGED_DISK = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+_BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
 def validate_azure_disk(source: Part, path: str) -> list[FieldError]:
@@ -211,7 +211,7 @@ def validate_azure_disk(source: Part, path: str) -> list[FieldError]:
         errors += one_of(caching, f"{path}.cachingMode", ("None", "ReadOnly", "ReadWrite"))
     if kind is not None:
         errors += one_of(kind, f"{path}.kind", ("Dedicated", "Managed", "Shared"))
-        start, form = ("/subscriptions/", MANAGED_DISK) if kind == "Managed" else ("https://", BLOB_DISK)
+        start, form = ("/subscriptions/", _MANAGED_DISK) if kind == "Managed" else ("https://", _BLOB_DISK)
         if not uri.startswith(start):
             errors.append(not_supported(f"{path}.diskURI", uri, [form]))
     return errors

@@ -62,7 +62,7 @@ VOLUMES: Mapping[str, tuple[str, str]] = {
 
 _WITHOUT_WARNINGS = KnownSpecs()
 
-NULL_SELECTOR = "a null labelSelector results in matching no pod"
+_NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(spec: Spec, meta: Part, text: bytes | None = None) -> list[str]:
@@ -143,7 +143,7 @@ def _warn_of_spread_constraints(spec: Spec, path: str) -> list[str]:
         if key in nodes.DEPRECATED:
             texts.append(f"{where}.topologyKey: {key} is {nodes.DEPRECATED[key]}")
         if "labelSelector" not in item:
-            texts.append(f"{where}.labelSelector: {NULL_SELECTOR}")
+            texts.append(f"{where}.labelSelector: {_NULL_SELECTOR}")
     return texts
 
 
@@ -300,12 +300,12 @@ def _warn_of_null_selectors(spec: Spec, path: str) -> list[str]:
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
         texts += [
-            f"{path}.affinity.{kind}.{REQUIRED}[{index}].labelSelector: {NULL_SELECTOR}"
+            f"{path}.affinity.{kind}.{REQUIRED}[{index}].labelSelector: {_NULL_SELECTOR}"
             for index, term in enumerate(terms.get(REQUIRED) or ())
             if "labelSelector" not in term
         ]
         texts += [
-            f"{path}.affinity.{kind}.{PREFERRED}[{index}].podAffinityTerm.labelSelector: {NULL_SELECTOR}"
+            f"{path}.affinity.{kind}.{PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
             for index, term in enumerate(terms.get(PREFERRED) or ())
             if "labelSelector" not in (term.get("podAffinityTerm") or {})
         ]

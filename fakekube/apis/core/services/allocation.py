@@ -37,13 +37,13 @@ from fakekube.apis.validation import ip as addresses
 from fakekube.base.chance import chance
 from fakekube.base.objects import Object
 
-PORT_POOL = "nodeports"
+_PORT_POOL = "nodeports"
 
-DRY_RUN_PORT = 32769
+_DRY_RUN_PORT = 32769
 """The first of the ports that a dry run returns."""
 
-TAKEN_PORT = "provided port is already allocated"
-OTHER_PORTS = "provided port is not in the valid range. The range of valid ports is {}-{}"
+_TAKEN_PORT = "provided port is already allocated"
+_OTHER_PORTS = "provided port is not in the valid range. The range of valid ports is {}-{}"
 
 SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK = "SingleStack", "PreferDualStack", "RequireDualStack"
 
@@ -315,12 +315,12 @@ class Allocation:
     def _hold_port(self, number: int) -> None:
         services, value = self._context.services, str(number)
         if self._context.dry_run:
-            if services.is_allocated(PORT_POOL, value) or number in self._allocated_ports:
-                raise NotAllocatedError(TAKEN_PORT)
+            if services.is_allocated(_PORT_POOL, value) or number in self._allocated_ports:
+                raise NotAllocatedError(_TAKEN_PORT)
         elif number not in self._ranges.node_ports:
-            raise NotAllocatedError(OTHER_PORTS.format(self._ranges.node_ports[0], self._ranges.node_ports[-1]))
-        elif not services.reserve(PORT_POOL, value):
-            raise NotAllocatedError(TAKEN_PORT)
+            raise NotAllocatedError(_OTHER_PORTS.format(self._ranges.node_ports[0], self._ranges.node_ports[-1]))
+        elif not services.reserve(_PORT_POOL, value):
+            raise NotAllocatedError(_TAKEN_PORT)
         self._note_port(number)
 
     def _note_port(self, number: int) -> None:
@@ -329,11 +329,11 @@ class Allocation:
 
     def _allocate_next_port(self, failure: str = "failed to allocate a nodePort: ") -> int:
         if self._context.dry_run:
-            number = self._highest_port + 1 if self._allocated_ports else DRY_RUN_PORT
+            number = self._highest_port + 1 if self._allocated_ports else _DRY_RUN_PORT
             self._note_port(number)
             return number
         for number in self._free_ports:
-            if self._context.services.reserve(PORT_POOL, str(number)):
+            if self._context.services.reserve(_PORT_POOL, str(number)):
                 self._note_port(number)
                 return number
         raise status.internal(f"{failure}{FULL}")
@@ -351,7 +351,7 @@ def _release(context: WriteContext, ips: Sequence[str], ports: Sequence[int]) ->
     for ip in ips:
         context.services.remove(NETWORKING, "ipaddresses", "", str(addresses.parse_ip(ip)))
     for number in ports:
-        context.services.release(PORT_POOL, str(number))
+        context.services.release(_PORT_POOL, str(number))
 
 
 def _allocates_node_ports(spec: Object) -> bool:
@@ -364,8 +364,8 @@ def _requested_node_ports(spec: Object) -> dict[int, int]:
 
 
 FULL = "range is full"
-TAKEN_IP = "provided IP is already allocated"
-OTHER_NETWORK = "the provided network does not match the current range"
+_TAKEN_IP = "provided IP is already allocated"
+_OTHER_NETWORK = "the provided network does not match the current range"
 
 
 class NotAllocatedError(Exception):
@@ -395,9 +395,9 @@ class IPAllocator:
                     f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
                 )
         elif not any(_usable(network, address) for network in networks):
-            raise NotAllocatedError(OTHER_NETWORK)
+            raise NotAllocatedError(_OTHER_NETWORK)
         elif not self._create_ip_address(str(address)):
-            raise NotAllocatedError(TAKEN_IP)
+            raise NotAllocatedError(_TAKEN_IP)
         return requested
 
     def allocate_next(self, family: str) -> str:

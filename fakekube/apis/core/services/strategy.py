@@ -36,7 +36,7 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.objects import Object
 
-DEFAULT_AFFINITY_SECONDS = 10800
+_DEFAULT_AFFINITY_SECONDS = 10800
 
 
 class ServiceStrategy(Strategy):
@@ -114,7 +114,7 @@ def _default_affinity(spec: Object) -> None:
     elif affinity == "ClientIP":
         config = spec.get("sessionAffinityConfig") or {}
         if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
-            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": DEFAULT_AFFINITY_SECONDS}}
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _DEFAULT_AFFINITY_SECONDS}}
 
 
 def _restore_allocated(spec: Object, old: Object) -> None:

@@ -44,18 +44,18 @@ from fakekube.apis.validation.objectmeta import validate_labels
 from fakekube.base.objects import Object
 
 TYPES = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
-AFFINITIES = ("ClientIP", "None")
-TRAFFIC_POLICIES = ("Cluster", "Local")
-TRAFFIC_DISTRIBUTIONS: tuple[str, ...] = ("PreferClose", "PreferSameZone", "PreferSameNode")
-IP_MODES = ("Proxy", "VIP")
-MAX_AFFINITY_SECONDS = 86400
+_AFFINITIES = ("ClientIP", "None")
+_TRAFFIC_POLICIES = ("Cluster", "Local")
+_TRAFFIC_DISTRIBUTIONS: tuple[str, ...] = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_IP_MODES = ("Proxy", "VIP")
+_MAX_AFFINITY_SECONDS = 86400
 
 TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
-SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 
-ONLY_LOAD_BALANCER = "may only be used when `type` is 'LoadBalancer'"
-NOT_EXTERNAL_NAME = "may not be set for ExternalName services"
+_ONLY_LOAD_BALANCER = "may only be used when `type` is 'LoadBalancer'"
+_NOT_EXTERNAL_NAME = "may not be set for ExternalName services"
 
 
 def validate_service(obj: Object, old: Object | None) -> list[FieldError]:
@@ -77,7 +77,7 @@ def validate_service(obj: Object, old: Object | None) -> list[FieldError]:
     errors += _forbid_duplicate_ports(spec)
     errors += _validate_source_ranges(spec, old_spec, annotations, (old or {}).get("metadata", {}).get("annotations") or {})
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != LOAD_BALANCER:
-        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", ONLY_LOAD_BALANCER))
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_LOAD_BALANCER))
     if spec.get("allocateLoadBalancerNodePorts") is None and kind == LOAD_BALANCER:
         errors.append(required("allocateLoadBalancerNodePorts"))
     errors += _validate_load_balancer_class(spec)
@@ -98,7 +98,7 @@ def validate_service_update(obj: Object, old: Object) -> list[FieldError]:
     if new_spec.get("type") == old_spec.get("type") == LOAD_BALANCER:
         new_class, old_class = new_spec.get("loadBalancerClass"), old_spec.get("loadBalancerClass")
         if new_class != old_class:
-            errors.append(invalid("spec.loadBalancerClass", new_class, SET_ONCE))
+            errors.append(invalid("spec.loadBalancerClass", new_class, _SET_ONCE))
     errors += _validate_load_balancer_class(new_spec)
     new_port, old_port = new_spec.get("healthCheckNodePort", 0), old_spec.get("healthCheckNodePort", 0)
     if needs_health_check(old_spec) and needs_health_check(new_spec) and new_port != old_port:
@@ -120,7 +120,7 @@ def _validate_type_and_name(spec: Object, kind: str) -> list[FieldError]:
     if kind != EXTERNAL_NAME:
         return []
     unwanted = [field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)]
-    errors = [forbidden(f"spec.{field}", NOT_EXTERNAL_NAME) for field in unwanted]
+    errors = [forbidden(f"spec.{field}", _NOT_EXTERNAL_NAME) for field in unwanted]
     name = spec.get("externalName", "").removesuffix(".")
     if not name:
         return [*errors, required("spec.externalName")]
@@ -149,7 +149,7 @@ def _validate_ports(ports: Sequence[Object]) -> list[FieldError]:
 
 def _validate_affinity(spec: Object) -> list[FieldError]:
     affinity, config = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig")
-    errors = required_one_of(affinity, "spec.sessionAffinity", AFFINITIES)
+    errors = required_one_of(affinity, "spec.sessionAffinity", _AFFINITIES)
     path = "spec.sessionAffinityConfig"
     if affinity == "ClientIP":  # the defaults fill the configuration; for "None" they drop it
         errors += _validate_client_ip_affinity(config or {}, path)
@@ -159,9 +159,9 @@ def _validate_affinity(spec: Object) -> list[FieldError]:
 def _validate_client_ip_affinity(config: Object, path: str) -> list[FieldError]:
     seconds = config["clientIP"]["timeoutSeconds"]
     path = f"{path}.clientIP.timeoutSeconds"
-    if 0 < seconds <= MAX_AFFINITY_SECONDS:
+    if 0 < seconds <= _MAX_AFFINITY_SECONDS:
         return []
-    return [invalid(path, seconds, f"must be greater than 0 and less than {MAX_AFFINITY_SECONDS}")]
+    return [invalid(path, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}")]
 
 
 def _validate_external_ips(spec: Object, old_spec: Object) -> list[FieldError]:
@@ -202,20 +202,20 @@ def _forbid_duplicate_ports(spec: Object) -> list[FieldError]:
 
 
 def _validate_source_ranges(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> list[FieldError]:
-    ranges, annotation = spec.get("loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES)
+    ranges, annotation = spec.get("loadBalancerSourceRanges"), annotations.get(_SOURCE_RANGES)
     wrong_type = spec.get("type") != LOAD_BALANCER
     if ranges:
         path = "spec.LoadBalancerSourceRanges"
-        errors = [forbidden(path, ONLY_LOAD_BALANCER)] if wrong_type else []
+        errors = [forbidden(path, _ONLY_LOAD_BALANCER)] if wrong_type else []
         old_ranges = {value.strip() for value in old_spec.get("loadBalancerSourceRanges") or ()}
         for index, value in enumerate(ranges):
             errors += addresses.legacy_cidr(f"{path}[{index}]", value.strip(), strict=True, old=old_ranges)
         return errors
     if annotation is None:
         return []
-    path = f"metadata.annotations[{SOURCE_RANGES}]"
-    errors = [forbidden(path, ONLY_LOAD_BALANCER)] if wrong_type else []
-    if annotation.strip() and annotation != old_annotations.get(SOURCE_RANGES, ""):
+    path = f"metadata.annotations[{_SOURCE_RANGES}]"
+    errors = [forbidden(path, _ONLY_LOAD_BALANCER)] if wrong_type else []
+    if annotation.strip() and annotation != old_annotations.get(_SOURCE_RANGES, ""):
         for value in annotation.split(","):
             errors += addresses.legacy_cidr(path, value.strip(), strict=True)
     return errors
@@ -226,7 +226,7 @@ def _validate_load_balancer_class(spec: Object) -> list[FieldError]:
     if class_name is None:
         return []
     if spec.get("type") != LOAD_BALANCER:
-        return [forbidden("spec.loadBalancerClass", ONLY_LOAD_BALANCER)]
+        return [forbidden("spec.loadBalancerClass", _ONLY_LOAD_BALANCER)]
     return label_name(class_name, "spec.loadBalancerClass")
 
 
@@ -234,7 +234,7 @@ def _validate_external_traffic(spec: Object) -> list[FieldError]:
     policy, path = spec.get("externalTrafficPolicy", ""), "spec.externalTrafficPolicy"
     errors: list[FieldError] = []
     if externally_accessible(spec):
-        errors += required_one_of(policy, path, TRAFFIC_POLICIES)
+        errors += required_one_of(policy, path, _TRAFFIC_POLICIES)
     elif policy:
         errors.append(invalid(path, policy, "may only be set for externally-accessible services"))
     number, path = spec.get("healthCheckNodePort", 0), "spec.healthCheckNodePort"
@@ -250,13 +250,13 @@ def _validate_internal_traffic(spec: Object) -> list[FieldError]:
     policy, path = spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy"
     errors: list[FieldError] = []
     if policy is not None:
-        errors += one_of(policy, path, TRAFFIC_POLICIES)
+        errors += one_of(policy, path, _TRAFFIC_POLICIES)
     elif spec.get("type") in (NODE_PORT, LOAD_BALANCER, CLUSTER_IP):
         errors.append(required(path))
     distribution = spec.get("trafficDistribution")
-    known = TRAFFIC_DISTRIBUTIONS
+    known = _TRAFFIC_DISTRIBUTIONS
     if not features.current().enabled("PreferSameTrafficDistribution"):
-        known = TRAFFIC_DISTRIBUTIONS[:1]
+        known = _TRAFFIC_DISTRIBUTIONS[:1]
     if distribution is not None and distribution not in known:
         errors.append(not_supported("spec.trafficDistribution", distribution, known))
     return errors
@@ -284,7 +284,7 @@ def _validate_ingress_point(item: Object, old_ips: Collection[str], path: str) -
     elif not ip:
         errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
     else:
-        errors += one_of(mode, f"{path}.ipMode", IP_MODES)
+        errors += one_of(mode, f"{path}.ipMode", _IP_MODES)
     if hostname:
         errors += invalid_each(f"{path}.hostname", hostname, names.dns_subdomain(hostname))
         if addresses.parse_ip(hostname) is not None:
@@ -293,9 +293,9 @@ def _validate_ingress_point(item: Object, old_ips: Collection[str], path: str) -
 
 
 FAMILIES = ("IPv4", "IPv6")
-FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
-SET_ONCE = "may not change once set"
+_SET_ONCE = "may not change once set"
 
 
 def validate_cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
@@ -313,7 +313,7 @@ def validate_cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldErro
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
     policy = spec.get("ipFamilyPolicy")
     if policy is not None:
-        errors += one_of(policy, "spec.ipFamilyPolicy", FAMILY_POLICIES)
+        errors += one_of(policy, "spec.ipFamilyPolicy", _FAMILY_POLICIES)
     wrong_ips = _validate_each_cluster_ip(ips, old_spec.get("clusterIPs") or (), path)
     errors += wrong_ips
     if len(ips) > 2:
@@ -386,7 +386,7 @@ def _validate_families_update(spec: Object, old_spec: Object) -> list[FieldError
 
 
 def _set_once(field: str, index: int, value: Any) -> FieldError:
-    return invalid(f"spec.{field}[{index}]", value, SET_ONCE)
+    return invalid(f"spec.{field}[{index}]", value, _SET_ONCE)
 
 
 def _validate_released_address(what: str, spec: Object) -> list[FieldError]:

@@ -104,7 +104,7 @@ def _apply_json_patch(versioned: VersionedAttributes, value: Any) -> Object:
     return _finish(versioned, _decode(versioned, patched))
 
 
-PATCHERS: Final[Mapping[str, tuple[str, Callable[[VersionedAttributes, Any], Object]]]] = {
+_PATCHERS: Final[Mapping[str, tuple[str, Callable[[VersionedAttributes, Any], Object]]]] = {
     "ApplyConfiguration": ("applyConfiguration", _apply_configuration),
     "JSONPatch": ("jsonPatch", _apply_json_patch),
 }
@@ -246,7 +246,7 @@ class Mutator:
         environment = replace(environment, makes_patches=True)
         self.mutations: Sequence[Mutation] = []
         for mutation in spec.get("mutations") or ():
-            field, patch = PATCHERS[mutation["patchType"]]
+            field, patch = _PATCHERS[mutation["patchType"]]
             source = (mutation.get(field) or {}).get("expression", "")
             self.mutations.append(Mutation(compile_cel(environment, source), patch))
 

@@ -23,7 +23,7 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.objects import Object
 
 #: Kinds of actions whose body may have uid and resourceVersion as preconditions.
-KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
+_KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
 
 
 def create(scope: Scope) -> Response:
@@ -70,7 +70,7 @@ def _act(scope: Scope, action: Action) -> Response:
     representation, chosen, body = _read(scope)
     meta = body.get("metadata")
     if meta is not None:
-        if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
+        if scope.kind.kind not in _KEEPS_SYSTEM_FIELDS:
             writes.wipe(meta)
         writes.match_namespace(meta, scope.namespace)
     body = field_manager.update(scope, None, {"metadata": {}, **body}, chosen.field_manager)

@@ -91,7 +91,7 @@ class _Body:
 def _patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
     """Returns the patch in a body. Raises StatusError 400 if the minor validates patches before it looks for the object."""
     read = _Body(body)
-    if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE:
+    if scope.resource.emulation.minor >= _VALIDATED_AT_ONCE_SINCE:
         _validate_patch(content_type, read)
     applies = content_type in _APPLIES
     creates = applies and (scope.subresource is None or scope.strategy.create_on_update)
@@ -110,7 +110,7 @@ def _key_of_apply(scope: Scope, content_type: str, body: bytes, options: WriteOp
 
 
 #: The number of the first minor that validates every patch before it looks for the object (validateAndTranscodePatch).
-VALIDATED_AT_ONCE_SINCE = 37
+_VALIDATED_AT_ONCE_SINCE = 37
 _JSON_PREFIX = re.compile(rb"\s*\{").match
 
 
@@ -131,7 +131,7 @@ def _validate_patch(content_type: str, body: _Body) -> None:
 
 def _name_of_patch(scope: Scope) -> str:
     """Returns what error messages call the document of an apply."""
-    return "patch" if scope.resource.emulation.minor >= VALIDATED_AT_ONCE_SINCE else "YAML"
+    return "patch" if scope.resource.emulation.minor >= _VALIDATED_AT_ONCE_SINCE else "YAML"
 
 
 # ---------------------------------------------------------------- patches of the JSON text

@@ -52,7 +52,7 @@ _FIRST_BATCH, _BATCH = 8, 50
 _SMALL_BYTES = MAX_BYTES_PER_TAKE // 8
 
 #: Seconds before the end of a watch at which it gets its last bookmark, as in the watch cache.
-BOOKMARK_BEFORE_END = 2.0
+_BOOKMARK_BEFORE_END = 2.0
 
 
 class Bookmarks:
@@ -104,7 +104,7 @@ class Bookmarks:
     def _next_time(self, now: float) -> float | None:
         if not self._is_allowed:
             return None
-        before_end = self._ends_at - BOOKMARK_BEFORE_END
+        before_end = self._ends_at - _BOOKMARK_BEFORE_END
         due = now + self._period
         if now < before_end <= due:
             return before_end

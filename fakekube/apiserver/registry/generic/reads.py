@@ -100,8 +100,8 @@ def _conditions(resource: Resource, options: ListOptions) -> list[Condition[Docu
     return [*labels, *fields]
 
 
-TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
-TOO_OLD_TOKEN = (
+_TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
+_TOO_OLD_TOKEN = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
     "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
     "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between "
@@ -225,8 +225,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
         if options.token:
             start = view.start.removeprefix(scope.prefix)
             again = continue_token.encode(start, continue_token.INCONSISTENT, leading_slash=False)
-            raise status.expired_token(TOO_OLD_TOKEN, again) from None
-        raise status.expired(TOO_OLD_LIST) from None
+            raise status.expired_token(_TOO_OLD_TOKEN, again) from None
+        raise status.expired(_TOO_OLD_LIST) from None
     except FutureRevision as future:
         assert view.revision is not None
         is_told_by_etcd = view.revision <= MAX_INT64  # a larger one is negative for etcd, which takes the latest one instead

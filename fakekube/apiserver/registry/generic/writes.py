@@ -123,10 +123,10 @@ _DOUBLED = (
 
 
 #: The number of retries after a collision of a generated name.
-NAME_ATTEMPTS = 8
+_NAME_ATTEMPTS = 8
 
 #: The placeholder for the revision until the store assigns one.
-UNSTAMPED = "0"
+_UNSTAMPED = "0"
 
 _NOT_COUNTED = frozenset({"metadata", "status", "apiVersion", "kind"})
 
@@ -177,14 +177,14 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
     if not _needs_generated_name(meta):
         return _create_named(scope, obj, check)
     prefix, warnings = meta["generateName"], len(scope.request.warnings)
-    for attempt in range(NAME_ATTEMPTS):
+    for attempt in range(_NAME_ATTEMPTS):
         del scope.request.warnings[warnings:]
         name = _generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
         candidate = {**obj, "metadata": {**meta, "name": name}}
         try:
             return _create_named(scope, candidate, check)
         except StatusError as error:
-            if error.reason != "AlreadyExists" or attempt == NAME_ATTEMPTS - 1:
+            if error.reason != "AlreadyExists" or attempt == _NAME_ATTEMPTS - 1:
                 raise
     raise AssertionError
 
@@ -486,7 +486,7 @@ def _revision_of(scope: Scope, metadata: Object) -> int:
 
 
 def _with_placeholder(obj: Object) -> Object:
-    obj["metadata"]["resourceVersion"] = UNSTAMPED
+    obj["metadata"]["resourceVersion"] = _UNSTAMPED
     return obj
 
 
