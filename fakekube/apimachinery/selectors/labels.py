@@ -139,13 +139,13 @@ class LabelRequirement:
 def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> LabelRequirement:
     """Returns a validated requirement. Raises SelectorError."""
     made = LabelRequirement(key, operator, tuple(values))
-    errors = [*key_errors(key, "key"), *_count_errors(made), *_value_errors(made)]
+    errors = [*_key_errors(key, "key"), *_count_errors(made), *_value_errors(made)]
     if errors:
         raise SelectorError(aggregate(errors))
     return made
 
 
-def key_errors(key: str, path: str) -> list[FieldError]:
+def _key_errors(key: str, path: str) -> list[FieldError]:
     """Validates the key of a requirement."""
     problems = label_key(key)
     return [invalid(path, key, "; ".join(problems))] if problems else []
@@ -413,7 +413,7 @@ class _Parser:
         key = self._next() if negated else token
         if not _is_word(key):
             raise SelectorError(f"found '{key}', expected: identifier")
-        errors = key_errors(key, "")
+        errors = _key_errors(key, "")
         if errors:
             raise SelectorError(aggregate(errors))
         if negated:
