@@ -45,7 +45,7 @@ from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.chance import Chance
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_version_path
 from fakekube.store import Retention, Store
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def add_bootstrap_objects(backend: Backend) -> None:
 def _commit_bootstrap(
     store: Store[Document], emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, now: str
 ) -> None:
-    resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(emulation, config)}
+    resources = {f"{group_version_path(r.group, r.version)}/{r.plural}": r for r in builtin.resources(emulation, config)}
     served = frozenset((r.group, r.version) for r in resources.values())
     for path, objects in bootstrap_objects(emulation).items():
         resource = resources.get(path)
@@ -361,7 +361,3 @@ def _commit_bootstrap(
             key = resource.key(made["metadata"].get("namespace", ""), made["metadata"]["name"])
             if bucket.get(key) is None:
                 bucket.commit(key, 0, partial(stamp_revision, made))
-
-
-def _path(group: str, version: str, plural: str) -> str:
-    return f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"

@@ -163,12 +163,12 @@ class DisruptionController(Reconciler):
 
     def _get_scale(self, namespace: str, owner: Object) -> Object | None:
         """Reads the Scale of any controller; None if it is not found. Raises ApiError, ExpectedPodCountError."""
-        group, _, version = owner["apiVersion"].rpartition("/")
+        group = owner["apiVersion"].rpartition("/")[0]
         try:
             resource = self.client.resource(owner["kind"], owner["apiVersion"])
         except UnknownResource:
-            place = f"{group}/{version}" if group else version
-            raise ExpectedPodCountError(f'no matches for kind "{owner["kind"]}" in version "{place}"') from None
+            text = f'no matches for kind "{owner["kind"]}" in version "{owner["apiVersion"]}"'
+            raise ExpectedPodCountError(text) from None
         try:
             return self.client.call("GET", self.client.path(resource, namespace, owner["name"], "scale"))
         except ApiError as error:

@@ -27,7 +27,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.data import DEFAULT
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_version, group_version_path
 from fakekube.controllers.client.client import collection_path
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class _Judge:
 
     def accept(self, obj: Object) -> Object | None:
         """Returns `obj` without the optional fields that the cluster refuses; None if it refuses more."""
-        version = f"{self.mapping.group}/{self.mapping.version}".strip("/")
+        version = group_version(self.mapping.group, self.mapping.version)
         obj = {"apiVersion": version, "kind": self.mapping.kind, **obj}
         for _ in range(_REPAIRS):
             answer = self._cluster.request("POST", self._path, body=obj, query={"dryRun": "All"})
@@ -161,7 +161,7 @@ _OWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 @lru_cache(maxsize=32)
 def _document(cluster: Cluster, group: str, version: str) -> Mapping[str, Any]:
     """Returns the OpenAPI v3 document of a group version."""
-    path = f"/openapi/v3/apis/{group}/{version}" if group else f"/openapi/v3/api/{version}"
+    path = f"/openapi/v3{group_version_path(group, version)}"
     found: Mapping[str, Any] = cluster.request("GET", path).json()
     return found
 

@@ -39,7 +39,7 @@ SIZES: Mapping[str, str] = {
     "apis/authentication.py": "an API group of its own",
     "apis/coordination.py": "an API group of its own",
     "apis/validation/expressions.py": "imports CEL, which most kinds do not need",
-    "base/objects.py": "two names that all rooms use",
+    "base/objects.py": "names that all rooms use",
     "base/private_files.py": "one job, which belongs to no other module",
     "controllers/cluster_role_aggregation.py": "a controller of its own, as in Go",
     "controllers/deployment/recreate.py": "a strategy of its own, as in Go",

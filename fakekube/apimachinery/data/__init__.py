@@ -49,6 +49,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from fakekube.base.objects import group_version, group_version_path
+
 FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
 
 NETWORKING: Final = "networking.k8s.io"
@@ -96,8 +98,7 @@ class ResourceRow:
     @property
     def path(self) -> str:
         """The path of the collection, as `columns` and `bootstrap` name it."""
-        root = f"/apis/{self.group}" if self.group else "/api"
-        return f"{root}/{self.version}/{self.name}"
+        return f"{group_version_path(self.group, self.version)}/{self.name}"
 
 
 @dataclass(slots=True, frozen=True)
@@ -200,7 +201,7 @@ class Facts:
 
     def kind(self, group: str, version: str, kind: str) -> KindRow | None:
         """Returns the row of a kind; None if the real server's scheme does not contain it."""
-        row = self._kinds.get(f"{group}/{version}" if group else version, {}).get(kind)
+        row = self._kinds.get(group_version(group, version), {}).get(kind)
         if row is None and kind in _UNVERSIONED:
             row = self._kinds["v1"].get(kind)
         if row is None:
@@ -211,7 +212,7 @@ class Facts:
 
     def kinds(self, group: str, version: str) -> Sequence[str]:
         """The names of all kinds that the real server's scheme knows in a group version, sorted."""
-        return tuple(self._kinds.get(f"{group}/{version}" if group else version, ()))
+        return tuple(self._kinds.get(group_version(group, version), ()))
 
     @property
     def group_versions(self) -> Sequence[str]:

@@ -29,7 +29,7 @@ from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import ZERO_TIME
-from fakekube.base.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject, group_version_path
 
 Column = Mapping[str, Any]
 
@@ -202,7 +202,7 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
     cells = older[1] if older and int(minor.partition(".")[2]) < older[0] else _CELLS.get((group, plural))
     if cells is None:
         return DEFAULT
-    path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
+    path = f"{group_version_path(group, version)}/{plural}"
     rows = data.minor(minor).columns(path)
     made = TableConvertor(
         [_column(row["name"], row["type"], row["format"], row["priority"]) for row in rows],

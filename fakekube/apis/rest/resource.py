@@ -17,7 +17,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
 from fakekube.apis.rest.field_labels import LABEL_ALIASES, METADATA_LABELS, FieldReader, unsupported_label
-from fakekube.base.objects import StoredObject
+from fakekube.base.objects import StoredObject, group_version
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -39,7 +39,7 @@ class GVK:
     api_version: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
+        object.__setattr__(self, "api_version", group_version(self.group, self.version))
 
 
 @dataclass(eq=False)
@@ -106,7 +106,7 @@ class Resource:
 
     @cached_property
     def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+        return group_version(self.group, self.version)
 
     @cached_property
     def group_resource(self) -> str:

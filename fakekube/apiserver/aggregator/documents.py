@@ -27,7 +27,7 @@ from fakekube.apiserver.aggregator.controller import AGGREGATOR, Remote
 from fakekube.apiserver.aggregator.locations import Location, Locations, UnresolvedError
 from fakekube.apiserver.aggregator.proxy import new_request
 from fakekube.apiserver.endpoints.request import User
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_version_path
 
 _DISCOVERY_SECONDS = 5.0
 _LARGEST = 32 << 20
@@ -115,7 +115,7 @@ def _resources(location: Location, group: str, version: str) -> list[Object] | N
         raise InvalidDocumentError("service unavailable")
     if response.status == 200 and _is_aggregated(header(response.headers, "content-type")):
         return _resources_of_group_discovery(_parse_object(body), group, version)
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    path = group_version_path(group, version)
     user = User(AGGREGATOR.name)
     response = location.backend.send(new_request(path, location, user, "application/json"), time.monotonic() + _DISCOVERY_SECONDS)
     body = read_body(response)

@@ -36,7 +36,7 @@ from fakekube.apis.well_known import LABEL_IP_ADDRESS_FAMILY
 from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_micro_time, print_time
-from fakekube.base.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject, group_version_path
 from fakekube.net.streams import subscribe_weakly
 from fakekube.store import Store
 
@@ -109,7 +109,7 @@ class _Kind:
     @property
     def path(self) -> str:
         """The path under which the objects of a fresh server are known."""
-        return f"/apis/{self.group}/{self.version}/{self.plural}" if self.group else f"/api/{self.version}/{self.plural}"
+        return f"{group_version_path(self.group, self.version)}/{self.plural}"
 
 
 #: In the order in which they are restored: the address of a Service before the Service.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Scope
 
 from fakekube.apimachinery.patch import APPLY_CBOR, APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from fakekube.base.objects import group_version
 
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 HTML: Final = "text/html; charset=utf-8"
@@ -62,7 +63,7 @@ class Target:
 
     @property
     def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+        return group_version(self.group, self.version)
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from fakekube.base.objects import group_version
+
 
 class Lifecycle(NamedTuple):
     """When a version of a kind is deprecated and gone. All numbers are of minors."""
@@ -23,7 +25,7 @@ class Lifecycle(NamedTuple):
 
     def warning(self, group: str, version: str, kind: str) -> str:
         """Returns the warning for a kind in a version of its group."""
-        api_version = f"{group}/{version}" if group else version
+        api_version = group_version(group, version)
         removed = self.deprecated + 3 if self.removed is None else self.removed
         text = f"{api_version} {kind} is deprecated in v1.{self.deprecated}+"
         text += f", unavailable in v1.{removed}+" if removed else ""

@@ -25,6 +25,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.data import Facts, ResourceRow
 from fakekube.apimachinery.features import Emulation
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import group_version
 
 #: What a name of all versions of a kind selects, in the order in which they are applied.
 _MATCHERS: Final[Mapping[str, re.Pattern[str]]] = {
@@ -127,8 +128,8 @@ def parse_runtime_config(given: Mapping[str, str], facts: Facts) -> RuntimeConfi
     versions, resources = set(), set()
     for key, (root, version, *resource) in named.items():
         group = "" if root == "api" else root
-        if _group_version(group, version) not in facts.group_versions:
-            raise RuntimeConfigError(f"group version {_group_version(group, version)} that has not been registered")
+        if group_version(group, version) not in facts.group_versions:
+            raise RuntimeConfigError(f"group version {group_version(group, version)} that has not been registered")
         if given[key] not in _BOOLEANS:
             parsing = f"strconv.ParseBool: parsing {go_quote(given[key])}: invalid syntax"
             raise RuntimeConfigError(f"invalid value of {key}: {given[key]}, err: {parsing}")
@@ -148,10 +149,6 @@ def _check_groups(named: Iterable[list[str]], facts: Facts) -> None:
     unknown = {f"{steps[0]}/{steps[1]}" for steps in named if steps[0] not in known}
     if unknown:
         raise RuntimeConfigError(f"unknown api groups {','.join(sorted(unknown))}")
-
-
-def _group_version(group: str, version: str) -> str:
-    return f"{group}/{version}" if group else version
 
 
 # --- The APIServices of the group versions that a server serves itself ------------------------------------------------

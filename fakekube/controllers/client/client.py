@@ -24,7 +24,7 @@ from fakekube.apiserver.endpoints.negotiation import JSON
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_version, group_version_path
 from fakekube.net.streams import BrokenStreamError, Stream
 from fakekube.net.wsgi import environ_key
 
@@ -88,7 +88,7 @@ class DiscoveredResource:
     @property
     def api_version(self) -> str:
         """The apiVersion of objects."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+        return group_version(self.group, self.version)
 
     def is_called(self, name: str) -> bool:
         """Reports whether a name is one of the resource: a name, `name.group` or `name.version.group`, in any case."""
@@ -98,7 +98,7 @@ class DiscoveredResource:
 
 def collection_path(mapping: RESTMapping, namespace: str | None = None) -> str:
     """Returns the path of a collection; `namespace` is ignored for cluster-scoped resources."""
-    root = f"/apis/{mapping.group}/{mapping.version}" if mapping.group else f"/api/{mapping.version}"
+    root = group_version_path(mapping.group, mapping.version)
     scope = f"/namespaces/{quote(namespace)}" if mapping.namespaced and namespace else ""
     return f"{root}{scope}/{mapping.plural}"
 

@@ -33,7 +33,7 @@ from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.timestamps import ZERO_TIME, print_time
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_version
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
 """(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind
@@ -147,7 +147,7 @@ class FieldManager:
         self._type = type
         self._kind = kind
         self._gvk = f"{group}/{version}, Kind={kind}"
-        self._api_version = f"{group}/{version}" if group else version
+        self._api_version = group_version(group, version)
         self._subresource = subresource
         self._other_version = other_version
         self._custom = custom

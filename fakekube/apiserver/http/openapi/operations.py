@@ -19,6 +19,7 @@ from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.aggregator.documents import OPENAPI_METHODS
 from fakekube.apiserver.endpoints import negotiation
+from fakekube.base.objects import group_version_path
 
 Schema = dict[str, Any]
 
@@ -345,8 +346,7 @@ class _Builder:
 
     @property
     def _root(self) -> str:
-        group, version = self.resource.group, self.resource.version
-        return f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return group_version_path(self.resource.group, self.resource.version)
 
     def _add(self, place: _Place, method: str, name: _Name, answers: _Answers, details: _Details) -> None:
         resource = self.resource
