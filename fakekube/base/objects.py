@@ -1,9 +1,9 @@
-"""API objects as trees of plain JSON, and how their group and version are written together.
+"""API objects as trees of plain JSON, and how their group, version and resource are written together.
 
 Invariant: what comes out of the store is a `StoredObject`. It is shared with the store, its history and all readers, and is
 never changed; who wants to change one copies it first.
 
-Specified by: k8s.io/apimachinery/pkg/runtime/schema/group_version.go (GroupVersion.String).
+Specified by: k8s.io/apimachinery/pkg/runtime/schema/group_version.go (GroupVersion.String, GroupResource.String).
 """
 
 from __future__ import annotations
@@ -25,3 +25,8 @@ def group_version(group: str, version: str) -> str:
 def group_version_path(group: str, version: str) -> str:
     """Returns the path of a group version: `/apis/apps/v1`, and `/api/v1` of the core group."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+def group_resource(group: str, resource: str) -> str:
+    """Returns a resource (or a kind) and its group as messages have them: `deployments.apps`, and `pods` of the core group."""
+    return f"{resource}.{group}" if group else resource

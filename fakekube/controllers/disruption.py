@@ -16,7 +16,7 @@ from typing import Any, Final
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apis.validation.objectmeta import find_condition, set_status_condition
 from fakekube.base.golang.strings import label_selector_string
-from fakekube.base.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject, group_resource
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import POD_PREFIX, get_scaled_value, is_pod_ready, is_pod_terminal, parse_time
 from fakekube.controllers.informers import get_controller_of
@@ -175,7 +175,7 @@ class DisruptionController(Reconciler):
             if error.code != 404:
                 raise
             if "scale" not in resource.subresources:
-                full = f"{resource.plural}.{group}" if group else resource.plural
+                full = group_resource(group, resource.plural)
                 raise ExpectedPodCountError(f"{full} does not implement the scale subresource") from None
             return None
 

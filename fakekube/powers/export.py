@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.codecs import json, yaml
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_resource
 from fakekube.powers.assigned import is_made_by_every_server, without_assigned
 from fakekube.powers.redaction import without_secret_data
 
@@ -90,7 +90,7 @@ def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str]
     wanted = [client.resource(name) for name in kinds] or list(client.listable_resources())
     found: list[Object] = []
     for resource in wanted:
-        name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        name = group_resource(resource.group, resource.plural)
         if (not kinds and name in NOT_EXPORTED) or (namespace is not None and not resource.namespaced):
             continue
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -165,7 +165,7 @@ def normalise(
     else:
         others = []
     for resource in [client.resource(name) for name in kinds] if kinds else client.listable_resources():
-        name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        name = group_resource(resource.group, resource.plural)
         if (not kinds and name in NOT_EXPORTED) or (namespace is not None and not resource.namespaced):
             continue
         found += _read(client, resource, namespace)

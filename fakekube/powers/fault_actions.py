@@ -20,7 +20,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.base.golang.strconv import go_quote
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_resource
 from fakekube.net.streams import BrokenStreamError
 from fakekube.powers.fault import Action
 from fakekube.powers.streams import CUT, ObservedStream
@@ -67,7 +67,7 @@ def status_of(
     """
     known_reason, known_message = _STATUSES.get(code, ("", "unknown"))
     group, resource, name = (info.group, info.resource, info.name) if info is not None else ("", "", "")
-    what = f"{resource}.{group}" if group else resource
+    what = group_resource(group, resource)
     details: dict[str, Any] = {"name": name, "group": group, "kind": resource, "retryAfterSeconds": retry_after}
     found = {key: value for key, value in details.items() if value}
     said = known_message.format(what=what, name=go_quote(name)) if message is None else message

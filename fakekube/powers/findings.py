@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
+from fakekube.base.objects import group_resource
 from fakekube.powers.differences import ABSENT, differences, is_assigned
 from fakekube.powers.exchange import CLIENT
 
@@ -402,7 +403,7 @@ class Evidence:
         if known is not None:
             return known
         actor, side = self._observer.actors.name_actor(one.agent, one.user, one.own)
-        resource = f"{one.resource}.{one.group}" if one.group else one.resource
+        resource = group_resource(one.group, one.resource)
         started = self._observer.epoch + one.arrived
         ended_at = started if one.ended_at is None else started + (one.ended_at - one.began)
         is_client = side == CLIENT

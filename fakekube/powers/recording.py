@@ -36,7 +36,7 @@ from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.patch import strategic
 from fakekube.apimachinery.schema.builtin import kind_type
 from fakekube.apiserver.registry.generic import conversion
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_resource
 from fakekube.base.private_files import open_private
 from fakekube.base.threads import WORKERS
 from fakekube.controllers.client.client import ApiError
@@ -454,8 +454,7 @@ class RemoteRecorder:
         self._resources = [
             one
             for one in wanted
-            if (namespace is None or one.namespaced)
-            and (kinds or (f"{one.plural}.{one.group}" if one.group else one.plural) not in NOT_RECORDED)
+            if (namespace is None or one.namespaced) and (kinds or group_resource(one.group, one.plural) not in NOT_RECORDED)
         ]
         self._namespace = namespace
         self._watches: dict[int, RemoteWatch] = {}

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_resource
 from fakekube.controllers.client import UnknownResource
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.differences import differences, is_assigned, paths
@@ -533,7 +533,7 @@ def _is_sorted(exchanges: Sequence[Exchange]) -> bool:
 
 
 def _resource_text(plural: str, group: str, subresource: str = "") -> str:
-    name = f"{plural}.{group}" if group else plural
+    name = group_resource(group, plural)
     return f"{name}/{subresource}" if subresource else name
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors.field import FieldError, aggregate, limit_text
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import group_resource
 
 #: The first minor whose messages show values as JSON; earlier ones show them in Go's syntax.
 _JSON_VALUES_SINCE: Final = 34
@@ -85,29 +86,24 @@ class ConversionError(StatusError):
         self.problem = problem
 
 
-def qualified_name(group: str, name: str) -> str:
-    """Formats a resource or kind with its group, like GroupResource and GroupKind do."""
-    return f"{name}.{group}" if group else name
-
-
 def _details(name: str = "", group: str = "", kind: str = "", **more: Any) -> dict[str, Any]:
     """Returns the details that are not empty, in the field order of StatusDetails."""
     return {k: v for k, v in (("name", name), ("group", group), ("kind", kind), *more.items()) if v}
 
 
 def not_found(group: str, resource: str, name: str) -> StatusError:
-    message = f"{qualified_name(group, resource)} {go_quote(name)} not found"
+    message = f"{group_resource(group, resource)} {go_quote(name)} not found"
     return StatusError(404, "NotFound", message, _details(name, group, resource))
 
 
 def already_exists(group: str, resource: str, name: str) -> StatusError:
-    message = f"{qualified_name(group, resource)} {go_quote(name)} already exists"
+    message = f"{group_resource(group, resource)} {go_quote(name)} already exists"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource))
 
 
 def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
     """Returns the 409 for a generateName of which every generated name exists."""
-    taken = f"{qualified_name(group, resource)} {go_quote(name)} already exists"
+    taken = f"{group_resource(group, resource)} {go_quote(name)} already exists"
     message = f"{taken}, the server was not able to generate a unique name for the object"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
 
@@ -117,7 +113,7 @@ OPTIMISTIC_LOCK_ERROR: Final = "the object has been modified; please apply your 
 
 
 def conflict(group: str, resource: str, name: str, problem: str) -> StatusError:
-    message = f"Operation cannot be fulfilled on {qualified_name(group, resource)} {go_quote(name)}: {problem}"
+    message = f"Operation cannot be fulfilled on {group_resource(group, resource)} {go_quote(name)}: {problem}"
     return StatusError(409, "Conflict", message, _details(name, group, resource))
 
 
@@ -141,7 +137,7 @@ def _storage_error(what: str, code: int, key: str, problem: str) -> str:
 
 
 def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError:
-    what = qualified_name(group, resource)
+    what = group_resource(group, resource)
     if not what:
         message = f"forbidden: {problem}"
     elif not name:
@@ -162,7 +158,7 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> S
         from fakekube.apimachinery.errors.go_syntax import with_go_values
 
         errors = with_go_values(features.current().facts, group, kind, errors)
-    message = f"{qualified_name(group, kind)} {go_quote(name)} is invalid"
+    message = f"{group_resource(group, kind)} {go_quote(name)} is invalid"
     errors = limit_text(errors)
     if errors:
         message = f"{message}: {aggregate(errors)}"
@@ -197,7 +193,7 @@ def unauthorized() -> StatusError:
 
 
 def method_not_supported(group: str, resource: str, action: str) -> StatusError:
-    message = f"{action} is not supported on resources of kind {go_quote(qualified_name(group, resource))}"
+    message = f"{action} is not supported on resources of kind {go_quote(group_resource(group, resource))}"
     return StatusError(405, "MethodNotAllowed", message, _details("", group, resource))
 
 

@@ -27,7 +27,7 @@ from fakekube.apimachinery.printers.texts import (  # fmt: skip
 )
 from fakekube.base.golang.strings import label_selector_string
 from fakekube.base.golang.timestamps import ZERO_TIME
-from fakekube.base.objects import StoredObject
+from fakekube.base.objects import StoredObject, group_resource
 
 
 def _spec(obj: StoredObject) -> StoredObject:
@@ -95,7 +95,7 @@ def _migration(obj: StoredObject, _: Ages) -> list[Any]:
     states = [one["type"] for one in conditions if one.get("status") == "True"]
     known = [state for state in states if state in ("Running", "Failed", "Succeeded")]
     plural, group = resource.get("resource", ""), resource.get("group", "")
-    return [name(obj), f"{plural}.{group}" if group else plural, known[-1] if known else "Unknown"]
+    return [name(obj), group_resource(group, plural), known[-1] if known else "Unknown"]
 
 
 # ---------------------------------------------------------------- admission

@@ -17,7 +17,7 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
 from fakekube.apis.rest.field_labels import LABEL_ALIASES, METADATA_LABELS, FieldReader, unsupported_label
-from fakekube.base.objects import StoredObject, group_version
+from fakekube.base.objects import StoredObject, group_resource, group_version
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -111,7 +111,7 @@ class Resource:
     @cached_property
     def group_resource(self) -> str:
         """Plural and group as they are written together: pods, deployments.apps."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        return group_resource(self.group, self.plural)
 
     @cached_property
     def gvk(self) -> GVK:

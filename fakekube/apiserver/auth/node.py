@@ -22,6 +22,7 @@ from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import ALLOWED, NO_OPINION, Attributes, Observed, ResolvedRules, Rule
 from fakekube.apiserver.auth.rbac import rule_allows
 from fakekube.apiserver.endpoints.request import User
+from fakekube.base.objects import group_resource
 
 #: Group and plural of the resources that define relations.
 RESOURCES: Final = (
@@ -31,7 +32,7 @@ RESOURCES: Final = (
     ("resource.k8s.io", "resourceslices"),
 )
 #: The buckets of these resources.
-BUCKETS: Final = tuple(f"{plural}.{group}" if group else plural for group, plural in RESOURCES)
+BUCKETS: Final = tuple(group_resource(group, plural) for group, plural in RESOURCES)
 
 
 _Object = tuple[str, str, str]

@@ -31,6 +31,7 @@ from fakekube.apiserver.endpoints.request import RequestInfo, Response
 from fakekube.apiserver.http.healthz import CHECKS, checks_of
 from fakekube.apiserver.http.nonresource_paths import version_info
 from fakekube.base.golang.strings import bytes_of
+from fakekube.base.objects import group_resource
 
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
@@ -406,7 +407,7 @@ class Metrics:
             "apiserver_storage_objects",
             GAUGE,
             "Objects that are stored, under their older name.",
-            [Sample({"resource": f"{resource}.{group}" if group else resource}, count) for group, resource, count in objects],
+            [Sample({"resource": group_resource(group, resource)}, count) for group, resource, count in objects],
         )
         yield _build(self._emulation.version)
         yield self._features()

@@ -21,6 +21,7 @@ from fakekube.apis.rest.strategy import Action, KindStatusStrategy, Projection, 
 from fakekube.apiserver.registry.deprecation import deprecation_of
 from fakekube.apiserver.registry.served_apis import NO_RUNTIME_CONFIG, RuntimeConfig, is_served
 from fakekube.apiserver.registry.storage import CONVERSIONS, Conversions, find_storage
+from fakekube.base.objects import group_resource
 
 #: (group, plural) of the resources that are not stored and only support POST (reviews, bindings): their storage is an Action.
 ACTIONS = frozenset(
@@ -110,7 +111,7 @@ def _resources(config: RuntimeConfig, emulation: features.Emulation) -> Sequence
 def _resource(emulation: features.Emulation, row: data.ResourceRow, below: Sequence[data.ResourceRow]) -> Resource:
     facts, types = emulation.facts, emulation.types
     stored = STORED_AS.get((row.group, row.version, row.name), StoredAs(row.group, row.version))
-    bucket = stored.bucket or (f"{row.name}.{row.group}" if row.group else row.name)
+    bucket = stored.bucket or group_resource(row.group, row.name)
     kind = facts.kind(row.group, row.version, row.kind)
     conversions = CONVERSIONS.get((row.group, row.version, row.name))
     call = partial(_call_storage, row.group, row.version, row.name)

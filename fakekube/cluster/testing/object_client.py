@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from fakekube.apimachinery.codecs import json
+from fakekube.base.objects import group_resource
 from fakekube.cluster.testing.manifests import objects
 from fakekube.cluster_options import Object, Source
 from fakekube.controllers.client import ApiError, Client
@@ -264,7 +265,7 @@ class ObjectClient:
     def resource_name(self, obj: Mapping[str, Any]) -> str:
         """Returns the name of an object's resource, such as `pods` or `deployments.apps`. Raises UnknownResource."""
         resource = self._client.resource(obj["kind"], obj["apiVersion"])
-        return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        return group_resource(resource.group, resource.plural)
 
     def request(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.base.objects import group_resource
 from fakekube.controllers.client import UnknownResource
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _histories(cluster: Cluster, words: set[str]) -> list[tuple[str, str]]:
     found = []
     for group, resource, namespace, name in places:
         try:
-            versions = cluster.history(f"{resource}.{group}" if group else resource, name, namespace or None)
+            versions = cluster.history(group_resource(group, resource), name, namespace or None)
         except UnknownResource:
             continue
         lines = map(_line, versions[-VERSIONS:])

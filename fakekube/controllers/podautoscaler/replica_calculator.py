@@ -30,7 +30,7 @@ from fakekube.apiserver.webhooks.caller import generic_message
 from fakekube.base.golang.strconv import MAX_INT32, MAX_INT64
 from fakekube.base.golang.strings import label_selector_string
 from fakekube.base.golang.timestamps import parse_duration
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, group_resource
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import get_pod_ready_condition, is_pod_ready, parse_time, phase_of
 
@@ -140,7 +140,7 @@ class MetricsClient:
             path = f"{root}/metrics/{quote(metric)}"
         else:
             resource = self._client.resource(described["kind"], described.get("apiVersion") or None)
-            name = f"{resource.plural}.{group}" if group else resource.plural
+            name = group_resource(group, resource.plural)
             path = f"{root}/{name}/{quote(described['name'])}/{quote(metric)}"
         items = self._list_metrics(path, {"metricLabelSelector": metric_selector}, "", "custom")
         with _raise_metric_error("custom"):

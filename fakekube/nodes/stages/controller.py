@@ -19,7 +19,7 @@ from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.apiserver.http.nonresource_paths import git_version
 from fakekube.base.golang.timestamps import print_micro_time
-from fakekube.base.objects import Object, StoredObject
+from fakekube.base.objects import Object, StoredObject, group_resource
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key, Reconciler
@@ -87,7 +87,7 @@ class StageController(Reconciler):
                 resource = self.client.resource(stage.kind, stage.api_version)
             except UnknownResource:
                 continue
-            name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+            name = group_resource(resource.group, resource.plural)
             found.setdefault(name, []).append(stage)
         self._stages = found
         self._waiting.clear()
