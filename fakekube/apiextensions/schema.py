@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from fakekube.apimachinery.schema.model import Field, ListType, MapType, Shape, Type
+from fakekube.apimachinery.schema.paths import Schema
 
 PRESERVE_UNKNOWN_FIELDS: Final = "x-kubernetes-preserve-unknown-fields"
 
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
-Schema = Mapping[str, Any]
 
 _SCALARS = {
     "string": (Shape.STRING, "string"),

@@ -9,8 +9,8 @@ pkg/apis/core/v1/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, invalid, not_supported, required, too_many
@@ -18,9 +18,7 @@ from fakekube.apis.resource.devices import validate_uid
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each, repeated_indices
-from fakekube.base.objects import Object
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Object, Part
 
 INTENTS: Final = ("Eviction", "Withdrawn")
 CONDITIONS = REQUESTERS = 100

@@ -35,7 +35,7 @@ from fakekube.apis.validation.rules import (
     then,
 )
 from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, Part
 
 _MAX_USER_PRIORITY = 1_000_000_000
 _CRITICAL = 2 * _MAX_USER_PRIORITY
@@ -105,7 +105,6 @@ def _is_known_system_priority_class(name: str, value: int, is_default: bool) -> 
 # --- Workloads, and the groups of pods that belong to them -----------------------------------------------------------
 
 
-Part = Mapping[str, Any]
 FieldCheck = Callable[[Any, Any, str], list[FieldError]]
 """Of the new value, the old one (None: there was none), and the path."""
 

@@ -15,6 +15,8 @@ from typing import Any
 Object = dict[str, Any]
 #: An object of the store or of a cache, which nobody changes.
 StoredObject = Mapping[str, Any]
+#: A member of an object that is an object itself, such as a spec or a container, for readers that do not change it.
+Part = Mapping[str, Any]
 
 
 def group_version(group: str, version: str) -> str:

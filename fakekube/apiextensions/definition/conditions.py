@@ -22,7 +22,7 @@ from fakekube.apis.validation.objectmeta import condition, with_condition
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.urls import parse_url
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -224,7 +224,6 @@ def _names_in_use(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
 
 CONDITION = "KubernetesAPIApprovalPolicyConformant"
 
-Definition = Mapping[str, Any]
 
 ANNOTATION = "api-approved.kubernetes.io"
 _PROPOSAL = "https://github.com/kubernetes/enhancements/pull/1111"
@@ -241,7 +240,7 @@ class _State(Enum):
     INVALID = ("False", "InvalidAnnotation")
 
 
-def approval_errors(definition: Definition, old: Definition | None) -> Iterator[FieldError]:
+def approval_errors(definition: StoredObject, old: StoredObject | None) -> Iterator[FieldError]:
     """Validates the annotation; an annotation that was invalid before may stay invalid."""
     if not _is_protected(definition):
         return
@@ -254,7 +253,7 @@ def approval_errors(definition: Definition, old: Definition | None) -> Iterator[
         yield invalid(path, _annotation(definition), _explain_state(state, ""))
 
 
-def conformance(definition: Definition) -> tuple[str, str, str] | None:
+def conformance(definition: StoredObject) -> tuple[str, str, str] | None:
     """Returns status, reason and message of the condition; None for groups that are not protected."""
     if not _is_protected(definition):
         return None
@@ -263,12 +262,12 @@ def conformance(definition: Definition) -> tuple[str, str, str] | None:
     return (*state.value, _explain_state(state, annotation))
 
 
-def _is_protected(definition: Definition) -> bool:
+def _is_protected(definition: StoredObject) -> bool:
     group = (definition.get("spec") or {}).get("group", "")
     return any(group == domain or group.endswith(f".{domain}") for domain in _PROTECTED)
 
 
-def _annotation(definition: Definition) -> str:
+def _annotation(definition: StoredObject) -> str:
     return str((definition["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fakekube.apiextensions.definition.structural_validation import structural_problem
-from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
+from fakekube.apiextensions.definition.to_internal import internal_schema
 from fakekube.apiextensions.instances.objects import MetadataError, embedded_errors, metadata_of
 from fakekube.apiextensions.instances.pruning import prune
 from fakekube.apiextensions.instances.validation import value_errors
@@ -23,7 +23,7 @@ from fakekube.apiextensions.schema import META_FIELDS, has_rules, schema_type
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import aggregate, forbidden, invalid, not_supported, required
 from fakekube.apimachinery.schema.model import Shape, Type
-from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
+from fakekube.apimachinery.schema.paths import Schema, SchemaPathError, place_at
 from fakekube.apis.validation.checks import NOT_BLANK, ONE_LINE, repeated_indices
 from fakekube.apis.validation.rules import from_minor
 

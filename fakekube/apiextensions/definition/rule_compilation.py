@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final
 
-from fakekube.apiextensions.definition.to_internal import Schema, internal_schema
+from fakekube.apiextensions.definition.to_internal import internal_schema
 from fakekube.apimachinery.cel.compilation import compile_validation
 from fakekube.apimachinery.cel.cost.limits import STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT
 from fakekube.apimachinery.cel.declarations import Declaration, declaration
@@ -24,6 +24,7 @@ from fakekube.apimachinery.cel.syntax import escape
 from fakekube.apimachinery.cel.values import MAX_UINT64
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, internal, invalid
+from fakekube.apimachinery.schema.paths import Schema
 
 #: The maximum number of expensive rules that are reported, and the minimum part of the limit that each of them exceeds.
 _MOST_EXPENSIVE: Final = 4

@@ -21,8 +21,8 @@ from fakekube.apiextensions.definition.keyword_validation import (
     rule_errors,
 )
 from fakekube.apiextensions.definition.structural_validation import junctor_schemas, logic_errors, structural_problem
-from fakekube.apiextensions.definition.to_internal import Schema
 from fakekube.apiextensions.schema import PRESERVE_UNKNOWN_FIELDS
+from fakekube.apimachinery.schema.paths import Schema
 
 
 class ValidSchema(NamedTuple):

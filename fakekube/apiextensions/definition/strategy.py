@@ -17,9 +17,10 @@ from fakekube.apiextensions.definition.conditions import FINALIZER, approval_err
 from fakekube.apiextensions.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
 from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.instances.validation import unrecognized_formats
-from fakekube.apiextensions.schema import Schema, schemas_in
+from fakekube.apiextensions.schema import schemas_in
 from fakekube.apimachinery.codecs.json import to_untyped
 from fakekube.apimachinery.errors import FieldError
+from fakekube.apimachinery.schema.paths import Schema
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but
 from fakekube.apis.validation import names

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
-from fakekube.apiextensions.definition.to_internal import Schema, set_fields
+from fakekube.apiextensions.definition.to_internal import set_fields
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
+from fakekube.apimachinery.schema.paths import Schema
 from fakekube.base.golang.regexp import PatternError, compile_pattern
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-Schema = Mapping[str, Any]
+from fakekube.apimachinery.schema.paths import Schema
+
 Spec = Mapping[str, Any]
 S = TypeVar("S", bound=Schema)
 

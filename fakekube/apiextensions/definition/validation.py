@@ -10,30 +10,21 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/v
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from fakekube.apiextensions.definition.keyword_validation import default_errors, keyword_errors
 from fakekube.apiextensions.definition.schema_fast_check import check_schema
 from fakekube.apiextensions.definition.structural_validation import structural_errors, structural_problem
-from fakekube.apiextensions.definition.to_internal import (
-    Schema,
-    Spec,
-    internal_schema,
-    internal_spec,
-    internal_versions,
-    set_fields,
-)
+from fakekube.apiextensions.definition.to_internal import Spec, internal_schema, internal_spec, internal_versions, set_fields
 from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.schema import has_rules, schemas_in
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_many
-from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
+from fakekube.apimachinery.schema.paths import Schema, SchemaPathError, place_at
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import required_one_of
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.webhooks import ca_bundle_errors, client_errors, review_version_errors
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Part
 
 
 def spec_errors(spec: Spec, *, checks_authorities: bool) -> list[FieldError]:

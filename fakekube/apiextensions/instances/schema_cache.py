@@ -29,6 +29,7 @@ from fakekube.apiextensions.schema import META_FIELDS, has_default, has_rules, s
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.apimachinery.schema.paths import Schema
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel import Rules
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 # Specified by: as `validation`, which a test compares it with.
 
 
-Schema = Mapping[str, Any]
 Fits = Callable[[Any], bool]
 
 _TEXTS = frozenset({"maxLength", "minLength", "pattern", "format"})

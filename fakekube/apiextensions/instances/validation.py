@@ -32,13 +32,11 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import FieldErrorType
 from fakekube.apimachinery.schema.model import ListType, Shape, Type
+from fakekube.apimachinery.schema.paths import Schema
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_integer, go_quote, plain
-
-Schema = Mapping[str, Any]
-
 
 #: Marks the absence of an old value.
 NONE_BEFORE: Final = object()

@@ -19,6 +19,7 @@ from fakekube.apimachinery.cel.syntax import escape, unescape
 from fakekube.apimachinery.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
 from fakekube.apimachinery.cel.values import RECEIVERS, kind_of, type_of
 from fakekube.apimachinery.cel.views import with_object_meta
+from fakekube.apimachinery.schema.paths import Schema
 
 # --- The overload of a function for the types of its arguments -------------------------------------------------------
 # Each library provides a table: (name, whether it is a method, argument types …) → function. `object` matches any type.
@@ -89,8 +90,6 @@ def _candidates(key: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for choice in product(*((kind, object) for kind in kinds)):
         yield (name, member, *choice)
 
-
-Schema = Mapping[str, Any]
 
 #: The default maximum size of a request in bytes; cost estimates use it with any flag.
 MAX_REQUEST_SIZE: Final = 3 * 1024 * 1024

@@ -26,7 +26,7 @@ from fakekube.apimachinery.cel.values import Optional, key_of
 from fakekube.apimachinery.cel.views import Reader, reader, with_object_meta
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import OMITTED
-from fakekube.apimachinery.schema.paths import SchemaPathError, place_at
+from fakekube.apimachinery.schema.paths import Schema, SchemaPathError, place_at
 from fakekube.base.golang.strconv import go_quote
 
 # --- Correlation of new values with old ones (ratcheting) ------------------------------------------------------------
@@ -36,7 +36,6 @@ from fakekube.base.golang.strconv import go_quote
 # Specified by: k8s.io/apiserver/pkg/cel/common/{equality,maplist}.go.
 
 
-Schema = Mapping[str, Any]
 _SCALARS = frozenset({bool, int, float, str})
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-Row = Mapping[str, Any]
+from fakekube.apimachinery.data import Row
+
 Rows = Callable[[str], Row]
 
 _SCALARS: Mapping[str, dict[str, Any]] = {

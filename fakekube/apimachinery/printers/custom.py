@@ -12,14 +12,12 @@ import orjson
 
 from fakekube.apimachinery.printers import jsonpath
 from fakekube.apimachinery.printers.jsonpath import Path, PathError
-from fakekube.apimachinery.printers.table import TableConvertor
+from fakekube.apimachinery.printers.table import Column, TableConvertor
 from fakekube.apimachinery.printers.texts import UNKNOWN, Ages, name, since
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import go_integer
 from fakekube.base.golang.timestamps import TimeError, parse_time
 from fakekube.base.objects import StoredObject
-
-Column = Mapping[str, Any]
 
 #: The columns of a definition without additionalPrinterColumns.
 _AGE: Final[Sequence[Column]] = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},)

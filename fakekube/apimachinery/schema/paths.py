@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+#: An openAPIV3Schema as JSON.
 Schema = Mapping[str, Any]
 
 #: A delimiter, a quoted string (which may contain delimiters and may be unterminated), or the text between delimiters.

@@ -10,8 +10,7 @@ getStatusValidationOptions in pkg/registry/batch/job/strategy.go, pkg/api/job/wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
@@ -24,9 +23,7 @@ from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_pa
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote, parse_int
-from fakekube.base.objects import Object
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Object, Part
 
 _INDEXED_PARALLELISM = 100_000
 _FAILED_INDEXES = 100_000

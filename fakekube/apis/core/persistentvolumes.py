@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
@@ -34,7 +34,7 @@ from fakekube.apis.validation.resource_lists import positive_quantity
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import semantic_deep_equal_as, to_internal
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, Part
 
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
@@ -58,8 +58,6 @@ _WITH_MOUNT_OPTIONS = frozenset(
         "azureFile", "vsphereVolume", "azureDisk", "photonPersistentDisk",
     }
 )  # fmt: skip
-
-Part = Mapping[str, Any]
 
 
 # ---------------------------------------------------------------- the spec

@@ -6,9 +6,6 @@ pkg/apis/core/validation/validation.go, pkg/api/pod/util.go, pkg/api/pod/warning
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apimachinery.features import Emulation
@@ -23,7 +20,7 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.apis.validation.to_internal import without_empty_fields
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, Part
 
 
 class PodTemplateStrategy(Strategy):
@@ -50,9 +47,6 @@ class PodTemplateStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return changed_template_warnings(obj["template"], obj, old, "template")
-
-
-Part = Mapping[str, Any]
 
 
 def _template_spec(template: Object) -> Object:

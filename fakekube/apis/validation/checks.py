@@ -21,6 +21,7 @@ from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import semantic_deep_equal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT64, parse_int
 from fakekube.base.golang.strings import bytes_of
+from fakekube.base.objects import Part
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
@@ -278,9 +279,6 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     if not names.fits(item.get("message", ""), _CONDITION_MESSAGE_LENGTH):
         errors.append(too_long(f"{path}.message", _CONDITION_MESSAGE_LENGTH))
     return errors
-
-
-Part = Mapping[str, Any]
 
 
 @dataclass(slots=True, frozen=True)

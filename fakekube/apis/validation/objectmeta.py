@@ -317,9 +317,6 @@ def _validate_manager(manager: str, path: str) -> list[FieldError]:
     return errors
 
 
-Part = dict[str, Any]
-
-
 class _Field(NamedTuple):
     shown: str
     """The name of the field in messages."""
@@ -366,21 +363,21 @@ _AVOID_PODS_ENTRY = _struct(
 _AVOID_PODS = _struct(_Field("preferAvoidPods", "v1.PreferAvoidPodsEntry", _AVOID_PODS_ENTRY, many=True))
 
 
-def read_tolerations(text: str) -> list[Part]:
+def read_tolerations(text: str) -> list[Object]:
     """Parses the tolerations of an annotation. Raises JSONError."""
-    found: list[Part] = _read(text, _Field("", "core.Toleration", _TOLERATION, many=True)) or []
+    found: list[Object] = _read(text, _Field("", "core.Toleration", _TOLERATION, many=True)) or []
     return found
 
 
-def read_taints(text: str) -> list[Part]:
+def read_taints(text: str) -> list[Object]:
     """Parses the taints of an annotation. Raises JSONError."""
-    found: list[Part] = _read(text, _Field("", "core.Taint", _TAINT, many=True)) or []
+    found: list[Object] = _read(text, _Field("", "core.Taint", _TAINT, many=True)) or []
     return found
 
 
-def read_avoid_pods(text: str) -> Part:
+def read_avoid_pods(text: str) -> Object:
     """Parses the preferAvoidPods annotation. Raises JSONError."""
-    found: Part = _read(text, _Field("", "v1.AvoidPods", _AVOID_PODS)) or {}
+    found: Object = _read(text, _Field("", "v1.AvoidPods", _AVOID_PODS)) or {}
     return found
 
 
@@ -413,7 +410,7 @@ def _read_value(value: Any, field: _Field, where: str) -> Any:
     return value
 
 
-def _members(value: Any, field: _Field, where: str) -> Part:
+def _members(value: Any, field: _Field, where: str) -> Object:
     if not isinstance(value, dict):
         raise _mismatch(value, where, field.go_type)
     struct = field.go_type.rpartition(".")[2]

@@ -31,7 +31,7 @@ from fakekube.apis.well_known import (
 )
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, Part
 
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
@@ -52,14 +52,11 @@ class TaintNodesByCondition(Plugin):
             spec["taints"] = [*taints, dict(_NOT_READY)]
 
 
-Spec = Mapping[str, Any]
-
-
-def _changes_pod_resources(old: Spec, new: Spec) -> bool:
+def _changes_pod_resources(old: Part, new: Part) -> bool:
     return not semantic_deep_equal(old.get("resources"), new.get("resources"))
 
 
-def _changes_init_containers(old: Spec, new: Spec) -> bool:
+def _changes_init_containers(old: Part, new: Part) -> bool:
     """Reports whether the resources of a non-restartable init container change."""
     pairs = zip(old.get("initContainers") or (), new.get("initContainers") or (), strict=False)
     return any(
@@ -69,7 +66,7 @@ def _changes_init_containers(old: Spec, new: Spec) -> bool:
 
 
 #: The features that changes require, in the order of the error text.
-_FEATURES: Mapping[str, Callable[[Spec, Spec], bool]] = {
+_FEATURES: Mapping[str, Callable[[Part, Part], bool]] = {
     "InPlacePodLevelResourcesVerticalScaling": _changes_pod_resources,
     "InPlacePodVerticalScalingInitContainers": _changes_init_containers,
 }
@@ -95,7 +92,7 @@ class NodeDeclaredFeatureValidator(Plugin):
             raise forbidden(attributes, problem)
 
 
-def _missing(attributes: Attributes, name: str, old: Spec, new: Spec) -> Iterator[str]:
+def _missing(attributes: Attributes, name: str, old: Part, new: Part) -> Iterator[str]:
     """Returns the required features that the node does not declare. Raises StatusError 403 if the node does not
     exist."""
     required = [feature for feature, is_required in _FEATURES.items() if is_required(old, new)]

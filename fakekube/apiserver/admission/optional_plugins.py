@@ -20,6 +20,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid, not_supported
 from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apimachinery.selectors.labels import label_key, label_value
+from fakekube.apimachinery.selectors.nodes import Toleration
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.validation.resource_lists import is_extended
@@ -327,8 +328,6 @@ _DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
 _ALLOWED_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 _CLUSTER_DEFAULT = "clusterDefaultNodeSelector"
 _MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
-
-Toleration = Mapping[str, Any]
 
 
 def _annotations(attributes: Attributes) -> Mapping[str, str]:

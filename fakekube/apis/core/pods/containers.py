@@ -40,6 +40,7 @@ from fakekube.apis.validation.checks import (
 )
 from fakekube.apis.validation.resource_lists import container_resource_name, requirements
 from fakekube.apis.validation.rules import from_minor
+from fakekube.base.objects import Part
 
 Container = Mapping[str, Any]
 
@@ -310,9 +311,6 @@ def validate_image_without_padding(item: Container, path: str) -> list[FieldErro
     if image == image.strip():
         return []
     return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
-
-
-Part = Mapping[str, Any]
 
 
 def _validate_liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:

@@ -20,11 +20,10 @@ from fakekube.apis.core.pods.visitor import WITH_PATHS, containers
 from fakekube.apis.core.pods.volumes import SOURCES
 from fakekube.apis.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
 from fakekube.base.caches import cache_by_text
+from fakekube.base.objects import Object
 
-Spec = dict[str, Any]
 
-
-def default_pod_spec(spec: Spec) -> None:
+def default_pod_spec(spec: Object) -> None:
     """Sets the defaults of a PodSpec of a pod or a template."""
     sync_service_account(spec)
     for volume in spec.get("volumes") or ():
@@ -47,7 +46,7 @@ def _default_volume(volume: dict[str, Any]) -> None:
 FIX_DEFAULTING: Final = "PodLevelResourcesFixDefaulting"
 
 
-def default_pod(emulation: Emulation, spec: Spec) -> None:
+def default_pod(emulation: Emulation, spec: Object) -> None:
     """Sets the defaults of the spec of a pod that templates do not have (SetDefaults_Pod)."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
@@ -67,7 +66,7 @@ def _default_requests(resources: dict[str, Any] | None) -> None:
         resources["requests"] = {**requests, **{name: limit for name, limit in limits.items() if name not in requests}}
 
 
-def _default_host_ports(spec: Spec) -> None:
+def _default_host_ports(spec: Object) -> None:
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             for port in container.get("ports") or ():
@@ -75,7 +74,7 @@ def _default_host_ports(spec: Spec) -> None:
                     port["hostPort"] = port.get("containerPort", 0)
 
 
-def _default_huge_page_limits(spec: Spec, resources: dict[str, Any]) -> None:
+def _default_huge_page_limits(spec: Object, resources: dict[str, Any]) -> None:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     if not limits and not requests:
         return
@@ -88,7 +87,7 @@ def _default_huge_page_limits(spec: Spec, resources: dict[str, Any]) -> None:
         resources["limits"] = {**limits, **missing}
 
 
-def default_pod_level_resources(emulation: Emulation, spec: Spec) -> None:
+def default_pod_level_resources(emulation: Emulation, spec: Object) -> None:
     """Completes the resources of the whole pod, in a new dict (DefaultPodLevelResources)."""
     given = spec.get("resources")
     enabled = emulation.enabled("PodLevelResources") and emulation.enabled(FIX_DEFAULTING)
@@ -103,7 +102,7 @@ def default_pod_level_resources(emulation: Emulation, spec: Spec) -> None:
             resources[field] = dict(sorted(resources[field].items()))
 
 
-def _default_pod_limits(spec: Spec, resources: dict[str, Any]) -> None:
+def _default_pod_limits(spec: Object, resources: dict[str, Any]) -> None:
     """Sets missing limits of the whole pod, of what all containers limit (defaultPodLevelLimits)."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     candidates = [name for name in requests if is_pod_level(name) and name not in limits]
@@ -118,7 +117,7 @@ def _default_pod_limits(spec: Spec, resources: dict[str, Any]) -> None:
         resources["limits"] = limits
 
 
-def default_pod_requests(spec: Spec, resources: dict[str, Any], *, without_limits: bool = False) -> None:
+def default_pod_requests(spec: Object, resources: dict[str, Any], *, without_limits: bool = False) -> None:
     """Sets missing requests of the whole pod to the sums of the containers' requests, or to the limits."""
     limits = resources.get("limits") or {}
     if not limits and not without_limits:

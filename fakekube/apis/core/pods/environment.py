@@ -6,7 +6,6 @@ Specified by: pkg/apis/core/validation/validation.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
@@ -14,8 +13,7 @@ from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, no_backsteps
 from fakekube.apis.validation.resource_lists import quantity
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Part
 
 #: Fields of a pod that environment variables may refer to.
 _ENVIRONMENT_FIELDS = (

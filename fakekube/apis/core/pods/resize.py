@@ -20,14 +20,14 @@ from fakekube.apis.rest.strategy import restore
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
+from fakekube.base.objects import Object
 
-Part = dict[str, Any]
 RESIZABLE = ("cpu", "memory")
 _ONLY_COMPUTE = "only cpu and memory resources are mutable"
 _SIZES_GATE = "InPlacePodVerticalScalingMemoryBackedVolumes"
 
 
-def drop_non_resize_updates(new: Part, old: Part) -> None:
+def drop_non_resize_updates(new: Object, old: Object) -> None:
     """Reverts every change of the spec except those of resources (dropNonResizeUpdates).
 
     If the containers do not match the old ones, they stay as sent, and validation rejects them.
@@ -47,7 +47,7 @@ def drop_non_resize_updates(new: Part, old: Part) -> None:
     new["spec"] = kept
 
 
-def _with_old_resources(containers: Sequence[Part], before: Sequence[Part]) -> Sequence[Part]:
+def _with_old_resources(containers: Sequence[Object], before: Sequence[Object]) -> Sequence[Object]:
     if any(new.get("name") != old.get("name") for new, old in zip(containers, before, strict=True)):
         return containers
     merged = [dict(old) for old in before]
@@ -62,7 +62,7 @@ _NO_POD_LEVEL_RESIZE = (
 )
 
 
-def unresizable_error(old: Part) -> FieldError | None:
+def unresizable_error(old: Object) -> FieldError | None:
     """Returns the error of a pod that cannot be resized at all; None if the pod can be resized."""
     if not from_minor(35) and _has_resources(old["spec"].get("resources")):
         return forbidden(NIL_PATH, "pods with pod-level resources cannot be resized")
@@ -73,7 +73,7 @@ def unresizable_error(old: Part) -> FieldError | None:
     return None
 
 
-def validate_resize(new: Part, old: Part) -> list[FieldError]:
+def validate_resize(new: Object, old: Object) -> list[FieldError]:
     """Validates a change of the resources of a pod; the pod itself is valid."""
     spec, before = new["spec"], old["spec"]
     errors: list[FieldError] = []
@@ -111,7 +111,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
     return errors
 
 
-def _validate_volumes(volumes: Sequence[Part], before: Sequence[Part]) -> list[FieldError]:
+def _validate_volumes(volumes: Sequence[Object], before: Sequence[Object]) -> list[FieldError]:
     """Validates that only the sizes of volumes in memory change."""
     if len(volumes) != len(before):
         return [forbidden("spec.volumes", "volumes may not be added or removed on resize")]
@@ -123,7 +123,7 @@ def _validate_volumes(volumes: Sequence[Part], before: Sequence[Part]) -> list[F
     ]
 
 
-def _validate_volume(new: Part, old: Part, path: str) -> list[FieldError]:
+def _validate_volume(new: Object, old: Object, path: str) -> list[FieldError]:
     if new.get("name") != old.get("name"):
         return [forbidden(f"{path}.name", "volumes may not be renamed or reordered on resize")]
     now, then = new.get("emptyDir"), old.get("emptyDir")
@@ -138,11 +138,11 @@ def _validate_volume(new: Part, old: Part, path: str) -> list[FieldError]:
     return []
 
 
-def _without_size(volume: Part) -> Part:
+def _without_size(volume: Object) -> Object:
     return {**volume, "emptyDir": {key: value for key, value in volume["emptyDir"].items() if key != "sizeLimit"}}
 
 
-def _pairs(spec: Part, before: Part, field: str) -> list[tuple[Part, Part]]:
+def _pairs(spec: Object, before: Object, field: str) -> list[tuple[Object, Object]]:
     return list(zip(spec.get(field) or (), before.get(field) or (), strict=True))
 
 
@@ -154,11 +154,11 @@ def _node_supports_resize(status: Mapping[str, Any]) -> bool:
     return True
 
 
-def _has_resources(new: Part | None) -> bool:
+def _has_resources(new: Object | None) -> bool:
     return bool(new and (new.get("requests") or new.get("limits")))
 
 
-def _validate_pod_level_resize(spec: Part, before: Part, left: Part) -> list[FieldError]:
+def _validate_pod_level_resize(spec: Object, before: Object, left: Object) -> list[FieldError]:
     """Validates the resize at pod level (validatePodLevelResourcesResize); restores CPU and memory in `left`."""
     new, old = spec.get("resources"), before.get("resources")
     if new is None:
@@ -175,7 +175,7 @@ def _validate_pod_level_resize(spec: Part, before: Part, left: Part) -> list[Fie
     return errors
 
 
-def _forbid_removal(new: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
+def _forbid_removal(new: Object | None, old: Object | None, path: str, what: str) -> list[FieldError]:
     """Validates that no quantity is removed."""
     return [
         forbidden(f"{path}.{side}", f"{what}{side} cannot be removed")
@@ -184,7 +184,7 @@ def _forbid_removal(new: Part | None, old: Part | None, path: str, what: str) ->
     ]
 
 
-def _restored_resources(new: Part | None, old: Part | None) -> Part:
+def _restored_resources(new: Object | None, old: Object | None) -> Object:
     """Returns the new resources with the old quantities of CPU and memory; until 1.34 nothing where there were none."""
     restored = {}
     for side in ("limits", "requests") if from_minor(35) else tuple(old or ()):
@@ -196,7 +196,7 @@ def _restored_resources(new: Part | None, old: Part | None) -> Part:
     return restored
 
 
-def _validate_order(spec: Part, before: Part) -> list[FieldError]:
+def _validate_order(spec: Object, before: Object) -> list[FieldError]:
     """Validates the order of containers (validatePodResizeContainerOrdering)."""
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
@@ -212,7 +212,7 @@ def _validate_order(spec: Part, before: Part) -> list[FieldError]:
     return errors
 
 
-def _validate_only_compute_changes(spec: Part, before: Part, left: Part) -> list[FieldError]:
+def _validate_only_compute_changes(spec: Object, before: Object, left: Object) -> list[FieldError]:
     """Validates that only CPU and memory of containers change; restores them in `left`."""
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
@@ -237,7 +237,7 @@ def _validate_only_compute_changes(spec: Part, before: Part, left: Part) -> list
     return errors
 
 
-def _comparable(container: Part) -> Part:
+def _comparable(container: Object) -> Object:
     """Returns the container without empty resources, which the real server takes for none."""
     return {**container, "resources": {k: v for k, v in (container.get("resources") or {}).items() if v}}
 
@@ -251,7 +251,7 @@ def _immutable_error(field: str, index: int) -> FieldError:
     return forbidden(f"spec.initContainers[{index}]", text)
 
 
-def _forbid_restart_policy(container: Part, index: int) -> list[FieldError]:
+def _forbid_restart_policy(container: Object, index: int) -> list[FieldError]:
     text = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
     return [
         forbidden(f"spec.initContainers[{index}]", text)

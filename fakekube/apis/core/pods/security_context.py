@@ -7,7 +7,7 @@ Specified by: pkg/apis/core/validation/validation.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
@@ -20,8 +20,7 @@ from fakekube.apis.validation.checks import descending, invalid_each, one_of, re
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import MAX_INT32
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Part
 
 MAX_ID = MAX_INT32
 

@@ -5,7 +5,7 @@ Specified by: pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fakekube.apimachinery import features
@@ -29,8 +29,7 @@ from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY
 from fakekube.base.golang.strconv import MAX_INT32
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Part
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

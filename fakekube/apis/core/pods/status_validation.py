@@ -47,8 +47,7 @@ from fakekube.apis.validation.rules import (
 )
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import MAX_INT32
-
-Part = Mapping[str, Any]
+from fakekube.base.objects import Part
 
 #: Conditions whose types are not validated.
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})

@@ -22,8 +22,7 @@ from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.selectors import tolerations
 from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
 from fakekube.base.golang.strconv import MAX_INT32
-
-Spec = dict[str, Any]
+from fakekube.base.objects import Object
 
 _UPDATABLE = (
     "`spec.containers[*].image`",
@@ -34,7 +33,9 @@ _UPDATABLE = (
 )
 
 
-def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, stored: Callable[[Spec], Spec]) -> list[FieldError]:
+def validate_spec_update(
+    new: Object, old: Object, options: ValidationOptions, stored: Callable[[Object], Object]
+) -> list[FieldError]:
     """Validates an update of the spec of a pod, which is valid itself.
 
     `stored` converts a spec to the stored form: that form is compared, but the message shows the spec as sent.
@@ -65,7 +66,7 @@ def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, store
     return errors
 
 
-def _validate_images(new: Sequence[Spec], old: Sequence[Spec], path: str) -> tuple[list[FieldError], bool]:
+def _validate_images(new: Sequence[Object], old: Sequence[Object], path: str) -> tuple[list[FieldError], bool]:
     """Returns the errors of images (ValidateContainerUpdates), and whether validation stops."""
     if len(new) != len(old):
         return [forbidden(path, "pod updates may not add or remove containers")], True
@@ -89,7 +90,7 @@ def _validate_active_deadline(new: int | None, old: int | None) -> tuple[list[Fi
     return [], False
 
 
-def _validate_only_added_tolerations(new: Spec, old: Spec, options: ValidationOptions) -> list[FieldError]:
+def _validate_only_added_tolerations(new: Object, old: Object, options: ValidationOptions) -> list[FieldError]:
     """Validates that tolerations are only added (validateOnlyAddedTolerations)."""
     path = "spec.tolerations"
     now = new.get("tolerations") or ()
@@ -104,7 +105,7 @@ def _without_seconds(toleration: Mapping[str, Any]) -> frozenset[tuple[str, str]
     return frozenset((name, value) for name, value in toleration.items() if name != "tolerationSeconds")
 
 
-def _validate_only_deleted_scheduling_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]:
+def _validate_only_deleted_scheduling_gates(new: Sequence[Object], old: Sequence[Object]) -> list[FieldError]:
     """Validates that scheduling gates are only removed (validateOnlyDeletedSchedulingGates)."""
     known = {gate.get("name") for gate in old}
     added = {gate.get("name", ""): index for index, gate in enumerate(new) if gate.get("name") not in known}
@@ -114,7 +115,7 @@ def _validate_only_deleted_scheduling_gates(new: Sequence[Spec], old: Sequence[S
     ]
 
 
-def _with_old_images(new: Spec, old: Spec) -> Spec:
+def _with_old_images(new: Object, old: Object) -> Object:
     """Returns a copy of the new spec with the old images."""
     munged = dict(new)
     for field in ("containers", "initContainers"):
@@ -125,13 +126,13 @@ def _with_old_images(new: Spec, old: Spec) -> Spec:
     return munged
 
 
-def _with_image(container: Spec, image: str | None) -> Spec:
+def _with_image(container: Object, image: str | None) -> Object:
     if container.get("image") == image:
         return container
     return {**container, "image": image} if image else {k: v for k, v in container.items() if k != "image"}
 
 
-def _validate_gated_pod_update(munged: Spec, old: Spec) -> list[FieldError]:
+def _validate_gated_pod_update(munged: Object, old: Object) -> list[FieldError]:
     """Validates that the update of a gated pod only narrows its node selection; restores mutable fields."""
     errors: list[FieldError] = []
     wanted, before = munged.get("nodeSelector") or {}, old.get("nodeSelector") or {}
@@ -148,7 +149,9 @@ def _validate_gated_pod_update(munged: Spec, old: Spec) -> list[FieldError]:
     return errors
 
 
-def _restore_node_affinity(munged: Spec, affinity: Spec | None, old_affinity: Spec | None, old_rules: Spec | None) -> None:
+def _restore_node_affinity(
+    munged: Object, affinity: Object | None, old_affinity: Object | None, old_rules: Object | None
+) -> None:
     if affinity is None:
         munged["affinity"] = {"nodeAffinity": old_rules}
     elif old_affinity is None and not {"podAffinity", "podAntiAffinity"} & affinity.keys():
@@ -158,7 +161,7 @@ def _restore_node_affinity(munged: Spec, affinity: Spec | None, old_affinity: Sp
         munged["affinity"] = others if old_rules is None else {"nodeAffinity": old_rules, **others}
 
 
-def _validate_node_affinity_mutation(rules: Spec, old_rules: Spec) -> list[FieldError]:
+def _validate_node_affinity_mutation(rules: Object, old_rules: Object) -> list[FieldError]:
     """Validates that requirements are only added to required terms (validateNodeAffinityMutation)."""
     path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if REQUIRED not in old_rules:
@@ -178,7 +181,7 @@ def _validate_node_affinity_mutation(rules: Spec, old_rules: Spec) -> list[Field
     ]
 
 
-def _only_grown(term: Spec, old: Spec) -> bool:
+def _only_grown(term: Object, old: Object) -> bool:
     """Reports whether requirements were only added; an empty term matches nothing, so it must stay empty."""
     fields = ("matchExpressions", "matchFields")
     if not any(old.get(field) for field in fields):

@@ -30,8 +30,7 @@ from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
 from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import parse_int
-
-Spec = dict[str, Any]
+from fakekube.base.objects import Object
 
 _number_matches = re.compile("0|[1-9][0-9]*|-[0-9]+").fullmatch
 
@@ -39,7 +38,7 @@ _number_matches = re.compile("0|[1-9][0-9]*|-[0-9]+").fullmatch
 class ValidationOptions:
     """Each flag allows breaking a rule because the old pod (or template) breaks it; flags are computed on first use."""
 
-    def __init__(self, old: Spec, old_meta: dict[str, Any], *, of_pod: bool, selector: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, old: Object, old_meta: dict[str, Any], *, of_pod: bool, selector: Mapping[str, Any] | None = None) -> None:
         """Creates the options for an old spec.
 
         Args:
@@ -167,7 +166,7 @@ def is_deletion_cost(text: str | None) -> bool:
         return False
 
 
-def _has_indivisible_huge_pages(spec: Spec) -> bool:
+def _has_indivisible_huge_pages(spec: Object) -> bool:
     lists = [spec.get("overhead") or {}]
     for container in containers(spec):
         resources = container.get("resources") or {}
@@ -175,7 +174,7 @@ def _has_indivisible_huge_pages(spec: Spec) -> bool:
     return any(is_huge_page(name) and not is_divisible(name, amount) for resources in lists for name, amount in resources.items())
 
 
-def pod_affinity_terms(spec: Spec) -> list[tuple[str, dict[str, Any]]]:
+def pod_affinity_terms(spec: Object) -> list[tuple[str, dict[str, Any]]]:
     """Returns all terms of pod affinity and anti-affinity, each with its path below the spec."""
     affinity = spec.get("affinity") or {}
     found = []
@@ -193,7 +192,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def _has_wrong_affinity_selector(spec: Spec) -> bool:
+def _has_wrong_affinity_selector(spec: Object) -> bool:
     return any(
         selectors.label_selector(term.get(field), "")
         for _, term in pod_affinity_terms(spec)
@@ -201,22 +200,22 @@ def _has_wrong_affinity_selector(spec: Spec) -> bool:
     )
 
 
-def _has_wrong_node_selector(spec: Spec) -> bool:
+def _has_wrong_node_selector(spec: Object) -> bool:
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
     return any(selectors.has_invalid_label_value(term) for term in required.get("nodeSelectorTerms") or ())
 
 
-def _has_wrong_spread_selector(spec: Spec) -> bool:
+def _has_wrong_spread_selector(spec: Object) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
     return any(selectors.label_selector(item.get("labelSelector"), "") for item in constraints)
 
 
-def _has_wrong_spread_label_keys(spec: Spec) -> bool:
+def _has_wrong_spread_label_keys(spec: Object) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
     return any(selectors.label_keys(item.get("matchLabelKeys") or (), (), item.get("labelSelector"), "") for item in constraints)
 
 
-def _has_legacy_wrong_spread_keys(spec: Spec) -> bool:
+def _has_legacy_wrong_spread_keys(spec: Object) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
     return any(forbid_keys_in_selector(item.get("matchLabelKeys") or (), item.get("labelSelector"), "") for item in constraints)
 
@@ -228,7 +227,7 @@ def merges_spread_keys() -> bool:
     return all(map(emulation.enabled, needed))
 
 
-def forbid_keys_in_selector(keys: Sequence[str], selector: Spec | None, path: str) -> list[FieldError]:
+def forbid_keys_in_selector(keys: Sequence[str], selector: Object | None, path: str) -> list[FieldError]:
     """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
     if not keys:
         return []
@@ -240,12 +239,12 @@ def forbid_keys_in_selector(keys: Sequence[str], selector: Spec | None, path: st
     ]
 
 
-def _has_wrong_token_path(spec: Spec) -> bool:
+def _has_wrong_token_path(spec: Object) -> bool:
     tokens = (source.get("serviceAccountToken") for source in projected_sources(spec))
     return any(token is not None and non_reserved(token.get("path", ""), "") for token in tokens)
 
 
-def _has_restarting_init_container(spec: Spec) -> bool:
+def _has_restarting_init_container(spec: Object) -> bool:
     return any(
         policy.get("restartPolicy") == "RestartContainer"
         for container in spec.get("initContainers") or ()
@@ -254,7 +253,7 @@ def _has_restarting_init_container(spec: Spec) -> bool:
     )
 
 
-def _restarts_all_containers(spec: Spec) -> bool:
+def _restarts_all_containers(spec: Object) -> bool:
     inits = spec.get("initContainers") or ()
     if any(item.get("restartPolicy") == "Always" and item.get("restartPolicyRules") for item in inits):
         return True

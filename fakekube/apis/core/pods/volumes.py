@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required, too_long
@@ -36,8 +36,8 @@ from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.objects import Part
 
-Part = Mapping[str, Any]
 Check = Callable[[Part, str], list[FieldError]]
 
 

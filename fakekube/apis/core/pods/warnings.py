@@ -8,7 +8,7 @@ Specified by: pkg/api/pod/warnings.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.schema.trees import text_of
@@ -25,9 +25,7 @@ from fakekube.apis.well_known import (
     SECCOMP_POD_ANNOTATION_KEY,
 )
 from fakekube.base.golang.strconv import go_quote
-
-Part = Mapping[str, Any]
-Spec = dict[str, Any]
+from fakekube.base.objects import Object, Part
 
 _USE_SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
 
@@ -65,7 +63,7 @@ _WITHOUT_WARNINGS = KnownSpecs()
 _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
-def pod_warnings(spec: Spec, meta: Part, text: bytes | None = None) -> list[str]:
+def pod_warnings(spec: Object, meta: Part, text: bytes | None = None) -> list[str]:
     """Returns the warnings about a pod (GetWarningsForPod). `text`: that of the spec, if it is known."""
     return _find_warnings(spec, meta, "", text)
 
@@ -75,7 +73,7 @@ def template_warnings(template: Part, path: str) -> list[str]:
     return _find_warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}.")
 
 
-def _find_warnings(spec: Spec, meta: Part, prefix: str, text: bytes | None = None) -> list[str]:
+def _find_warnings(spec: Object, meta: Part, prefix: str, text: bytes | None = None) -> list[str]:
     annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key.startswith(_READ_ANNOTATIONS)}
     if annotations:
         return _warnings_of_unknown_spec(spec, annotations, prefix)
@@ -88,7 +86,7 @@ def _find_warnings(spec: Spec, meta: Part, prefix: str, text: bytes | None = Non
     return texts
 
 
-def _warnings_of_unknown_spec(spec: Spec, annotations: Mapping[str, str], prefix: str) -> list[str]:
+def _warnings_of_unknown_spec(spec: Object, annotations: Mapping[str, str], prefix: str) -> list[str]:
     path = f"{prefix}spec"
     texts = _warn_of_node_labels(spec, path)
     texts += _warn_of_spread_constraints(spec, path)
@@ -119,7 +117,7 @@ def _warnings_of_unknown_spec(spec: Spec, annotations: Mapping[str, str], prefix
     return texts + _warn_of_null_selectors(spec, path) + _warn_of_addresses(spec, path)
 
 
-def _warn_of_node_labels(spec: Spec, path: str) -> list[str]:
+def _warn_of_node_labels(spec: Object, path: str) -> list[str]:
     known = nodes.DEPRECATED
     texts = [f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known]
     rules = (spec.get("affinity") or {}).get("nodeAffinity")
@@ -136,7 +134,7 @@ def _warn_of_node_labels(spec: Spec, path: str) -> list[str]:
     return texts
 
 
-def _warn_of_spread_constraints(spec: Spec, path: str) -> list[str]:
+def _warn_of_spread_constraints(spec: Object, path: str) -> list[str]:
     texts = []
     for index, item in enumerate(spec.get("topologySpreadConstraints") or ()):
         where, key = f"{path}.topologySpreadConstraints[{index}]", item.get("topologyKey", "")
@@ -190,7 +188,7 @@ USE_APPARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def _warn_of_containers(
-    visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str
+    visited: Sequence[tuple[Part, str]], spec: Object, annotations: Mapping[str, str], prefix: str
 ) -> list[str]:
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     texts = []
@@ -294,7 +292,7 @@ def _warn_of_port_names(visited: Sequence[tuple[Part, str]]) -> list[str]:
     return texts
 
 
-def _warn_of_null_selectors(spec: Spec, path: str) -> list[str]:
+def _warn_of_null_selectors(spec: Object, path: str) -> list[str]:
     affinity = spec.get("affinity") or {}
     texts = []
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -312,7 +310,7 @@ def _warn_of_null_selectors(spec: Spec, path: str) -> list[str]:
     return texts
 
 
-def _warn_of_addresses(spec: Spec, path: str) -> list[str]:
+def _warn_of_addresses(spec: Object, path: str) -> list[str]:
     servers = (spec.get("dnsConfig") or {}).get("nameservers") or ()
     named = [(f"{path}.dnsConfig.nameservers[{index}]", server) for index, server in enumerate(servers)]
     aliases = enumerate(spec.get("hostAliases") or ())

@@ -32,6 +32,7 @@ from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
 from fakekube.apiserver.aggregator.documents import (
     OPENAPI_V3_ROOT,
+    Json,
     convert_v2_to_v3,
     download_documents,
     filter_paths,
@@ -55,8 +56,6 @@ from fakekube.apiserver.registry.served_apis import RuntimeConfig
 
 # --- What the OpenAPI documents of a cluster are made of --------------------------------------------------------------
 
-
-Json = dict[str, Any]
 
 _TEXT: Final[Json] = {"type": "string"}
 _INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}

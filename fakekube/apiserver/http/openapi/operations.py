@@ -17,14 +17,12 @@ from typing import Any, Final
 from fakekube.apimachinery.data import META_V1, published_document
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apis.rest.strategy import Subresource
-from fakekube.apiserver.aggregator.documents import OPENAPI_METHODS
+from fakekube.apiserver.aggregator.documents import OPENAPI_METHODS, Json
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.base.objects import group_version_path
 
-Schema = dict[str, Any]
 
-
-def describe(version: str, name: str, schema: Schema) -> Schema:
+def describe(version: str, name: str, schema: Json) -> Json:
     """Returns the schema of a built-in type with its descriptions; `schema` itself if there are none.
 
     Args:
@@ -44,7 +42,7 @@ def describe(version: str, name: str, schema: Schema) -> Schema:
     return made
 
 
-def _add_text(published: Mapping[str, Any], schema: Schema) -> Schema:
+def _add_text(published: Mapping[str, Any], schema: Json) -> Json:
     text = published.get("description")
     return {"description": text, **schema} if text else dict(schema)
 
@@ -129,9 +127,6 @@ def _article(noun: str) -> str:
     if noun[-1:] == "s" and noun[-2:] != "ss":
         return " "
     return " an " if noun[:1] in "AEIOU" else " a "
-
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True, order=True)

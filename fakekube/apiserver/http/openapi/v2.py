@@ -12,17 +12,15 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.data import META_V1, Facts
 from fakekube.apimachinery.data.shapes import schema_name
-from fakekube.apiserver.aggregator.documents import GVK_EXTENSION, PARAMETERS
+from fakekube.apiserver.aggregator.documents import GVK_EXTENSION, PARAMETERS, Json
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, path_item
 from fakekube.apiserver.http.openapi.v3 import Definitions, references
-
-Json = dict[str, Any]
 
 _DEFINITIONS: Final = "#/definitions/"
 _META_NAMES: Final = schema_name(META_V1)

@@ -15,16 +15,14 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.data.shapes import schema_name, type_schema
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import GVK
-from fakekube.apiserver.aggregator.documents import GVK_EXTENSION
+from fakekube.apiserver.aggregator.documents import GVK_EXTENSION, Json
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, describe, path_item
-
-Schema = dict[str, Any]
 
 REFERENCE_PREFIX: Final = "#/components/schemas/"
 
 
 #: The schemas of types that are not among the facts.
-_WITHOUT_TYPE: Final[Mapping[str, Schema]] = {
+_WITHOUT_TYPE: Final[Mapping[str, Json]] = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Patch": {"type": "object"},
     "io.k8s.apimachinery.pkg.version.Info": {
         "type": "object",
@@ -66,9 +64,9 @@ class Definitions:
         self._facts = facts
         self._version = version
         self._enums = enums
-        self._made: dict[str, Schema] = {}
+        self._made: dict[str, Json] = {}
 
-    def schema(self, name: str) -> Schema:
+    def schema(self, name: str) -> Json:
         """Returns the schema of a name. Raises KeyError."""
         schema = self._made.get(name)
         if schema is None:
@@ -100,13 +98,13 @@ class Definitions:
             return {}
 
 
-def _without_enums(schema: Schema) -> Schema:
+def _without_enums(schema: Json) -> Json:
     """Returns the schema of a type without the values of its fields."""
     properties = {name: _without_enum(field) for name, field in schema.get("properties", {}).items()}
     return {**schema, "properties": properties} if properties else schema
 
 
-def _without_enum(field: Schema) -> Schema:
+def _without_enum(field: Json) -> Json:
     found = {name: value for name, value in field.items() if name != "enum"}
     for name in ("items", "additionalProperties"):
         if isinstance(found.get(name), dict):
@@ -132,8 +130,6 @@ def references(schema: Any) -> Iterator[str]:
         for value in schema:
             yield from references(value)
 
-
-Json = dict[str, Any]
 
 #: Kinds that are registered in every group version; a document lists only its own.
 _EVERYWHERE: Final = ("DeleteOptions", "WatchEvent")
