@@ -27,6 +27,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fakekube.apis.rest.resource import Registry
+from fakekube.controllers.client import UnknownResource
 from fakekube.controllers.controller_descriptors import ANY_RESOURCE, ControllerDescriptor
 from fakekube.controllers.informers import ADDED, DELETED, Cache, Change, Informer
 from fakekube.controllers.reconciler import Key, Reconciler
@@ -207,6 +208,8 @@ class Dispatcher:
             ):
                 self._to_start.append(descriptor)
                 urgent = True
+        if self._started and self._served is not self._registry.state:  # controllers may have to watch new resources
+            return True
         if urgent or not followed:
             return urgent
         return obj is None or any(controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ()))
@@ -308,13 +311,17 @@ class Dispatcher:
             self._also_watch(controller, name)
 
     def _also_watch(self, controller: Reconciler, name: str) -> None:
-        """Sends a controller the changes of a resource, those since the controllers were idle included."""
+        """Sends a controller the changes of a resource, those since the controllers were idle included. Raises UnknownResource."""
         listeners = self._listeners.setdefault(name, [])
         if controller in listeners:
             return
-        listeners.append(controller)
         is_open = name in controller.cache
-        informer = controller.cache.informer(name)
+        listeners.append(controller)  # before the informer is made, which sends its first changes to the listeners
+        try:
+            informer = controller.cache.informer(name)
+        except UnknownResource:
+            listeners.remove(controller)
+            raise
         if is_open:  # for another controller, which has had the changes
             self._enqueue_keys(
                 controller,

@@ -1,4 +1,4 @@
-"""ControllerRevisions, the former pod templates of StatefulSets and DaemonSets.
+"""ControllerRevisions: the present and the former pod templates of StatefulSets and DaemonSets.
 
 The data of a revision is a strategic merge patch that restores the template:
 `{"spec": {"template": {…, "$patch": "replace"}}}`. Its name contains the hash of the data (`hash`).
@@ -12,7 +12,7 @@ Specified by: pkg/controller/history/controller_history.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.trees import in_order
@@ -22,8 +22,12 @@ from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.hash import hash_controller_revision
 from fakekube.controllers.informers import get_controller_of, new_controller_ref
 
+if TYPE_CHECKING:
+    from fakekube.controllers.informers import Cache
+
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 RESOURCE: Final = "controllerrevisions.apps"
+#: The maximum length of the owner's name in that of a revision (ControllerRevisionName).
 _MAX_PREFIX: Final = 223
 
 
@@ -32,7 +36,7 @@ def template_patch(template: Object) -> Object:
     return {"spec": {"template": {**template, "$patch": "replace"}}}
 
 
-def list_controller_revisions(cache: Any, owner: Object, selector: LabelSelector) -> list[Object]:
+def list_controller_revisions(cache: Cache, owner: Object, selector: LabelSelector) -> list[Object]:
     """Returns the revisions that the owner controls or may adopt and that its selector matches, sorted by number."""
     metadata = owner["metadata"]
     found = [*cache.dependents_of(RESOURCE, metadata["uid"]), *cache.orphans(RESOURCE, metadata["namespace"])]

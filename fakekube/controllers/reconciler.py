@@ -106,7 +106,8 @@ class Reconciler:
     requeue_rate_limited: Callable[[Key], None]
     """Adds a key to the work queue after its back-off."""
     also_watch: Callable[[str], None]
-    """Lets `keys` receive the events of one more resource, those since the controllers had no work left included."""
+    """Lets `keys` receive the events of one more resource, those since the controllers had no work left included. Raises
+    UnknownResource."""
 
     def on_start(self) -> None:
         """Called once, before the first event."""

@@ -1,7 +1,8 @@
 """The stage controller: for each object of a kind with stages, it matches a stage, waits for its delay, and does its actions.
 
-Stages come from `cluster.stages`, and from Stage objects if their definition is installed. While there are stages for pods (or
-nodes), kubelets do not write the status of pods (or nodes). A change of an object cancels the stage that it waits for.
+Stages come from `cluster.stages`, and from Stage objects while their definition is installed. While there are stages for pods
+(or nodes), kubelets do not write the status of pods (or nodes). A change of an object cancels the stage that it waits for; a
+change of the stages cancels those of all objects.
 
 Invariant: stages apply only to pods on existing nodes with a kubelet.
 
@@ -11,9 +12,10 @@ Specified by: sigs.k8s.io/kwok/pkg/kwok/controllers/{stage_controller,pod_contro
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apis.well_known import KUBELET_PORT
@@ -32,7 +34,8 @@ from fakekube.nodes.stages.stage import Action, Stage, match_stage, new_stage
 STAGES: Final = "stages.kwok.x-k8s.io"
 #: The key that makes the controller reload all stages.
 RELOAD: Final = Key("", "")
-SEPARATOR: Final = "|"
+#: Stands between resource and namespace in a key.
+_SEPARATOR: Final = "|"
 
 
 @dataclass(slots=True)
@@ -54,6 +57,8 @@ class StageController(Reconciler):
 
     def on_start(self) -> None:
         self._stages: dict[str, list[Stage]] = {}
+        self._unserved: list[Stage] = []
+        """The stages of kinds that are not served."""
         self._waiting: dict[str, _Waiting] = {}
         self._addresses = Addresses()
         self._random = random.Random(0)
@@ -61,11 +66,15 @@ class StageController(Reconciler):
         self._watch_stages()
         self.enqueue(RELOAD)
 
+    def on_resources_changed(self) -> None:
+        self._watch_stages()
+        if any(self._find_resource(stage) is not None for stage in self._unserved):
+            self.enqueue(RELOAD)
+
     def _watch_stages(self) -> None:
-        try:
+        """Watches Stage objects, if their definition is installed."""
+        with suppress(UnknownResource):
             self.also_watch(STAGES)
-        except UnknownResource:
-            return
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == STAGES:
@@ -75,20 +84,20 @@ class StageController(Reconciler):
             self._waiting.pop(metadata["uid"], None)
             self._addresses.release(metadata["uid"])
             return ()
-        return (_key(resource, obj),) if resource in self._stages else ()
+        return (_key_of(resource, obj),) if resource in self._stages else ()
 
     # ------------------------------------------------------------ stages
 
-    def _reload(self) -> None:
+    def _reload_stages(self) -> None:
         found: dict[str, list[Stage]] = {}
         shared: Mapping[str, Stage] = self.context.shared.get("stages") or {}
+        self._unserved = []
         for stage in (*shared.values(), *self._from_stage_objects()):
-            try:
-                resource = self.client.resource(stage.kind, stage.api_version)
-            except UnknownResource:
-                continue
-            name = group_resource(resource.group, resource.plural)
-            found.setdefault(name, []).append(stage)
+            name = self._find_resource(stage)
+            if name is None:
+                self._unserved.append(stage)
+            else:
+                found.setdefault(name, []).append(stage)
         self._stages = found
         self._waiting.clear()
         staged: set[str] = self.context.shared.get("staged", set())
@@ -98,11 +107,18 @@ class StageController(Reconciler):
             self.also_watch(name)
             for obj in self.cache.list(name):
                 self._hold_addresses(obj)
-                self.enqueue(_key(name, obj))
+                self.enqueue(_key_of(name, obj))
 
-    def _from_stage_objects(self) -> Iterable[Stage]:
-        if STAGES not in self.cache:
-            self._watch_stages()
+    def _find_resource(self, stage: Stage) -> str | None:
+        """Returns the resource of a stage's objects, named as in `watches`; None if it is not served."""
+        try:
+            resource = self.client.resource(stage.kind, stage.api_version)
+        except UnknownResource:
+            return None
+        return group_resource(resource.group, resource.plural)
+
+    def _from_stage_objects(self) -> Iterator[Stage]:
+        """Yields the stages that Stage objects define; an unsupported one gets an event."""
         for obj in self.cache.list(STAGES) if STAGES in self.cache else ():
             try:
                 stage = new_stage(obj)
@@ -116,9 +132,9 @@ class StageController(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         if key == RELOAD:
-            self._reload()
+            self._reload_stages()
             return
-        resource, _, namespace = key.namespace.partition(SEPARATOR)
+        resource, _, namespace = key.namespace.partition(_SEPARATOR)
         obj = self.cache.get(resource, namespace, key.name)
         if obj is None or not self._is_managed(resource, obj):
             return
@@ -141,6 +157,7 @@ class StageController(Reconciler):
             self.enqueue(key)
 
     def _is_managed(self, resource: str, obj: Object) -> bool:
+        """Reports whether stages apply to an object: see the invariant of the module."""
         if resource == "nodes":
             return has_kubelet(obj)
         if resource != "pods":
@@ -155,9 +172,9 @@ class StageController(Reconciler):
             self.recorder.event(obj, "Warning", "StageFailed", f"Stage {stage.name}: {error}")
             return
         for action in actions:
-            self._do(resource, obj, action)
+            self._run_action(resource, obj, action)
 
-    def _do(self, resource: str, obj: Object, action: Action) -> None:
+    def _run_action(self, resource: str, obj: Object, action: Action) -> None:
         metadata = obj["metadata"]
         namespace = metadata.get("namespace")
         if action.kind == "event":
@@ -166,12 +183,13 @@ class StageController(Reconciler):
         elif action.kind == "delete":
             self.client.delete(resource, metadata["name"], namespace=namespace, gracePeriodSeconds=0)
         elif action.kind == "apply":
-            self._apply(obj, action)
+            self._apply_template(obj, action)
         elif action.data:
             path = self.client.path(self.client.resource(resource), namespace, metadata["name"], action.subresource)
             self.client.call("PATCH", path, action.data, content_type=action.type)
 
-    def _apply(self, obj: Object, action: Action) -> None:
+    def _apply_template(self, obj: Object, action: Action) -> None:
+        """Creates the object of a template, or patches it if it exists. Raises ApiError."""
         data = dict(action.data)
         if "namespace" in obj["metadata"]:
             data["metadata"] = {"namespace": obj["metadata"]["namespace"], **data["metadata"]}
@@ -198,13 +216,14 @@ class StageController(Reconciler):
             self._addresses.hold(obj["metadata"]["uid"], one["ip"])
 
     def _functions(self, obj: Object) -> dict[str, Function]:
+        """Returns the functions that templates can call for an object, by the names that kwok gives them."""
+
         def node_ip(name: str) -> str:
             node = self.cache.get("nodes", "", name)
             addresses = ((node or {}).get("status") or {}).get("addresses") or ()
-            known = [one["address"] for one in addresses if one["type"] == "InternalIP"]
-            held = self._addresses.list_for(f"node/{name}")
-            address: str = known[0] if known else held[0] if held else self._addresses.node(name)
-            return address
+            known: list[str] = [one["address"] for one in addresses if one["type"] == "InternalIP"]
+            known += self._addresses.list_for(f"node/{name}")
+            return known[0] if known else self._addresses.node(name)
 
         def pod_ip(node: str, host_network: bool, uid: str, *names: str) -> str:
             if host_network:
@@ -224,12 +243,12 @@ class StageController(Reconciler):
             "NodeIPsWith": lambda name: [node_ip(name)],
             "PodIP": lambda: pod_ip(node_name, False, uid),
             "PodIPWith": pod_ip,
-            "PodIPsWith": lambda *a: [pod_ip(*a)],
+            "PodIPsWith": lambda *arguments: [pod_ip(*arguments)],
             "NodeConditions": _node_conditions,
         }
 
 
-def _node_conditions() -> list[dict[str, Any]]:
+def _node_conditions() -> list[Object]:
     """Returns the conditions of a healthy node, Ready first."""
     found = [
         {"type": type_, "status": status, "reason": reason, "message": message}
@@ -244,6 +263,6 @@ def _node_conditions() -> list[dict[str, Any]]:
     return [found[-1], *found[:-1], network]
 
 
-def _key(resource: str, obj: StoredObject) -> Key:
+def _key_of(resource: str, obj: StoredObject) -> Key:
     metadata = obj["metadata"]
-    return Key(f"{resource}{SEPARATOR}{metadata.get('namespace', '')}", metadata["name"])
+    return Key(f"{resource}{_SEPARATOR}{metadata.get('namespace', '')}", metadata["name"])

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, preferred_weight, required_node_affinity, tolerates_all
+from fakekube.apis.well_known import TAINT_EFFECT_NO_SCHEDULE, TAINT_EFFECT_PREFER_NO_SCHEDULE, TAINT_NODE_UNSCHEDULABLE
 from fakekube.controllers.scheduler.framework import (
     MAX_NODE_SCORE,
     Code,
@@ -41,7 +42,7 @@ def default_normalize(scores: list[int], *, reverse: bool = False) -> list[int]:
 
 
 class NodeName(FilterPlugin):
-    """Rejects all nodes but the one with the name."""
+    """Rejects all nodes but the one in spec.nodeName."""
 
     name = "NodeName"
     refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match the requested node name",), name)
@@ -58,7 +59,7 @@ class NodeName(FilterPlugin):
         return None if node.name == self._node_name else self.refusal
 
 
-TAINT: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_UNSCHEDULABLE_TAINT: Final = {"key": TAINT_NODE_UNSCHEDULABLE, "effect": TAINT_EFFECT_NO_SCHEDULE}
 
 
 class NodeUnschedulable(FilterPlugin):
@@ -69,13 +70,14 @@ class NodeUnschedulable(FilterPlugin):
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        return None if tolerates_all(cycle.spec.get("tolerations") or (), TAINT) else cls()
+        return None if tolerates_all(cycle.spec.get("tolerations") or (), _UNSCHEDULABLE_TAINT) else cls()
 
     def filter(self, node: NodeInfo) -> Status | None:
         return self.refusal if (node.obj.get("spec") or {}).get("unschedulable") else None
 
 
-EVERY_ADDRESS: Final = "0.0.0.0"
+#: The address of a host port that is used on every address of the node (DefaultBindAllHostIP).
+_EVERY_ADDRESS: Final = "0.0.0.0"
 
 
 class NodePorts(FilterPlugin):
@@ -99,9 +101,10 @@ class NodePorts(FilterPlugin):
 
 
 def _ports_conflict(one: HostPort, other: HostPort) -> bool:
+    """Reports whether two host ports are the same port of the same address (CheckConflict)."""
     if one[1:] != other[1:]:
         return False
-    return one[0] == other[0] or EVERY_ADDRESS in (one[0], other[0])
+    return one[0] == other[0] or _EVERY_ADDRESS in (one[0], other[0])
 
 
 class NodeAffinity(FilterPlugin):
@@ -173,7 +176,6 @@ class NodeAffinityScore(ScorePlugin):
 
 #: The first minor whose message does not name the taint.
 _ANY_TAINT_SINCE: Final = 34
-PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 Tolerations = Sequence[Mapping[str, Any]]
 
@@ -193,8 +195,10 @@ class TaintToleration(FilterPlugin):
 
     def filter(self, node: NodeInfo) -> Status | None:
         found = find_untolerated_taint(node.taints, self._tolerations) if node.taints else None
-        if not found or not self._names_taint:
-            return self.refusal if found else None
+        if not found:
+            return None
+        if not self._names_taint:
+            return self.refusal
         text = f"node(s) had untolerated taint {{{found['key']}: {found.get('value', '')}}}"
         return Status(Code.UNRESOLVABLE, (text,), self.name)
 
@@ -210,24 +214,23 @@ class TaintTolerationScore(ScorePlugin):
 
     @classmethod
     def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
-        if not any(taint.get("effect") == PREFER_NO_SCHEDULE for node in nodes for taint in node.taints):
+        if not any(taint.get("effect") == TAINT_EFFECT_PREFER_NO_SCHEDULE for node in nodes for taint in node.taints):
             return None
-        effects = ("", None, PREFER_NO_SCHEDULE)
+        effects = ("", None, TAINT_EFFECT_PREFER_NO_SCHEDULE)
         return cls([one for one in cycle.spec.get("tolerations") or () if one.get("effect") in effects])
 
     def score(self, node: NodeInfo) -> int:
-        return sum(
-            taint.get("effect") == PREFER_NO_SCHEDULE and not tolerates_all(self._tolerations, taint) for taint in node.taints
-        )
+        preferences = (taint for taint in node.taints if taint.get("effect") == TAINT_EFFECT_PREFER_NO_SCHEDULE)
+        return sum(not tolerates_all(self._tolerations, taint) for taint in preferences)
 
     def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
         return default_normalize(scores, reverse=True)
 
 
-MEGABYTE: Final = 1024 * 1024
-#: The sizes for the lowest and the highest score (minThreshold, maxContainerThreshold).
-SMALLEST: Final = 23 * MEGABYTE
-LARGEST_OF_CONTAINER: Final = 1000 * MEGABYTE
+_MEGABYTE: Final = 1024 * 1024
+#: The sizes in bytes for the lowest and the highest score (minThreshold, maxContainerThreshold).
+_MIN_THRESHOLD: Final = 23 * _MEGABYTE
+_MAX_CONTAINER_THRESHOLD: Final = 1000 * _MEGABYTE
 
 
 class ImageLocality(ScorePlugin):
@@ -251,11 +254,12 @@ class ImageLocality(ScorePlugin):
     def score(self, node: NodeInfo) -> int:
         sizes = _image_sizes(node)
         total = sum(int(sizes[image] * (self._holders[image] / self._nodes)) for image in self._images if image in sizes)
-        largest = LARGEST_OF_CONTAINER * len(self._images)
-        return MAX_NODE_SCORE * (min(max(total, SMALLEST), largest) - SMALLEST) // (largest - SMALLEST)
+        largest = _MAX_CONTAINER_THRESHOLD * len(self._images)
+        return MAX_NODE_SCORE * (min(max(total, _MIN_THRESHOLD), largest) - _MIN_THRESHOLD) // (largest - _MIN_THRESHOLD)
 
 
 def _image_sizes(node: NodeInfo) -> dict[str, int]:
+    """Returns the sizes of a node's images in bytes, by all their names."""
     images = (node.obj.get("status") or {}).get("images") or ()
     return {name: image.get("sizeBytes") or 0 for image in images for name in image.get("names") or ()}
 

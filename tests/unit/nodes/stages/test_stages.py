@@ -222,26 +222,26 @@ def test_stages_replace_the_kubelets_for_pods(cluster: Cluster) -> None:
     assert cluster.get("pods", "q")["status"]["containerStatuses"][0]["ready"]
 
 
-def test_stages_of_other_kinds_and_stages_as_objects(cluster: Cluster) -> None:
-    definition = {
+def definition(group: str, version: str, plural: str, kind: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
         "kind": "CustomResourceDefinition",
         "apiVersion": "apiextensions.k8s.io/v1",
-        "metadata": {"name": "stages.kwok.x-k8s.io"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": "kwok.x-k8s.io",
+            "group": group,
             "scope": "Cluster",
-            "names": {"plural": "stages", "kind": "Stage"},
-            "versions": [
-                {
-                    "name": "v1alpha1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                }
-            ],
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
         },
     }
-    cluster.load(definition)
+
+
+STAGE_DEFINITION = definition("kwok.x-k8s.io", "v1alpha1", "stages", "Stage")
+
+
+def test_stages_of_other_kinds_and_stages_as_objects(cluster: Cluster) -> None:
+    cluster.load(STAGE_DEFINITION)
     template = "apiVersion: v1\nkind: Secret\nmetadata: {name: of-{{ .metadata.name }}}\n"
     cluster.create(
         stage("copies", kind="ConfigMap", selector={"matchLabels": {"copy": "yes"}}, steps=[{"apply": {"template": template}}])
@@ -252,3 +252,19 @@ def test_stages_of_other_kinds_and_stages_as_objects(cluster: Cluster) -> None:
     assert cluster.get("secrets", "of-m")
     said = [event["message"] for event in cluster.list("events") if event["reason"] == "StageNotSupported"]
     assert said == ["Stage wrong: steps.exec is not supported"]
+
+
+def test_definitions_may_come_after_the_stages(cluster: Cluster) -> None:
+    labels = {"patch": {"root": "metadata", "template": "labels: {staged: here}"}}
+    absent = {"matchExpressions": [{"key": ".metadata.labels.staged", "operator": "DoesNotExist"}]}
+    widgets = stage("widgets", kind="Widget", selector=absent, steps=[labels])
+    widgets["spec"]["resourceRef"]["apiGroup"] = "example.com/v1"
+    cluster.stages.load(widgets)
+    cluster.settle()
+    cluster.load(definition("example.com", "v1", "widgets", "Widget"), STAGE_DEFINITION)
+    cluster.create(stage("maps", kind="ConfigMap", selector=absent, steps=[labels]))
+    cluster.create({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w"}})
+    cluster.create({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}})
+    cluster.settle()
+    assert "staged" in cluster.get("widgets", "w")["metadata"]["labels"]
+    assert "staged" in cluster.get("configmaps", "m")["metadata"]["labels"]
