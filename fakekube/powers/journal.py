@@ -12,8 +12,8 @@ A mark is what a person, a test or the cluster did outside of the Kubernetes API
 snapshots, restarts, the phases of a test, and the texts of `Cluster.mark`.
 
 Invariants: changes are in the order of their revisions. Memory is bounded by the numbers of `KEPT_ROWS` and `KEPT_EVENTS`, and
-by `KEPT_BYTES` of objects; the latest `KEPT` marks are kept, with texts of at most `MAX_TEXT` characters. Setting and reading a
-cause takes no lock.
+by `KEPT_BYTES` of objects; the latest `KEPT_MARKS` marks are kept, with texts of at most `MAX_MARK_TEXT` characters. Setting and
+reading a cause takes no lock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -87,7 +87,7 @@ KEPT_EVENTS: Final = 10_000
 #: The bytes of objects, as JSON, of the changes that are kept with their objects.
 KEPT_BYTES: Final = 32 << 20
 #: After so many changes the bytes are counted.
-_ROUND: Final = 1_000
+_COUNT_INTERVAL: Final = 1_000
 
 _INITIAL: Final = Cause(-1, reason="initial")
 _UNKNOWN: Final = Cause(-1, reason="unknown")
@@ -140,7 +140,9 @@ class Journal:
         self._new: deque[tuple[str, Event[Document], int, Cause]] = deque()
         """Changes that nobody has read yet: bucket, event, newest request and cause."""
         self._shed: deque[Change] = deque(maxlen=KEPT_ROWS)
-        """Changes that nobody has read before their objects were dropped."""
+        """Changes whose objects were dropped before anybody has read them; all are older than those in `_new`."""
+        self._handover = threading.Lock()
+        """Held by whoever changes `_new` and `_shed`: the committing thread, and a reader that takes them."""
         self._changes: deque[Change] = deque()
         """The latest changes, with their objects."""
         self._rows: deque[Change] = deque(maxlen=KEPT_ROWS - KEPT_EVENTS)
@@ -166,35 +168,40 @@ class Journal:
         if not self.is_open:
             self._noted.append((revision, after, cause))
             return
-        new = self._new
-        new.append((bucket, event, after, cause))
-        self.written += 1
-        if len(new) > KEPT_EVENTS:
-            self._shed.append(_without_objects(*new.popleft()))
-        if self.written % _ROUND == 0:
-            self._drop_old_objects()
-
-    def _drop_old_objects(self) -> None:
-        """Drops the objects of the oldest changes that nobody has read yet, if those of all are too large."""
-        kept = _count_within_bytes([event for _, event, _, _ in _snapshot(self._new)])
-        with suppress(IndexError):  # a reader has taken the last one
-            while len(self._new) > kept:
+        with self._handover:
+            self._new.append((bucket, event, after, cause))
+            self.written += 1
+            if len(self._new) > KEPT_EVENTS:
                 self._shed.append(_without_objects(*self._new.popleft()))
+            if self.written % _COUNT_INTERVAL == 0:
+                self._shed_large_objects()
 
-    def _fold(self) -> None:
+    def _shed_large_objects(self) -> None:
+        """Drops the objects of the oldest changes that nobody has read yet, if those of all are too large."""
+        kept = _count_within_bytes([event for _, event, _, _ in self._new])
+        while len(self._new) > kept:
+            self._shed.append(_without_objects(*self._new.popleft()))
+
+    def _take_new_changes(self) -> None:
         """Takes what was committed since the last reading."""
         with self._reading:
-            while self._shed:
-                self._rows.append(self._shed.popleft())
-            with suppress(IndexError):  # the committing thread has taken the last one
-                while self._new:
-                    self._changes.append(_change(*self._new.popleft()))
+            with self._handover:
+                shed, self._shed = self._shed, deque(maxlen=KEPT_ROWS)
+                new, self._new = self._new, deque()
+            if shed:  # what was read before is older
+                self._drop_objects(len(self._changes))
+                self._rows.extend(shed)
+            self._changes.extend(_change(*one) for one in new)
             kept = KEPT_EVENTS
-            if self.written - self._counted >= _ROUND:
+            if self.written - self._counted >= _COUNT_INTERVAL:
                 self._counted = self.written
                 kept = min(kept, _count_within_bytes([one.event for one in self._changes if one.event is not None]))
-            while len(self._changes) > kept:
-                self._rows.append(self._changes.popleft()._replace(event=None))
+            self._drop_objects(len(self._changes) - kept)
+
+    def _drop_objects(self, count: int) -> None:
+        """Drops the objects of so many changes, the oldest first."""
+        for _ in range(count):
+            self._rows.append(self._changes.popleft()._replace(event=None))
 
     # ------------------------------------------------------------ opening
 
@@ -232,27 +239,29 @@ class Journal:
         return found
 
     def _merge(self, past: list[Change]) -> None:
-        """Adds changes of the past to those that other threads have added meanwhile."""
-        self._fold()
-        known = {change.revision for change in self._changes}
-        ordered = sorted((change for change in past if change.revision not in known), key=_revision)
-        self._rows.extend(change._replace(event=None) for change in ordered[:-KEPT_EVENTS])
-        for change in reversed(ordered[-KEPT_EVENTS:]):
-            self._changes.appendleft(change)
-        self.written += len(ordered)
+        """Adds the changes of a history that the journal does not have; other threads may have added later ones meanwhile."""
+        self._take_new_changes()
+        present = [*self._rows, *self._changes]
+        known = {change.revision for change in present}
+        missing = [change for change in past if change.revision not in known]
+        self._changes = deque(sorted([*present, *missing], key=_revision))
+        self._rows.clear()
+        self._drop_objects(len(self._changes) - KEPT_EVENTS)
+        with self._handover:
+            self.written += len(missing)
 
     # ------------------------------------------------------------ reading
 
     def changes(self) -> list[Change]:
         """Returns all changes that are kept, in the order of their revisions. The journal must be open."""
         with self._reading:
-            self._fold()
+            self._take_new_changes()
             return [*self._rows, *self._changes]
 
     def since(self, revision: int, limit: int) -> list[Change]:
         """Returns at most `limit` changes after a revision."""
         with self._reading:
-            self._fold()
+            self._take_new_changes()
             found: list[Change] = []
             for change in reversed(self._changes):  # mostly only the last few are wanted
                 if change.revision <= revision:
@@ -280,6 +289,7 @@ def _count_within_bytes(events: Sequence[Event[Document]]) -> int:
 
 
 def _snapshot(found: deque[T]) -> list[T]:
+    """Returns the items of a deque to which another thread may append."""
     while True:
         try:
             return list(found)
@@ -311,14 +321,15 @@ _HEARTBEATS: Final = frozenset({"events", "leases.coordination.k8s.io"})
 
 
 def _is_heartbeat(bucket: str, event: Event[Document]) -> bool:
+    """Reports whether a change has `Change.heartbeat`."""
     if bucket in _HEARTBEATS:
         return True
     if bucket != "nodes" or event.record is None or event.previous is None:
         return False
-    return _lasting(event.record.value.tree) == _lasting(event.previous.value.tree)
+    return _without_report(event.record.value.tree) == _without_report(event.previous.value.tree)
 
 
-def _lasting(node: StoredObject) -> Object:
+def _without_report(node: StoredObject) -> Object:
     """Returns a node without what every report of its kubelet changes."""
     status = node.get("status") or {}
     conditions = [
@@ -333,10 +344,13 @@ def _lasting(node: StoredObject) -> Object:
 # --- The marks of a cluster -------------------------------------------------------------------------------------------
 
 
-KEPT: Final = 10_000
-MAX_TEXT: Final = 1_000
+#: The number of latest marks that are kept.
+KEPT_MARKS: Final = 10_000
+#: The maximum number of characters of a mark's text.
+MAX_MARK_TEXT: Final = 1_000
 
-MARKS: Final = ("number", "after", "revision", "began", "time", "kind*", "text*")
+#: The columns of `Marks.rows`.
+_MARK_COLUMNS: Final = ("number", "after", "revision", "began", "time", "kind*", "text*")
 
 
 class Mark(NamedTuple):
@@ -360,34 +374,31 @@ class Marks:
     """The marks of one cluster.
 
     Args:
-        now: returns the newest request, the revision, and the time of the clock.
+        now: returns the number of the newest request, the revision, and the time of the clock in seconds since the epoch.
     """
 
     def __init__(self, now: Callable[[], tuple[int, int, float]]) -> None:
         self._now = now
-        self._marks: deque[Mark] = deque(maxlen=KEPT)
+        self._marks: deque[Mark] = deque(maxlen=KEPT_MARKS)
         self._next = itertools.count(1).__next__
         self.newest = 0
+        """The number of the latest mark; 0 if there was none."""
 
     def add(self, kind: str, text: str) -> Mark:
         """Adds a mark at the present place."""
         after, revision, now = self._now()
-        mark = Mark(self._next(), after, revision, time.monotonic(), now, kind, text[:MAX_TEXT])
+        mark = Mark(self._next(), after, revision, time.monotonic(), now, kind, text[:MAX_MARK_TEXT])
         self._marks.append(mark)
         self.newest = mark.number
         return mark
 
     def since(self, number: int = 0) -> list[Mark]:
         """Returns the marks after a number, oldest first."""
-        while True:
-            try:
-                return [mark for mark in self._marks if mark.number > number]
-            except RuntimeError:  # another thread has added one
-                continue
+        return [mark for mark in _snapshot(self._marks) if mark.number > number]
 
     def rows(self, since: int = 0, start: float = 0.0) -> dict[str, Any]:
         """Returns the marks after a number as columns; `start` is the time from which `began` counts."""
-        table, found = Table(MARKS), self.since(since)
+        table, found = Table(_MARK_COLUMNS), self.since(since)
         for mark in found:
             began = round((mark.began - start) * 1000, 1)
             table.add(mark.number, mark.after, revision_value(mark.revision), began, round(mark.time, 3), mark.kind, mark.text)
@@ -404,11 +415,11 @@ def describe_move(before: Reading, after: Reading) -> str:
     if before.factor != after.factor:
         return f"runs {after.factor:g} times as fast"
     moved = (after.now - before.now if after.held else after.offset - before.offset).total_seconds()
-    return f"advanced by {format_duration(moved)}" if abs(moved) >= _LEAST else ""
+    return f"advanced by {format_duration(moved)}" if abs(moved) >= _ROUNDING else ""
 
 
 #: Seconds; a smaller difference is one of the arithmetic of floats.
-_LEAST: Final = 0.0005
+_ROUNDING: Final = 0.0005
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 

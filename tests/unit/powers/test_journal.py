@@ -152,10 +152,34 @@ def test_the_number_of_changes_is_bounded(cluster: Cluster, monkeypatch: pytest.
     assert cluster.rows.change(light.revision)["kept"] is False  # type: ignore[index]
 
 
+def test_changes_stay_in_order_when_many_come_between_two_readings(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "KEPT_EVENTS", 5)
+    for number in range(24):
+        cluster.create(config_map(f"a-{number}"))
+        if number in (0, 3, 4):
+            cluster.rows.journal()
+    revisions = [change.revision for change in cluster.rows.journal()]
+    assert revisions == sorted(revisions)
+    assert len(cluster.rows.changes(resource="configmaps", name="a-3")["columns"]["revision"]) == 1
+
+
+def test_a_restored_history_comes_after_the_changes_before(cluster: Cluster, tmp_path: Any) -> None:
+    with Cluster(profile="apiserver", first_revision=5_000) as other:
+        other.create(config_map("restored"))
+        other.save(tmp_path / "state", history=True)
+    cluster.create(config_map("before"))
+    cluster.rows.journal()
+    cluster.load(tmp_path / "state")
+    cluster.create(config_map("after"))
+    revisions = [change.revision for change in cluster.rows.journal()]
+    assert revisions == sorted(revisions)
+    assert {change.key for change in cluster.rows.journal()} >= {"default/before", "default/restored", "default/after"}
+
+
 @pytest.mark.parametrize("read", [True, False])
 def test_the_bytes_of_objects_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, read: bool) -> None:
     monkeypatch.setattr(journals, "KEPT_BYTES", 20_000)
-    monkeypatch.setattr(journals, "_ROUND", 1)
+    monkeypatch.setattr(journals, "_COUNT_INTERVAL", 1)
     cluster.rows.journal()
     for number in range(20):
         cluster.create(config_map(f"a-{number}", x="x" * 3_000))
