@@ -20,7 +20,19 @@ from typing import Final
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.core.pods.validation_options import REQUIRED
-from fakekube.apis.well_known import CONTROLLER_REVISION_HASH_LABEL, DEPRECATED_TEMPLATE_GENERATION
+from fakekube.apis.well_known import (
+    CONTROLLER_REVISION_HASH_LABEL,
+    DEPRECATED_TEMPLATE_GENERATION,
+    TAINT_EFFECT_NO_EXECUTE,
+    TAINT_EFFECT_NO_SCHEDULE,
+    TAINT_NODE_DISK_PRESSURE,
+    TAINT_NODE_MEMORY_PRESSURE,
+    TAINT_NODE_NETWORK_UNAVAILABLE,
+    TAINT_NODE_NOT_READY,
+    TAINT_NODE_PID_PRESSURE,
+    TAINT_NODE_UNREACHABLE,
+    TAINT_NODE_UNSCHEDULABLE,
+)
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
@@ -42,15 +54,16 @@ from fakekube.controllers.replicaset import slow_start_batch
 
 GENERATION_LABEL: Final = "pod-template-generation"
 
+#: Key and effect of the taints that all daemon pods tolerate, and of that which those on the host's network tolerate, too.
 _TOLERATED: Final = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    (TAINT_NODE_NOT_READY, TAINT_EFFECT_NO_EXECUTE),
+    (TAINT_NODE_UNREACHABLE, TAINT_EFFECT_NO_EXECUTE),
+    (TAINT_NODE_DISK_PRESSURE, TAINT_EFFECT_NO_SCHEDULE),
+    (TAINT_NODE_MEMORY_PRESSURE, TAINT_EFFECT_NO_SCHEDULE),
+    (TAINT_NODE_PID_PRESSURE, TAINT_EFFECT_NO_SCHEDULE),
+    (TAINT_NODE_UNSCHEDULABLE, TAINT_EFFECT_NO_SCHEDULE),
 )
-_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+_TOLERATED_ON_HOST_NETWORK: Final = (TAINT_NODE_NETWORK_UNAVAILABLE, TAINT_EFFECT_NO_SCHEDULE)
 
 
 def get_template_generation(daemon_set: Object) -> int | None:
@@ -72,7 +85,7 @@ def is_pod_updated(pod: Object, hash_: str, generation: int | None) -> bool:
 def add_daemon_pod_tolerations(spec: Object) -> Object:
     """Returns the pod spec with the tolerations that every daemon pod has (AddOrUpdateDaemonPodTolerations)."""
     tolerations = list(spec.get("tolerations") or ())
-    for key, effect in (*_TOLERATED, *((_NETWORK,) if spec.get("hostNetwork") else ())):
+    for key, effect in (*_TOLERATED, *((_TOLERATED_ON_HOST_NETWORK,) if spec.get("hostNetwork") else ())):
         added = {"key": key, "operator": "Exists", "effect": effect}
         if not any(_replace_matching(one, added) for one in tolerations):
             tolerations.append(added)
@@ -146,7 +159,7 @@ def node_should_run_daemon_pod(node: StoredObject, daemon_set: Object) -> tuple[
     tolerations = spec["tolerations"]
     if find_untolerated_taint(taints, tolerations) is None:
         return True, True
-    return False, find_untolerated_taint(taints, tolerations, ("NoExecute",)) is None
+    return False, find_untolerated_taint(taints, tolerations, (TAINT_EFFECT_NO_EXECUTE,)) is None
 
 
 def by_creation(pod: Object) -> tuple[bool, str, str]:

@@ -311,7 +311,10 @@ class Dispatcher:
             self._also_watch(controller, name)
 
     def _also_watch(self, controller: Reconciler, name: str) -> None:
-        """Sends a controller the changes of a resource, those since the controllers were idle included. Raises UnknownResource."""
+        """Sends a controller the changes of a resource, those since the controllers were idle included.
+
+        Raises UnknownResource.
+        """
         listeners = self._listeners.setdefault(name, [])
         if controller in listeners:
             return

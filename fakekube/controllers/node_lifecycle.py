@@ -26,8 +26,16 @@ from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import (
+    LABEL_ARCH_STABLE,
+    LABEL_OS_STABLE,
+    NAMESPACE_NODE_LEASE,
     TAINT_EFFECT_NO_EXECUTE,
+    TAINT_EFFECT_NO_SCHEDULE,
+    TAINT_NODE_DISK_PRESSURE,
+    TAINT_NODE_MEMORY_PRESSURE,
+    TAINT_NODE_NETWORK_UNAVAILABLE,
     TAINT_NODE_NOT_READY,
+    TAINT_NODE_PID_PRESSURE,
     TAINT_NODE_UNREACHABLE,
     TAINT_NODE_UNSCHEDULABLE,
 )
@@ -36,13 +44,14 @@ from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.reconciler import Key, Reconciler
 
-LABEL: Final = "fakekube.dev/kubelet"
+#: The label of nodes, and its value for a node without a kubelet.
+KUBELET_LABEL: Final = "fakekube.dev/kubelet"
 SILENT: Final = "silent"
 
 
 def has_kubelet(node: Mapping[str, Any]) -> bool:
     """Reports whether a kubelet runs on this node."""
-    return (node["metadata"].get("labels") or {}).get(LABEL) != SILENT
+    return (node["metadata"].get("labels") or {}).get(KUBELET_LABEL) != SILENT
 
 
 #: (key, effect), which identify a taint of a node.
@@ -55,7 +64,10 @@ def taint_keys(node: Object) -> list[Taint]:
 
 
 def swap_taints(client: Client, node: Object, add: Collection[Taint], remove: Collection[Taint]) -> Object:
-    """Adds and removes taints, if necessary. Returns the updated node. Raises ApiError."""
+    """Adds and removes taints, if necessary, and returns the updated node (SwapNodeControllerTaint).
+
+    Raises ApiError, also if the node has been changed meanwhile.
+    """
     known = (node.get("spec") or {}).get("taints") or ()
     present = set(taint_keys(node))
     added = [one for one in add if one not in present]
@@ -69,80 +81,84 @@ def swap_taints(client: Client, node: Object, add: Collection[Taint], remove: Co
     return client.patch("nodes", metadata["name"], patch)
 
 
-ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
+_TTL_ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 
 #: (minimum of nodes, maximum of nodes, seconds). The ranges overlap, so that the value does not flap.
-STEPS: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 10000, 300))
+TTL_BOUNDARIES: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 10000, 300))
 
 
-def step_for(nodes: int, step: int) -> int:
-    """Returns the step for so many nodes, given the present step."""
-    while step < len(STEPS) - 1 and nodes > STEPS[step][1]:
+def boundary_step_for(nodes: int, step: int) -> int:
+    """Returns the index in `TTL_BOUNDARIES` for so many nodes, given the present one (boundaryStep)."""
+    while step < len(TTL_BOUNDARIES) - 1 and nodes > TTL_BOUNDARIES[step][1]:
         step += 1
-    while step > 0 and nodes < STEPS[step][0]:
+    while step > 0 and nodes < TTL_BOUNDARIES[step][0]:
         step -= 1
     return step
 
 
 class TTLController(Reconciler):
-    """Annotates nodes; keys are nodes."""
+    """Annotates nodes with the TTL for the number of nodes; keys are nodes."""
 
     name: ClassVar[str] = "ttl-controller"
     watches: ClassVar[tuple[str, ...]] = ("nodes",)
 
     def on_start(self) -> None:
-        self._step = 0
+        self._boundary_step = 0
         for node in self.cache.list("nodes"):
             self.enqueue(Key("", node["metadata"]["name"]))
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return old is None or obj is old or ANNOTATION not in (obj["metadata"].get("annotations") or {})
+        return old is None or obj is old or _TTL_ANNOTATION not in (obj["metadata"].get("annotations") or {})
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         nodes = list(self.cache.list("nodes"))
-        before, self._step = self._step, step_for(len(nodes), self._step)
-        if self._step != before:
+        before, self._boundary_step = self._boundary_step, boundary_step_for(len(nodes), self._boundary_step)
+        if self._boundary_step != before:
             return [Key("", node["metadata"]["name"]) for node in nodes]
         return () if event_type == "DELETED" else (Key("", obj["metadata"]["name"]),)
 
     def reconcile(self, key: Key) -> None:
         node = self.cache.get("nodes", "", key.name)
-        value = str(STEPS[self._step][2])
-        if node is not None and (node["metadata"].get("annotations") or {}).get(ANNOTATION) != value:
-            self.client.patch("nodes", key.name, {"metadata": {"annotations": {ANNOTATION: value}}})
+        value = str(TTL_BOUNDARIES[self._boundary_step][2])
+        if node is not None and (node["metadata"].get("annotations") or {}).get(_TTL_ANNOTATION) != value:
+            self.client.patch("nodes", key.name, {"metadata": {"annotations": {_TTL_ANNOTATION: value}}})
 
 
 #: Seconds (--node-monitor-grace-period, --node-startup-grace-period).
-GRACE: Final = 50.0
-STARTUP_GRACE: Final = 60.0
-#: Seconds between two NoExecute taints in a zone (--node-eviction-rate, --secondary-node-eviction-rate).
-TAINT_EVERY: Final = 10.0
-TAINT_EVERY_IN_LARGE: Final = 100.0
-#: Nodes (--large-cluster-size-threshold).
-LARGE_ZONE: Final = 50
-#: Share of nodes that are not ready (--unhealthy-zone-threshold).
-UNHEALTHY_SHARE: Final = 0.55
-
-NO_SCHEDULE: Final = "NoSchedule"
+_MONITOR_GRACE_PERIOD: Final = 50.0
+_STARTUP_GRACE_PERIOD: Final = 60.0
+#: Seconds between two NoExecute taints in a zone, and in a large zone that is partially disrupted (--node-eviction-rate,
+#: --secondary-node-eviction-rate).
+_EVICTION_INTERVAL: Final = 10.0
+_SECONDARY_EVICTION_INTERVAL: Final = 100.0
+#: A zone with more nodes is large (--large-cluster-size-threshold).
+_LARGE_CLUSTER_THRESHOLD: Final = 50
+#: The share of nodes that are not ready from which on a zone is disrupted (--unhealthy-zone-threshold).
+_UNHEALTHY_ZONE_THRESHOLD: Final = 0.55
 
 #: Condition → status → the key of the taint.
 CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "Ready": {"False": TAINT_NODE_NOT_READY, "Unknown": TAINT_NODE_UNREACHABLE},
-    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
-    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
-    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
-    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+    "MemoryPressure": {"True": TAINT_NODE_MEMORY_PRESSURE},
+    "DiskPressure": {"True": TAINT_NODE_DISK_PRESSURE},
+    "NetworkUnavailable": {"True": TAINT_NODE_NETWORK_UNAVAILABLE},
+    "PIDPressure": {"True": TAINT_NODE_PID_PRESSURE},
 }
-_CONDITION_KEYS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values())
+_CONDITION_TAINT_KEYS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values())
+#: The status of the condition Ready → the taint that evicts pods.
+_NO_EXECUTE_TAINTS: Final[Mapping[str, Taint]] = {
+    "False": (TAINT_NODE_NOT_READY, TAINT_EFFECT_NO_EXECUTE),
+    "Unknown": (TAINT_NODE_UNREACHABLE, TAINT_EFFECT_NO_EXECUTE),
+}
 _KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 #: Labels, and the deprecated labels that are kept equal to them (labelReconcileInfo).
-_LABELS: Final = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
+_RECONCILED_LABELS: Final = {LABEL_OS_STABLE: "beta.kubernetes.io/os", LABEL_ARCH_STABLE: "beta.kubernetes.io/arch"}
 
 
 class ZoneState(Enum):
-    """The state of a zone."""
+    """How many nodes of a zone are not ready: few, many, or all."""
 
     NORMAL = "Normal"
     PARTIAL = "PartialDisruption"
@@ -166,18 +182,19 @@ def _get_ready(node: Object) -> Object | None:
 def condition_taints(node: Object) -> list[Taint]:
     """Returns the NoSchedule taints for the node's conditions and spec.unschedulable."""
     taints = [
-        (CONDITION_TAINTS[one["type"]][one["status"]], NO_SCHEDULE)
+        (CONDITION_TAINTS[one["type"]][one["status"]], TAINT_EFFECT_NO_SCHEDULE)
         for one in (node.get("status") or {}).get("conditions") or ()
         if one.get("status") in CONDITION_TAINTS.get(one.get("type", ""), {})
     ]
     if (node.get("spec") or {}).get("unschedulable"):
-        taints.append((TAINT_NODE_UNSCHEDULABLE, NO_SCHEDULE))
+        taints.append((TAINT_NODE_UNSCHEDULABLE, TAINT_EFFECT_NO_SCHEDULE))
     return taints
 
 
 def _has_stale_unschedulable_taint(node: Object) -> bool:
     """Reports whether the node has the taint for a cordoned node, but is not cordoned."""
-    return not (node.get("spec") or {}).get("unschedulable") and (TAINT_NODE_UNSCHEDULABLE, NO_SCHEDULE) in taint_keys(node)
+    is_cordoned = bool((node.get("spec") or {}).get("unschedulable"))
+    return not is_cordoned and (TAINT_NODE_UNSCHEDULABLE, TAINT_EFFECT_NO_SCHEDULE) in taint_keys(node)
 
 
 def zone_key(node: Object) -> str:
@@ -194,7 +211,7 @@ def zone_state(ready: int, not_ready: int) -> ZoneState:
     """Returns the state of a zone with so many nodes (ComputeZoneState)."""
     if ready == 0 and not_ready > 0:
         return ZoneState.FULL
-    if not_ready > 2 and not_ready / (ready + not_ready) >= UNHEALTHY_SHARE:
+    if not_ready > 2 and not_ready / (ready + not_ready) >= _UNHEALTHY_ZONE_THRESHOLD:
         return ZoneState.PARTIAL
     return ZoneState.NORMAL
 
@@ -210,9 +227,13 @@ class NodeLifecycleController(Reconciler):
     def on_start(self) -> None:
         self._health: dict[str, _NodeHealth] = {}
         self._known: dict[str, str] = {}
-        self._next_taint: dict[str, float] = {}
+        """The registered nodes, with their uids."""
+        self._next_eviction: dict[str, float] = {}
+        """Zone → the monotonic time from which on the next node of it may be tainted."""
         self._disrupted = False
+        """Whether all zones are disrupted."""
         self._deferred: set[str] = set()
+        """The nodes that are not cordoned any more, whose taint the scheduler sees first."""
         for node in self.cache.list("nodes"):
             if self._was_registered_before(node):
                 self._known[node["metadata"]["name"]] = node["metadata"]["uid"]
@@ -232,7 +253,7 @@ class NodeLifecycleController(Reconciler):
             return (Key("", name),)
         if resource == "pods":
             return self._keys_of_assigned_pod(event_type, obj, old)
-        if event_type != "DELETED" and obj["metadata"]["namespace"] == "kube-node-lease" and name in self._health:
+        if event_type != "DELETED" and obj["metadata"]["namespace"] == NAMESPACE_NODE_LEASE and name in self._health:
             self._health[name].probed = self.clock.monotonic()
         return ()
 
@@ -294,6 +315,7 @@ class NodeLifecycleController(Reconciler):
     def _remove_node(self, name: str) -> None:
         uid = self._known.pop(name, None)
         self._health.pop(name, None)
+        self._deferred.discard(name)
         if uid is not None:
             message = f"Node {name} event: Removing Node {name} from Controller"
             self._record_event({"metadata": {"name": name, "uid": uid}}, "RemovingNode", message)
@@ -321,13 +343,14 @@ class NodeLifecycleController(Reconciler):
             health.probed, health.heartbeat, health.has_ready = now, heartbeat, ready is not None
         if "kubelet" in self.context.controllers and has_kubelet(node):
             return node
-        due = health.probed + (STARTUP_GRACE if ready is None else GRACE)
+        due = health.probed + (_STARTUP_GRACE_PERIOD if ready is None else _MONITOR_GRACE_PERIOD)
         if now <= due:
             self.requeue_periodically(Key("", name), due - now + 0.001)
             return node
         return self._set_unknown(node)
 
     def _set_unknown(self, node: Object) -> Object:
+        """Sets the conditions that a kubelet maintains to Unknown. Returns the updated node."""
         now = self.client.now()
         status = node.get("status") or {}
         conditions = [self._as_unknown(one, now) for one in status.get("conditions") or ()]
@@ -383,53 +406,55 @@ class NodeLifecycleController(Reconciler):
         present = [
             (key, effect)
             for key, effect in taint_keys(node)
-            if effect == NO_SCHEDULE and (key == TAINT_NODE_UNSCHEDULABLE or key in _CONDITION_KEYS)
+            if effect == TAINT_EFFECT_NO_SCHEDULE and (key == TAINT_NODE_UNSCHEDULABLE or key in _CONDITION_TAINT_KEYS)
         ]
         return swap_taints(self.client, node, desired, [one for one in present if one not in desired])
 
     def _reconcile_no_execute_taints(self, node: Object, ready: str) -> None:
-        name = node["metadata"]["name"]
-        by_status = {
-            "False": (TAINT_NODE_NOT_READY, TAINT_EFFECT_NO_EXECUTE),
-            "Unknown": (TAINT_NODE_UNREACHABLE, TAINT_EFFECT_NO_EXECUTE),
-        }
+        """Sets the taint for the status of the condition Ready, as the rate allows (processTaintBaseEviction)."""
         present = set(taint_keys(node))
         if ready == "True":
-            swap_taints(self.client, node, (), by_status.values())
+            swap_taints(self.client, node, (), _NO_EXECUTE_TAINTS.values())
             return
-        desired = by_status[ready]
-        other = by_status["Unknown" if ready == "False" else "False"]
+        desired = _NO_EXECUTE_TAINTS.get(ready)
+        if desired is None:  # the API accepts any status of a condition
+            return
+        other = _NO_EXECUTE_TAINTS["Unknown" if ready == "False" else "False"]
         if desired in present or (self._disrupted and other not in present):
             return
         if other not in present:
-            wait = self._limit_rate(node)
+            wait = self._take_eviction(node)
             if wait is None:
                 return
             if wait > 0:
-                self.requeue_after(Key("", name), wait)
+                self.requeue_after(Key("", node["metadata"]["name"]), wait)
                 return
         swap_taints(self.client, node, (desired,), (other,))
 
-    def _limit_rate(self, node: Object) -> float | None:
-        """Returns the seconds until the node may be tainted; 0 uses up the rate of its zone; None if the zone is disrupted."""
+    def _take_eviction(self, node: Object) -> float | None:
+        """Takes the next eviction that the rate of the node's zone allows.
+
+        Returns:
+            0 if the node may be tainted now, else the seconds until then; None for a small zone that is partially disrupted.
+        """
         zone = zone_key(node)
         ready, not_ready = self._count_zones(node)[zone]
-        every = TAINT_EVERY
+        interval = _EVICTION_INTERVAL
         if zone_state(ready, not_ready) is ZoneState.PARTIAL:
-            if ready + not_ready <= LARGE_ZONE:
+            if ready + not_ready <= _LARGE_CLUSTER_THRESHOLD:
                 return None
-            every = TAINT_EVERY_IN_LARGE
+            interval = _SECONDARY_EVICTION_INTERVAL
         now = self.clock.monotonic()
-        wait = self._next_taint.get(zone, 0.0) - now
+        wait = self._next_eviction.get(zone, 0.0) - now
         if wait <= 0:
-            self._next_taint[zone] = now + every
+            self._next_eviction[zone] = now + interval
         return max(wait, 0.0)
 
     def _reconcile_labels(self, node: Object) -> Object:
         labels = node["metadata"].get("labels") or {}
         changed = {
             follower: labels[label]
-            for label, follower in _LABELS.items()
+            for label, follower in _RECONCILED_LABELS.items()
             if label in labels and labels.get(follower) != labels[label]
         }
         return self.client.patch("nodes", node["metadata"]["name"], {"metadata": {"labels": changed}}) if changed else node
@@ -460,12 +485,7 @@ class NodeLifecycleController(Reconciler):
         now = self.clock.monotonic()
         for node in self._list_nodes(*newer):
             if disrupted:
-                swap_taints(
-                    self.client,
-                    node,
-                    (),
-                    ((TAINT_NODE_NOT_READY, TAINT_EFFECT_NO_EXECUTE), (TAINT_NODE_UNREACHABLE, TAINT_EFFECT_NO_EXECUTE)),
-                )
+                swap_taints(self.client, node, (), _NO_EXECUTE_TAINTS.values())
             else:
                 if health := self._health.get(node["metadata"]["name"]):
                     health.probed = now

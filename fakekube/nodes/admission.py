@@ -23,7 +23,7 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.core.pods.resources import container_sums
 from fakekube.apis.core.pods.sysctls import normalize_name
-from fakekube.apis.well_known import LABEL_OS_STABLE, TERMINAL_POD_PHASES
+from fakekube.apis.well_known import LABEL_OS_STABLE, TAINT_EFFECT_NO_EXECUTE, TERMINAL_POD_PHASES
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
@@ -71,7 +71,7 @@ def _rejections(pod: PodInfo, node: NodeInfo) -> Iterator[Rejection]:
         yield _predicate(NodeAffinity)
     if NodePorts(pod.host_ports).filter(node) is not None:
         yield _predicate(NodePorts)
-    if find_untolerated_taint(node.taints, pod.obj["spec"].get("tolerations") or (), ("NoExecute",)):
+    if find_untolerated_taint(node.taints, pod.obj["spec"].get("tolerations") or (), (TAINT_EFFECT_NO_EXECUTE,)):
         yield _predicate(TaintToleration)
 
 

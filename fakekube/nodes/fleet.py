@@ -11,7 +11,7 @@ from typing import Final
 
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
-from fakekube.controllers.node_lifecycle import LABEL, SILENT
+from fakekube.controllers.node_lifecycle import KUBELET_LABEL, SILENT
 from fakekube.nodes.kubelet import CAPACITY
 
 #: Keywords of `add` → resources whose names are not Python identifiers.
@@ -36,7 +36,7 @@ def node_named(
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         **(labels or {}),
-        **({LABEL: SILENT} if silent else {}),
+        **({KUBELET_LABEL: SILENT} if silent else {}),
     }
     return {
         "kind": "Node",
@@ -121,11 +121,11 @@ class Nodes:
         After 50 seconds of the clock the conditions of the node are Unknown and its pods are not ready. Five minutes later
         its pods are evicted, unless all nodes have failed.
         """
-        self._client.patch("nodes", name, {"metadata": {"labels": {LABEL: SILENT}}})
+        self._client.patch("nodes", name, {"metadata": {"labels": {KUBELET_LABEL: SILENT}}})
 
     def recover(self, name: str) -> None:
         """Starts the kubelet again. Raises ApiError."""
-        self._client.patch("nodes", name, {"metadata": {"labels": {LABEL: None}}})
+        self._client.patch("nodes", name, {"metadata": {"labels": {KUBELET_LABEL: None}}})
 
     def taint(self, name: str, key: str, *, effect: str, value: str = "") -> None:
         """Adds a taint, or changes the value of the one with this key and effect. Raises ApiError."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
-from fakekube.apis.well_known import NAMESPACE_SYSTEM
+from fakekube.apis.well_known import NAMESPACE_SYSTEM, TAINT_EFFECT_NO_SCHEDULE
 from fakekube.base.objects import Object
 from fakekube.nodes.runtime.dns import CLUSTER_DNS
 
@@ -66,10 +66,10 @@ _DNS_PORTS: Final = (
 _TOLERATIONS: Final[Mapping[str, Sequence[Object]]] = {
     "coredns": (
         {"key": "CriticalAddonsOnly", "operator": "Exists"},
-        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+        {"key": "node-role.kubernetes.io/control-plane", "effect": TAINT_EFFECT_NO_SCHEDULE},
     ),
     "kube-proxy": ({"operator": "Exists"},),
-    "kindnet": ({"operator": "Exists", "effect": "NoSchedule"},),
+    "kindnet": ({"operator": "Exists", "effect": TAINT_EFFECT_NO_SCHEDULE},),
 }
 #: Workload → the ports of its container.
 _CONTAINER_PORTS: Final[Mapping[str, Sequence[Object]]] = {

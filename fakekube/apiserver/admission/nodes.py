@@ -28,12 +28,14 @@ from fakekube.apis.well_known import (
     NAMESPACE_NODE_LEASE,
     NODE_USER_NAME_PREFIX,
     NODES_GROUP,
+    TAINT_EFFECT_NO_SCHEDULE,
+    TAINT_NODE_NOT_READY,
 )
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, Part
 
-_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_NOT_READY = {"key": TAINT_NODE_NOT_READY, "effect": TAINT_EFFECT_NO_SCHEDULE}
 
 
 class TaintNodesByCondition(Plugin):

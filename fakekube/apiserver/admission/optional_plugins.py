@@ -24,7 +24,7 @@ from fakekube.apimachinery.selectors.nodes import Toleration
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.resources import qos_class
 from fakekube.apis.validation.resource_lists import is_extended
-from fakekube.apis.well_known import LABEL_HOSTNAME
+from fakekube.apis.well_known import LABEL_HOSTNAME, TAINT_EFFECT_NO_EXECUTE, TAINT_EFFECT_NO_SCHEDULE, TAINT_NODE_MEMORY_PRESSURE
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.golang.json_reader import JSONError, parse
@@ -122,7 +122,7 @@ class ExtendedResourceToleration(PodPlugin):
 
 
 def _tolerate_resource(name: str | None) -> Object:
-    return {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+    return {"key": name, "operator": "Exists", "effect": TAINT_EFFECT_NO_SCHEDULE}
 
 
 _CACHE_SIZE = 4096
@@ -327,7 +327,7 @@ _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
 _ALLOWED_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 _CLUSTER_DEFAULT = "clusterDefaultNodeSelector"
-_MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
+_MEMORY_PRESSURE = {"key": TAINT_NODE_MEMORY_PRESSURE, "operator": "Exists", "effect": TAINT_EFFECT_NO_SCHEDULE}
 
 
 def _annotations(attributes: Attributes) -> Mapping[str, str]:
@@ -495,7 +495,7 @@ def _is_superset(one: Toleration, other: Toleration) -> bool:
         return False
     if one.get("effect") and one["effect"] != other.get("effect", ""):
         return False
-    if one.get("effect") == "NoExecute" and one.get("tolerationSeconds") is not None:
+    if one.get("effect") == TAINT_EFFECT_NO_EXECUTE and one.get("tolerationSeconds") is not None:
         seconds = other.get("tolerationSeconds")
         if seconds is None or seconds > one["tolerationSeconds"]:
             return False

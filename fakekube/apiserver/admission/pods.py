@@ -17,7 +17,13 @@ from fakekube.apis.rest.strategy import unusable_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import semantic_deep_equal
-from fakekube.apis.well_known import LABEL_OS_STABLE, POD_GROUP_PROTECTION_FINALIZER
+from fakekube.apis.well_known import (
+    LABEL_OS_STABLE,
+    POD_GROUP_PROTECTION_FINALIZER,
+    TAINT_EFFECT_NO_EXECUTE,
+    TAINT_NODE_NOT_READY,
+    TAINT_NODE_UNREACHABLE,
+)
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -32,16 +38,16 @@ class DefaultTolerationSeconds(Plugin):
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({PODS})
 
-    TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    TAINTS = (TAINT_NODE_NOT_READY, TAINT_NODE_UNREACHABLE)
     SECONDS = 300
 
     def admit(self, attributes: Attributes) -> None:
         assert attributes.object is not None
         spec = attributes.object["spec"]
         held: Sequence[Mapping[str, Any]] = spec.get("tolerations") or ()
-        covered = [held_one.get("key", "") for held_one in held if held_one.get("effect", "") in ("", "NoExecute")]
+        covered = [held_one.get("key", "") for held_one in held if held_one.get("effect", "") in ("", TAINT_EFFECT_NO_EXECUTE)]
         missing = [
-            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": self.SECONDS}
+            {"key": key, "operator": "Exists", "effect": TAINT_EFFECT_NO_EXECUTE, "tolerationSeconds": self.SECONDS}
             for key in self.TAINTS
             if key not in covered and "" not in covered
         ]
@@ -139,7 +145,7 @@ def _includes(wide: Object, narrow: Object) -> bool:
     if narrow.get("effect", "") != wide.get("effect", "") and wide.get("effect"):
         return False
     seconds = wide.get("tolerationSeconds")
-    if wide.get("effect") == "NoExecute" and seconds is not None:
+    if wide.get("effect") == TAINT_EFFECT_NO_EXECUTE and seconds is not None:
         asked = narrow.get("tolerationSeconds")
         if asked is None or asked > seconds:
             return False

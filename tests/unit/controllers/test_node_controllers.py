@@ -15,7 +15,7 @@ from fakekube.apimachinery.selectors.nodes import (
     selects_node,
     tolerates,
 )
-from fakekube.controllers.node_lifecycle import ZoneState, condition_taints, step_for, zone_key, zone_state
+from fakekube.controllers.node_lifecycle import ZoneState, boundary_step_for, condition_taints, zone_key, zone_state
 from fakekube.controllers.taint_eviction import get_min_toleration_time
 
 Object = dict[str, Any]
@@ -57,7 +57,7 @@ def test_zone_keys() -> None:
 
 @pytest.mark.parametrize(("nodes", "step", "then"), [(100, 0, 0), (101, 0, 1), (95, 1, 1), (89, 1, 0), (20000, 0, 4)])
 def test_the_ttl_grows_with_the_number_of_nodes(nodes: int, step: int, then: int) -> None:
-    assert step_for(nodes, step) == then
+    assert boundary_step_for(nodes, step) == then
 
 
 FIRE = {"key": "fire", "value": "hot", "effect": "NoExecute"}
