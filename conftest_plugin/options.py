@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from fakekube.cluster_options import PluginOptions, unknown_options
+from fakekube.cluster_options import PluginOptions, option_types, unknown_options
 
 __all__ = ["add_options", "configured_options", "marker_options"]
 
@@ -45,15 +45,10 @@ _NUMBERS: Final[Mapping[str, Callable[[str], Any]]] = {"int": int, "float": floa
 _REPEATED: Final = frozenset({"Source", "Mapping[str, bool]"})
 
 
-def _types() -> dict[str, str]:
-    """Returns the type of each option, as it is written."""
-    return {name: str(getattr(type_, "__forward_arg__", type_)) for name, type_ in PluginOptions.__annotations__.items()}
-
-
 def add_options(parser: pytest.Parser) -> None:
     """Adds an ini option and a command line option for each option of a cluster."""
     group = parser.getgroup("fakekube", "Kubernetes clusters for tests")
-    for name, type_ in _types().items():
+    for name, type_ in option_types(PluginOptions).items():
         flag = name.replace("_", "-")
         text = _HELP.get(name) or f"the flag --{flag} of the API server"
         parser.addini(f"fakekube_{name}", text, type=_INI.get(type_, "string"), default=None)  # type: ignore[arg-type]
@@ -73,15 +68,16 @@ def configured_options(config: pytest.Config) -> PluginOptions:
     """Returns the options of ini file and command line. Raises UsageError."""
     if _CONFIGURED not in config.stash:
         chosen: dict[str, Any] = {}
-        for name, type_ in _types().items():
+        for name, type_ in option_types(PluginOptions).items():
+            # The command line takes precedence over the ini file.
             for value in (config.getini(f"fakekube_{name}"), config.getoption(f"fakekube_{name}")):
                 if value not in (None, [], ""):
-                    chosen[name] = _converted(name, type_, value)
+                    chosen[name] = _convert_value(name, type_, value)
         config.stash[_CONFIGURED] = cast("PluginOptions", chosen)
     return config.stash[_CONFIGURED].copy()
 
 
-def _converted(name: str, type_: str, value: Any) -> Any:
+def _convert_value(name: str, type_: str, value: Any) -> Any:
     """Returns a value of the ini file or of the command line as `PluginOptions` declares it. Raises UsageError."""
     if type_ in _NUMBERS:
         try:
@@ -90,7 +86,7 @@ def _converted(name: str, type_: str, value: Any) -> Any:
             raise pytest.UsageError(f"fakekube_{name}: {value!r} is not a number") from None
     if type_ == "Path | str" and isinstance(value, list):
         if len(value) > 1:
-            raise pytest.UsageError(f"fakekube_{name} is one path")
+            raise pytest.UsageError(f"fakekube_{name} is one path, not {len(value)}")
         return value[0]
     if type_ == "Mapping[str, bool]":
         pairs = [part.partition("=") for line in value for part in line.split(",") if part.strip()]

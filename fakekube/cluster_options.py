@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
-__all__ = ["ClusterOptions", "Object", "PluginOptions", "ServerFlags", "Source", "unknown_options"]
+__all__ = ["ClusterOptions", "Object", "PluginOptions", "ServerFlags", "Source", "option_types", "unknown_options"]
 
 Object: TypeAlias = "dict[str, Any]"
 """An object of the API, as JSON data."""
@@ -113,6 +113,12 @@ class PluginOptions(ClusterOptions, total=False):
 
     kubeconfig: bool
     """Whether KUBECONFIG is set to the kubeconfig of the cluster during the test."""
+
+
+def option_types(options: type) -> dict[str, str]:
+    """Returns the type of each option of a class of this module, as it is written."""
+    # A TypedDict keeps a postponed annotation as a ForwardRef.
+    return {name: str(getattr(one, "__forward_arg__", one)) for name, one in options.__annotations__.items()}
 
 
 def unknown_options(given: Iterable[str], known: Iterable[str] = ClusterOptions.__annotations__) -> str:

@@ -109,7 +109,7 @@ def _run_rules(
     for rule, reason in skipped:
         runs[rule] = Run(Verdict.not_exercised(reason), 0.0)
     if baseline.trial.has_ended() and not has_lost_its_lease(baseline.trial):
-        calm = baseline.trial.calm()
+        calm = baseline.trial.calm_seconds()
         runs = {rule: Run(_excuse(one.verdict, calm), one.seconds) for rule, one in runs.items()}
     rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs)
     name = f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name

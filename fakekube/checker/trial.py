@@ -59,6 +59,12 @@ _UNWATCHED = {
 #: Seconds within which the idle client watches a stream again that it has closed.
 _REOPENS_WITHIN = 20.0
 
+#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
+#: not count.
+_LOOP_CALLS = 240
+LOOP_SECONDS = 2.0
+_READS_FOR_A_WRITE = 3
+
 
 @dataclass(slots=True)
 class Baseline:
@@ -97,11 +103,9 @@ class Baseline:
     """How many requests the client sent for the copies."""
     control: Copy
     """A copy that is not deleted. It shows how many children the client creates in the long run, because it is older than all
-    copies of
-    other runs."""
+    copies of other runs."""
     idle_from: float
     """When the client became idle, in seconds of the trial."""
-
     written: frozenset[int]
     """The positions in the sample of the objects that the client writes to."""
     finalized: frozenset[int]
@@ -109,14 +113,17 @@ class Baseline:
 
     @property
     def session(self) -> Session:
+        """The shared state of the check."""
         return self.trial.session
 
     @property
     def sample(self) -> Sample:
+        """The objects of which each copy consists."""
         return self.session.sample
 
     @property
     def agent(self) -> str:
+        """The first User-Agent of the client; "" if it has sent none."""
         return self.agents[0] if self.agents else ""
 
     def has_several_watches(self, key: StreamKey) -> bool:
@@ -229,8 +236,8 @@ class Trial(ClientRun):
 
         Args:
             change: changes each object before it is created.
+            token: the token of a deleted copy, to use its names again; by default a new one.
             only: the positions in the sample of the objects to change; all by default.
-            token: the token of a deleted copy, to use its names again.
 
         Raises NotExercised if the API refuses the copy.
         """
@@ -261,8 +268,13 @@ class Trial(ClientRun):
     def alter(self, copy: Copy, first: int = 0, ending: str = "") -> int | None:
         """Changes a string in the data, the spec or the annotations of an object of a copy.
 
-        `first`: the number of the first change to try; `ending`: what is appended to the string, by default a new token. Returns
-        the number of the accepted change; None if the API accepts none.
+        Args:
+            copy: the copy.
+            first: the number of the first change to try.
+            ending: what is appended to the string; by default a new token.
+
+        Returns:
+            the number of the change that the API accepts; None if it accepts none.
         """
         ending = ending or new_token(self.random)
         changes = [
@@ -270,9 +282,7 @@ class Trial(ClientRun):
             for resource, obj in zip(copy.resources, copy.objects, strict=True)
             for change in changes_of_texts(obj, ending)
         ]
-        for number, (resource, metadata, change) in enumerate(changes):
-            if number < first:
-                continue
+        for number, (resource, metadata, change) in enumerate(changes[first:], first):
             try:
                 self.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
             except ApiError:
@@ -315,8 +325,12 @@ class Trial(ClientRun):
         return self.has_received(copy) and not self.missing_of(copy) and self.session.expects.are_met(self.cluster, copy)
 
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
-        """Waits for the reaction to a copy, by default with `reaction_timeout` as the timeout. Raises ClientEnded, HotLoop and
-        Decided."""
+        """Waits for the reaction to a copy, and reports whether it came. Raises ClientEnded, HotLoop and Decided.
+
+        Args:
+            copy: the copy.
+            seconds: the timeout, or what returns it for the start of the wait; by default `reaction_timeout`.
+        """
         return self.await_until(lambda: self.has_reacted(copy), self.reaction_timeout if seconds is None else seconds)
 
     def idle_limit(self) -> float:
@@ -417,7 +431,7 @@ class Trial(ClientRun):
         closed = [call.end for call in self.trace if call.is_watch and call.end is not None and call.ended == CLOSED]
         return self.ended_at or max(closed, default=self.now)
 
-    def calm(self) -> float:
+    def calm_seconds(self) -> float:
         """Returns for how many seconds nothing had happened before the client ended: no request, and no change or fault."""
         watches = [call for call in self.trace.since() if call.is_watch]
         ended = self.time_ended()
@@ -505,10 +519,3 @@ def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:
         return ""
     (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
     return f"{len(calls)} requests in {LOOP_SECONDS:.0f} s, most of them {verb} {path}"
-
-
-#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
-#: not count.
-_LOOP_CALLS = 240
-LOOP_SECONDS = 2.0
-_READS_FOR_A_WRITE = 3

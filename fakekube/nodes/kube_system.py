@@ -1,8 +1,8 @@
 """The system components of a new kind cluster, as objects: `fakekube serve --kube-system`.
 
 The control plane's pods are on the first node; CoreDNS, kube-proxy and kindnet are workloads, whose pods the controllers make, as
-is the metrics-server that a cluster with metrics.k8s.io has. Nothing of it works: names resolve, traffic flows and metrics are
-served without it. Clients that look for system pods first find them.
+is the metrics-server that a cluster with metrics.k8s.io has. They do nothing: names resolve, traffic flows and metrics are
+served without them. They are there for clients that look for system pods first.
 
 Specified by: kubeadm (cmd/kubeadm/app/phases: controlplane, etcd, addons/dns, addons/proxy); kind (pkg/build/nodeimage).
 """
@@ -30,7 +30,7 @@ _CONTROL_PLANE: Final = {
 
 
 def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE_SUBNET) -> Iterator[Object]:
-    """Yields the objects.
+    """Yields the objects of the system components.
 
     Args:
         node: the name of the node with the control plane.
@@ -42,9 +42,8 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE_SYSTEM}}
     for name, (image, port) in _CONTROL_PLANE.items():
         yield _static_pod(name, node, image.format(version=version), port)
-    corefile = ".:53 {\n    errors\n    health\n    ready\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    cache 30\n}\n"
     metadata = {"name": "coredns", "namespace": NAMESPACE_SYSTEM}
-    yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": corefile}}
+    yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": _COREFILE}}
     dns = _service("kube-dns", "kube-dns", _DNS_PORTS, {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"})
     if ip_address(CLUSTER_DNS) in ip_network(subnet):
         dns["spec"]["clusterIP"] = CLUSTER_DNS
@@ -57,6 +56,14 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
         yield _workload("Deployment", "metrics-server", "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.1")
 
 
+_COREFILE: Final = """.:53 {
+    errors
+    health
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa
+    cache 30
+}
+"""
 _DNS_PORTS: Final = (
     {"name": "dns", "port": 53, "protocol": "UDP"},
     {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
@@ -80,6 +87,7 @@ _METRICS_PORTS: Final = ({"name": "https", "port": 443, "protocol": "TCP", "targ
 
 
 def _static_pod(name: str, node: str, image: str, port: int) -> Object:
+    """Returns a component of the control plane, which the kubelet of a node runs from a file; `port` serves its probe."""
     probe = {"httpGet": {"path": "/livez", "port": port, "host": "127.0.0.1", "scheme": "HTTPS"}}
     container = {"name": name, "image": image, "command": [name], "livenessProbe": probe}
     metadata = {
@@ -107,7 +115,8 @@ def _service(name: str, app: str, ports: Sequence[Mapping[str, Any]], labels: Ma
     }
 
 
-def _workload(kind: str, name: str, app: str, image: str, **spec: Any) -> Object:
+def _workload(kind: str, name: str, app: str, image: str, *, replicas: int | None = None) -> Object:
+    """Returns a Deployment or a DaemonSet; `replicas` is for the former, one by default."""
     labels = {"k8s-app": app}
     ports = _CONTAINER_PORTS.get(name, ())
     pod = {
@@ -123,5 +132,9 @@ def _workload(kind: str, name: str, app: str, image: str, **spec: Any) -> Object
         "apiVersion": "apps/v1",
         "kind": kind,
         "metadata": metadata,
-        "spec": {"selector": {"matchLabels": labels}, "template": template, **spec},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": template,
+            **({} if replicas is None else {"replicas": replicas}),
+        },
     }

@@ -7,7 +7,7 @@ Annotations of a pod (`fakekube.dev/NAME`, or `fakekube.dev/NAME.CONTAINER` for 
 
 | name | value |
 |---|---|
-| `start` | seconds before the first container starts; `never` |
+| `start` | seconds before the first container starts; `never`; only for the pod |
 | `pull` | seconds for which the image is pulled; `fail` if that fails |
 | `run` | seconds before the container exits; several with commas, the last for all further runs |
 | `exit-code` | the exit code; several with commas, as for `run` |
@@ -98,8 +98,8 @@ class PodPlan:
         return replace(self, containers={**self.containers, container: change(self.containers.get(container, ContainerPlan()))})
 
 
-def seconds(text: str) -> float:
-    """Parses a duration such as `3`, `3s`, `1m30s` or `250ms`. Raises PlanError."""
+def parse_seconds(text: str) -> float:
+    """Parses a duration such as `3`, `3s`, `1m30s` or `250ms`. Returns seconds. Raises PlanError."""
     rest, total = text.strip(), 0.0
     if not rest:
         raise PlanError(f"invalid duration: {text!r}")
@@ -124,31 +124,32 @@ def plan_from_annotations(pod: Mapping[str, Any]) -> PodPlan | None:
     for key, value in annotations.items():
         if key.startswith(PREFIX):
             name, _, container = key.removeprefix(PREFIX).partition(".")
-            if name in _FIELDS or name == "start":
+            if name in _FIELDS or (name == "start" and not container):
                 fields.setdefault(container or None, {})[name] = value
     if not fields:
         return None
     plan = PodPlan()
     start = fields.get(None, {}).pop("start", None)
     if start is not None:
-        plan = replace(plan, start_seconds=None if start == "never" else seconds(start))
+        plan = replace(plan, start_seconds=None if start == "never" else parse_seconds(start))
     for container, values in fields.items():
-        plan = plan.with_change(container, lambda one, values=values: _apply(one, values))  # type: ignore[misc]
+        plan = plan.with_change(container, lambda one, values=values: _apply_values(one, values))  # type: ignore[misc]
     return plan
 
 
-def _apply(plan: ContainerPlan, values: Mapping[str, str]) -> ContainerPlan:
+def _apply_values(plan: ContainerPlan, values: Mapping[str, str]) -> ContainerPlan:
+    """Returns a plan with the values of annotations, by their names. Raises PlanError."""
     for name, value in values.items():
         plan = _FIELDS[name](plan, value)
     if {"run", "exit-code", "reason", "message"} & values.keys():
-        plan = replace(plan, runs=_runs(values))
+        plan = replace(plan, runs=_parse_runs(values))
     return plan
 
 
-def _runs(values: Mapping[str, str]) -> tuple[Run, ...]:
+def _parse_runs(values: Mapping[str, str]) -> tuple[Run, ...]:
     reason = values.get("reason", "")
-    durations = [seconds(one) for one in values.get("run", "0").split(",")]
-    codes = _codes(values.get("exit-code", str(OOM_CODE) if reason == OOM_KILLED else "0"))
+    durations = [parse_seconds(one) for one in values.get("run", "0").split(",")]
+    codes = _parse_exit_codes(values.get("exit-code", str(OOM_CODE) if reason == OOM_KILLED else "0"))
     count = max(len(durations), len(codes))
     return tuple(
         Run(
@@ -162,7 +163,7 @@ def _runs(values: Mapping[str, str]) -> tuple[Run, ...]:
     )
 
 
-def _codes(text: str) -> list[int]:
+def _parse_exit_codes(text: str) -> list[int]:
     try:
         codes = [int(one) for one in text.split(",")]
     except ValueError:
@@ -172,10 +173,10 @@ def _codes(text: str) -> list[int]:
     return codes
 
 
-def _pull(plan: ContainerPlan, value: str) -> ContainerPlan:
+def _plan_pull(plan: ContainerPlan, value: str) -> ContainerPlan:
     if value == "fail":
         return replace(plan, pull_error=PULL_ERROR)
-    return replace(plan, pull_seconds=seconds(value))
+    return replace(plan, pull_seconds=parse_seconds(value))
 
 
 def _keep_plan(plan: ContainerPlan, value: str) -> ContainerPlan:
@@ -184,10 +185,11 @@ def _keep_plan(plan: ContainerPlan, value: str) -> ContainerPlan:
 
 PULL_ERROR: Final = "pull access denied, repository does not exist or may require authorization"
 
+#: Name of an annotation → what adds its value to a plan; `_parse_runs` reads those of runs together.
 _FIELDS: Final[Mapping[str, Callable[[ContainerPlan, str], ContainerPlan]]] = {
-    "pull": _pull,
-    "ready": lambda plan, value: replace(plan, ready_after=None if value == "never" else seconds(value)),
-    "terminate": lambda plan, value: replace(plan, stop_seconds=seconds(value)),
+    "pull": _plan_pull,
+    "ready": lambda plan, value: replace(plan, ready_after=None if value == "never" else parse_seconds(value)),
+    "terminate": lambda plan, value: replace(plan, stop_seconds=parse_seconds(value)),
     "run": _keep_plan,
     "exit-code": _keep_plan,
     "reason": _keep_plan,

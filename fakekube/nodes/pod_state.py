@@ -53,7 +53,7 @@ class Step(Enum):
     READY = 2
     EXIT = 3
     FAIL_PULL = 4
-    WAIT = 5
+    BACK_OFF = 5
     PULL_AGAIN = 6
     RESTART = 7
 
@@ -78,6 +78,7 @@ class Container:
     kind: Kind
     plan: ContainerPlan
     policy: str
+    """The restart policy of the pod."""
     state: State = State.WAITING
     reason: str = ""
     message: str = ""
@@ -85,15 +86,20 @@ class Container:
     """The number of restarts."""
     started_at: float = 0.0
     ended: Termination | None = None
+    """The end of the present run."""
     last: Termination | None = None
+    """The end of the run before (lastState)."""
     ready: bool = False
     started: bool = False
     begun: bool = False
+    """Whether its image is or was pulled: the containers before it let it start."""
     is_new: bool = False
     """Whether the present run has started, and its program has not."""
     pull_failures: int = 0
     back_off: float = 0.0
+    """The seconds before the next attempt if the present one fails, too; 0 for at once."""
     steps: dict[Step, float] = field(default_factory=dict)
+    """The transitions to come, with their times."""
 
     @property
     def name(self) -> str:
@@ -105,6 +111,11 @@ class Container:
     def finished_well(self) -> bool:
         """Whether it has terminated with exit code 0."""
         return self.state is State.TERMINATED and self.ended is not None and self.ended.exit_code == 0
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether the containers after it may start: it has succeeded, or is a sidecar that has started once."""
+        return self.finished_well if self.kind is Kind.INIT else self.started or self.attempt > 0
 
     @property
     def restarts(self) -> bool:
@@ -140,7 +151,7 @@ def should_restart(spec: Mapping[str, Any], policy: str, kind: Kind, code: int) 
     return own == "Always" or (own == "OnFailure" and code != 0)
 
 
-#: Seconds.
+#: Seconds: the first back-off, and the longest one.
 BACK_OFF: Final = 10.0
 MAX_BACK_OFF: Final = 300.0
 #: Seconds after which a pod or a container that could not be started is tried again.
@@ -150,6 +161,7 @@ PROBES: Final = ("startupProbe", "livenessProbe", "readinessProbe")
 #: A run of at least so many seconds resets the back-off.
 LONG_RUN: Final = 600.0
 
+#: The exit code of a program that was killed.
 KILLED: Final = 137
 CRASH_LOOP: Final = "CrashLoopBackOff"
 CONFIG_ERROR: Final = "CreateContainerConfigError"
@@ -162,7 +174,7 @@ PULL_BACK_OFF: Final = "ImagePullBackOff"
 DEFINITION_CHANGED: Final = "Container {} definition changed, will be restarted"
 
 #: Transitions before which the status with the previous state is written.
-_WRITTEN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
+_WRITTEN_BEFORE: Final = frozenset({Step.BACK_OFF, Step.PULL_AGAIN, Step.RESTART})
 
 
 def containers_by_name(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -172,6 +184,10 @@ def containers_by_name(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _no_obstacle(*_: object) -> str:
     return ""
+
+
+def _no_image(_name: str) -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -184,7 +200,6 @@ class PodState:
         since: the time when the pod was assigned to the node.
         completes: containers without a plan succeed at once, as those of a Job.
         followed: the names of containers that terminate with their command, and not at once.
-        creation_error, mount_error: What keeps the pod from starting.
     """
 
     spec: Mapping[str, Any]
@@ -196,13 +211,14 @@ class PodState:
     """Returns why a container with this spec cannot be created; "" if it can."""
     mount_error: Callable[[], str] = _no_obstacle
     """Returns why the volumes cannot be mounted; "" if they can."""
-    image_of: Callable[[str], Image | None] = lambda _name: None
+    image_of: Callable[[str], Image | None] = _no_image
     """Returns a known image."""
     minor: int = 0
     """The minor of the kubelet, e.g. 37."""
     containers: list[Container] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)
     sandbox: bool = False
+    """Whether the volumes are mounted, and the pod has its network."""
     failed: tuple[str, str] | None = None
     """Reason and message if the pod as a whole has failed."""
     terminating: bool = False
@@ -234,10 +250,7 @@ class PodState:
     @property
     def is_initialized(self) -> bool:
         """Whether all init containers have succeeded, and all sidecars have started."""
-        return all(
-            one.finished_well if one.kind is Kind.INIT else one.started or one.attempt > 0
-            for one in self.of_kind(Kind.INIT, Kind.SIDECAR)
-        )
+        return all(one.is_initialized for one in self.of_kind(Kind.INIT, Kind.SIDECAR))
 
     @property
     def phase(self) -> str:
@@ -282,7 +295,7 @@ class PodState:
             if problem := self.mount_error():
                 if self.mounted_at is None:
                     self.events.append(ContainerEvent("", "Warning", "FailedMount", problem))
-                self.mounted_at = now + RETRY
+                self.mounted_at = now + RETRY  # not `due`: what is missing now was looked for now
                 return True
             self.sandbox = True
             self._progress(due)
@@ -327,7 +340,7 @@ class PodState:
             if not one.begun:
                 self._begin(one, now)
                 return
-            if not (one.finished_well if one.kind is Kind.INIT else one.started or one.attempt > 0):
+            if not one.is_initialized:
                 return
         for one in self.of_kind(Kind.MAIN):
             if not one.begun:
@@ -338,6 +351,7 @@ class PodState:
         self._pull(one, now)
 
     def _pull(self, one: Container, now: float) -> None:
+        """Begins to pull the image."""
         plan = one.plan
         fails = bool(plan.pull_error) and (plan.pull_failures is None or one.pull_failures < plan.pull_failures)
         if fails or plan.pull_seconds or one.pull_failures:
@@ -352,11 +366,11 @@ class PodState:
         self._record(one, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
         self._record(one, "Warning", "Failed", "Error: ErrImagePull")
         one.back_off = min(one.back_off * 2, MAX_BACK_OFF) if one.back_off else BACK_OFF
-        one.steps[Step.WAIT] = now
+        one.steps[Step.BACK_OFF] = now
         one.steps[Step.PULL_AGAIN] = now + one.back_off
 
-    def _wait(self, one: Container, now: float) -> None:
-        """Enters the back-off state."""
+    def _enter_back_off(self, one: Container, now: float) -> None:
+        """Lets a container wait for its next pull, or for its next run."""
         image = one.spec.get("image", "")
         if one.state is State.WAITING:
             message = f'Back-off pulling image "{image}"'
@@ -379,6 +393,7 @@ class PodState:
         self._start(one, now)
 
     def _start(self, one: Container, now: float) -> None:
+        """Creates and starts a container; tries again later if something keeps it from that."""
         if problem := self.creation_error(one.spec):
             if one.message != problem:
                 self._record(one, "Warning", "Failed", f"Error: {problem}")
@@ -397,7 +412,7 @@ class PodState:
         """Sets the steps of a run that starts now. For containers that run their command, probes determine the rest."""
         one.steps.clear()
         probed = [kind for kind in PROBES if one.name in self.followed and one.spec.get(kind)]
-        started = max(one.plan.started_after, _delay(one.spec, "startupProbe"))
+        started = max(one.plan.started_after, _seconds_to_succeed(one.spec, "startupProbe"))
         if "startupProbe" not in probed:
             one.steps[Step.STARTED] = now + started
         if (
@@ -405,7 +420,7 @@ class PodState:
             and one.kind is not Kind.INIT
             and not {"startupProbe", "readinessProbe"} & set(probed)
         ):
-            one.steps[Step.READY] = now + max(one.plan.ready_after, started, _delay(one.spec, "readinessProbe"))
+            one.steps[Step.READY] = now + max(one.plan.ready_after, started, _seconds_to_succeed(one.spec, "readinessProbe"))
         run = one.plan.run(one.attempt)
         if run.seconds is not None:
             one.steps[Step.EXIT] = now + run.seconds
@@ -417,6 +432,7 @@ class PodState:
         one.ready = True
 
     def _exit(self, one: Container, now: float, run: Run | None = None) -> None:
+        """Ends the present run, by default as planned, and schedules the next one if the container is restarted."""
         run = run or one.plan.run(one.attempt)
         if run.probe:
             self._record(one, "Warning", "Unhealthy", f"{run.probe.capitalize()} probe failed: ")
@@ -431,7 +447,7 @@ class PodState:
         one.back_off = min(delay * 2, MAX_BACK_OFF) if delay else BACK_OFF
         one.steps[Step.RESTART] = now + delay
         if delay:
-            one.steps[Step.WAIT] = now
+            one.steps[Step.BACK_OFF] = now
 
     def _restart_all(self, now: float) -> None:
         """Stops all containers, and lets them start again, the init containers first."""
@@ -580,10 +596,10 @@ class PodState:
             self.events.append(stopping_event(one.name))
             one.steps.clear()
             if one.plan.stop_seconds > grace:
-                one.plan = _ending(one.plan, KILLED)
+                one.plan = _plan_to_exit(one.plan, KILLED)
                 one.steps[Step.EXIT] = now + grace
             else:
-                one.plan = _ending(one.plan, self._exit_code_of(one))
+                one.plan = _plan_to_exit(one.plan, self._exit_code_of(one))
                 one.steps[Step.EXIT] = now + one.plan.stop_seconds
 
     def _exit_code_of(self, one: Container) -> int:
@@ -597,8 +613,8 @@ class PodState:
         self.events.append(ContainerEvent(one.name, type_, reason, message))
 
 
-def _delay(container: Mapping[str, Any], probe: str) -> float:
-    """Returns the seconds after which a probe can have succeeded."""
+def _seconds_to_succeed(container: Mapping[str, Any], probe: str) -> float:
+    """Returns the seconds after the start of a container within which a probe cannot have succeeded."""
     found = container.get(probe)
     if not found:
         return 0.0
@@ -606,7 +622,7 @@ def _delay(container: Mapping[str, Any], probe: str) -> float:
     return float((found.get("initialDelaySeconds") or 0) + more * (found.get("periodSeconds") or 10))
 
 
-def _ending(plan: ContainerPlan, code: int) -> ContainerPlan:
+def _plan_to_exit(plan: ContainerPlan, code: int) -> ContainerPlan:
     """Returns a plan whose next run ends at once with this exit code."""
     return ContainerPlan(stop_seconds=plan.stop_seconds, runs=(Run(0.0, code),))
 
@@ -617,7 +633,7 @@ _STEPS: Final = {
     Step.READY: PodState._set_ready,
     Step.EXIT: PodState._exit,
     Step.FAIL_PULL: PodState._fail_pull,
-    Step.WAIT: PodState._wait,
+    Step.BACK_OFF: PodState._enter_back_off,
     Step.PULL_AGAIN: PodState._pull,
     Step.RESTART: PodState._restart,
 }

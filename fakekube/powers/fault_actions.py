@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fakekube.powers.fault import Criteria, Fault
 
 
-#: What the filters of the API server send instead of a Status (tooManyRequests), too.
+#: The message of a Status, and the body that filters of the API server send without one (tooManyRequests).
 TOO_MANY_REQUESTS = "Too many requests, please try again later."
 
 #: code → reason and message; {what} is the resource with its group, {name} the quoted name.
@@ -70,8 +70,8 @@ def status_of(
     what = group_resource(group, resource)
     details: dict[str, Any] = {"name": name, "group": group, "kind": resource, "retryAfterSeconds": retry_after}
     found = {key: value for key, value in details.items() if value}
-    said = known_message.format(what=what, name=go_quote(name)) if message is None else message
-    return StatusError(code, known_reason if reason is None else reason, said, found or None)
+    text = known_message.format(what=what, name=go_quote(name)) if message is None else message
+    return StatusError(code, known_reason if reason is None else reason, text, found or None)
 
 
 @dataclass(slots=True, frozen=True)
@@ -252,7 +252,9 @@ class Slice(Action):
 class Silence(Action):
     """Sends nothing more after a number of events; the connection stays open.
 
-    `connection`: with HTTP/2, nothing more is sent on the connection of the watch either, as if its peer could not be reached.
+    Args:
+        after_events: the number of events that are sent.
+        connection: with HTTP/2, nothing more is sent on the connection of the watch either, as if its peer could not be reached.
     """
 
     name = "silence"
@@ -304,10 +306,10 @@ class Intercept(Action):
     function: Callable[[Exchange], tuple[int, Any] | None]
 
     def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
-        answer = self.function(exchange)
-        if answer is None:
+        found = self.function(exchange)
+        if found is None:
             return None
-        code, obj = answer
+        code, obj = found
         return Response(code, [("Content-Type", "application/json")], json.dumps(obj) + b"\n")
 
 
@@ -361,8 +363,7 @@ class Malformed(Action):
         stream.faults.halve()
 
     def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
-        body = response.body
-        whole = body if isinstance(body, bytes) else b"".join(body)
+        whole = _whole_body(response)
         response.body = whole[: len(whole) // 2]
 
 
@@ -473,19 +474,23 @@ ACTIONS: Mapping[str, type[Action]] = {
 # ---------------------------------------------------------------- bodies of other requests than watches
 
 
-def _join_body(response: Response) -> list[bytes]:
-    """Returns the body in one piece, and adds its Content-Length to the headers."""
-    body = response.body
-    whole = body if isinstance(body, bytes) else b"".join(body)
+def _whole_body(response: Response) -> bytes:
+    """Returns the body in one piece."""
+    return response.body if isinstance(response.body, bytes) else b"".join(response.body)
+
+
+def _take_body(response: Response) -> bytes:
+    """Returns the body in one piece, and adds its Content-Length to the headers, because only a part of it may be sent."""
+    whole = _whole_body(response)
     response.headers.append(("Content-Length", str(len(whole))))
-    return [whole]
+    return whole
 
 
 class _CutBody:
     """The first `size` bytes of a body, after which the connection breaks."""
 
     def __init__(self, response: Response, size: int) -> None:
-        whole = _join_body(response)[0]
+        whole = _take_body(response)
         self._head, self._is_whole = whole[:size], len(whole) < size
 
     def __iter__(self) -> Iterator[bytes]:
@@ -499,7 +504,7 @@ class _SlicedBody:
     """A body in pieces of `size` bytes."""
 
     def __init__(self, response: Response, size: int) -> None:
-        self._pieces: Iterable[bytes] = response.body if isinstance(response.body, _CutBody) else _join_body(response)
+        self._pieces: Iterable[bytes] = response.body if isinstance(response.body, _CutBody) else [_take_body(response)]
         self._size = size
 
     def __iter__(self) -> Iterator[bytes]:

@@ -107,7 +107,7 @@ class Calm(ResumedWatch):
         if has_lost_its_lease(trial):
             return Verdict.not_exercised(LOST_ITS_LEASE)
         assert trial.process is not None
-        code, calm = trial.process.exit_code(), trial.calm()
+        code, calm = trial.process.exit_code(), trial.calm_seconds()
         said = f"; it printed: {fatal_line(trial.output())}" if trial.output() else ""
         return Verdict.failure(
             f"the client ended by itself (exit code {code}) after {calm:.0f} s in which nothing happened{said}",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fakekube.base.golang.timestamps import parse_duration
 from fakekube.cluster.control.members import BadMembers
-from fakekube.cluster_options import ServerFlags, unknown_options
+from fakekube.cluster_options import ServerFlags, option_types, unknown_options
 
 #: What is beside the flags of kube-apiserver, with the types of `ServerFlags`.
 _OTHERS: Final = {
@@ -23,8 +23,7 @@ _OTHERS: Final = {
 
 def read_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the flags, named with underscores. Raises BadMembers for an unknown or a local one, and for wrong values."""
-    annotations = {name: str(getattr(one, "__forward_arg__", one)) for name, one in ServerFlags.__annotations__.items()}
-    types: Mapping[str, str] = {**annotations, **_OTHERS}
+    types: Mapping[str, str] = {**option_types(ServerFlags), **_OTHERS}
     named = {name.replace("-", "_"): value for name, value in given.items()}
     problem = unknown_options(named, types)
     if problem:

@@ -37,6 +37,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 
 #: Seconds (--horizontal-pod-autoscaler-downscale-stabilization).
 DOWNSCALE_WINDOW: Final = 300.0
+#: Without `spec.behavior`, a sync scales up to at most so many times the present count, or to so many replicas.
 SCALE_UP_FACTOR: Final = 2
 SCALE_UP_MINIMUM: Final = 4
 
@@ -51,7 +52,7 @@ _DOWN_LIMIT: Final = ("ScaleDownLimit", "the desired replica count is decreasing
 
 
 class Bounds(NamedTuple):
-    """minReplicas and maxReplicas."""
+    """minReplicas and maxReplicas of an autoscaler."""
 
     minimum: int
     maximum: int
@@ -144,6 +145,7 @@ class History:
         return Decision(stable, able, False, _IN_RANGE)
 
     def _stabilize_recommendation(self, up: Object, down: Object, desired: int, current: int, now: float) -> int:
+        """Returns the replica count that the recommendations of both stabilization windows allow."""
         since_up = now - up.get("stabilizationWindowSeconds", 0)
         since_down = now - down.get("stabilizationWindowSeconds", DOWNSCALE_WINDOW)
         lowest = min([desired, *(one.value for one in self.recommendations if one.time > since_up)])
@@ -296,6 +298,7 @@ class _Sync:
     # ---- the target
 
     def _fail_scale(self, message: str) -> _StopSync:
+        """Reports that there is no Scale, and returns the exception to raise."""
         self._record_event("FailedGetScale", message)
         text = f"the HPA controller was unable to get the target's current scale: {message}"
         self._set_condition("AbleToScale", False, "FailedGetScale", text)
@@ -331,17 +334,17 @@ class _Sync:
         """Scales the target if necessary. Raises _StopSync."""
         path, scale = self._get_scale()
         spec, current = self._autoscaler["spec"], scale["spec"].get("replicas", 0)
-        bounds = minimum, maximum = Bounds(spec.get("minReplicas", 1), spec["maxReplicas"])
+        bounds = Bounds(spec.get("minReplicas", 1), spec["maxReplicas"])
         self._history.record_initial_recommendation(current, self._now)
-        if current == 0 and not self._scales_from_zero(minimum):
+        if current == 0 and not self._scales_from_zero(bounds.minimum):
             text = "scaling is disabled since the replica count of the target is zero"
             self._set_condition("ScalingActive", False, "ScalingDisabled", text)
             if not self._emulation.enabled(_SCALE_TO_ZERO):
                 self._remove_condition(_SCALED_TO_ZERO)
             self._set_replicas(0, 0, None)
-        elif current and (current > maximum or current < minimum):
-            bounded = min(max(current, minimum), maximum)
-            self._write_scale(path, scale, bounded, _ABOVE if current > maximum else _BELOW, None)
+        elif current and not bounds.minimum <= current <= bounds.maximum:
+            bounded = min(max(current, bounds.minimum), bounds.maximum)
+            self._write_scale(path, scale, bounded, _ABOVE if current > bounds.maximum else _BELOW, None)
             self._controller.enqueue(self._key)
         else:
             self._scale_by_metrics(path, scale, current, bounds)
@@ -461,6 +464,7 @@ class _Sync:
         return best, statuses
 
     def _fail_metrics(self, failures: list[FailedMetric], total: int, current: int, statuses: list[Object]) -> None:
+        """Reports that the replica count cannot be computed, or must not be reduced, because metrics are invalid."""
         if failures:
             text = f"the HPA was unable to compute the replica count: {failures[0].text}"
             self._set_condition("ScalingActive", False, failures[0].reason, text)
@@ -485,19 +489,22 @@ class _Sync:
         pods = [pod for pod in found if selector.matches(pod["metadata"].get("labels"))]
         rivals = self._controller.autoscalers_for_pods(self._key, selector, pods)
         if len(rivals) > 1:
-            raise self._invalid_selector("AmbiguousSelector", f"pods by selector {text} are controlled by {self._print(rivals)}")
+            raise self._invalid_selector(
+                "AmbiguousSelector", f"pods by selector {text} are controlled by {self._print_rivals(rivals)}"
+            )
         reported = (scale.get("status") or {}).get("replicas", 0)
         client = MetricsClient(self._controller.client, self._key.namespace)
         now = self._controller.clock.now()
         return MetricSources(client, pods, text, current, reported, self._parse_tolerances(), now, self._emulation)
 
-    def _print(self, rivals: list[Key]) -> str:
+    def _print_rivals(self, rivals: list[Key]) -> str:
         names = [f"{rival.namespace}/{rival.name}" for rival in rivals]
         if self._emulation.minor >= _EXAMPLES_SINCE:
             return f"more than one HPA (e.g. [{' '.join(names[:2])}])"
         return f"multiple HPAs: [{' '.join(names)}]"
 
     def _invalid_selector(self, reason: str, message: str) -> _InvalidSelector:
+        """Reports that the selector of the target cannot be used, and returns the exception to raise."""
         self._record_event(reason, message)
         self._set_condition("ScalingActive", False, reason, message)
         return _InvalidSelector(message)

@@ -1,7 +1,7 @@
 """Reads the metrics APIs, and computes the replica count for a metric: the current count times usage over target, rounded up.
 
-Aggregated API servers may serve metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io. Values are in thousandths, as
-in the real controller.
+Aggregated API servers may serve metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io. Invariant: values are in
+thousandths, as in the real controller, until they are printed.
 
 Pods that are not ready or have no metrics must not enlarge a change: when scaling up they count as unused, when scaling down as
 fully used. If the direction changes because of them, the count stays as it is.
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any, Final
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from fakekube.apimachinery.features import Emulation
@@ -154,12 +154,21 @@ class MetricsClient:
             return [milli_value(item["value"]) for item in items]
 
     def _list_metrics(self, path: str, query: dict[str, str], resource: str, kind: str) -> list[Object]:
+        """Returns the items of a response, of which there is at least one. Raises MetricError.
+
+        Args:
+            path: the path of the request.
+            query: its parameters; empty ones are left out.
+            resource: the resource in the message of an error that is no Status; "" if client-go does not name it.
+            kind: "resource", "custom" or "external", for the messages.
+        """
         try:
-            answer = self._client.call("GET", path, None, {name: value for name, value in query.items() if value})
+            response = self._client.call("GET", path, None, {name: value for name, value in query.items() if value})
         except ApiError as error:
             text = client_go_message(error, f"get {resource}" if resource else "")
             raise MetricError(f"unable to fetch metrics from {kind} metrics API: {text}") from None
-        items: list[Object] = list(answer.get("items") or ())
+        with _raise_metric_error(kind):
+            items: list[Object] = list(response.get("items") or ())
         if not items:
             raise MetricError(f"no metrics returned from {kind} metrics API")
         return items
@@ -230,7 +239,9 @@ def _is_starting(pod: Object, metric: PodMetric, now: datetime) -> bool:
     return unready and parse_time(start) + INITIAL_READINESS_DELAY > changed
 
 
-_Ratio = Callable[[Mapping[str, PodMetric]], tuple[float, Any]]
+_Values = TypeVar("_Values")
+#: Returns usage over target for metrics of pods, and the values of which the status consists.
+_Ratio = Callable[[Mapping[str, PodMetric]], tuple[float, _Values]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -291,8 +302,18 @@ class ReplicaCalculator:
         return self._calculate_replicas(metrics, ratio, lambda name: target, resource)
 
     def _calculate_replicas(
-        self, metrics: dict[str, PodMetric], ratio_of: _Ratio, full: Callable[[str], int], resource: str
-    ) -> tuple[int, Any]:
+        self, metrics: dict[str, PodMetric], ratio_of: _Ratio[_Values], full: Callable[[str], int], resource: str
+    ) -> tuple[int, _Values]:
+        """Returns the replica count, and the values of `ratio_of` for the metrics that there are (calcPlainMetricReplicas).
+
+        Args:
+            metrics: the usage by pod; changed by the call.
+            ratio_of: see `_Ratio`.
+            full: returns the value of a pod that is fully used.
+            resource: the resource; "" for other metrics.
+
+        Raises MetricError.
+        """
         if not self.pods:
             raise MetricError("no pods returned by selector while calculating replica count")
         groups = group_pods(self.pods, metrics, resource, self.now)
@@ -343,10 +364,11 @@ def calculate_pod_requests(pods: Iterable[Object], container: str, resource: str
 
     Raises MetricError.
     """
-    return {pod["metadata"]["name"]: _resource_request(pod, container, resource, whole_pods) for pod in pods}
+    return {pod["metadata"]["name"]: _calculate_requests(pod, container, resource, whole_pods) for pod in pods}
 
 
-def _resource_request(pod: Object, container: str, resource: str, whole_pods: bool) -> int:
+def _calculate_requests(pod: Object, container: str, resource: str, whole_pods: bool) -> int:
+    """Returns the request of one pod, see `calculate_pod_requests` (calculateRequests)."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     whole = (spec.get("resources") or {}).get("requests") or {}
     if whole and whole_pods and not container:
@@ -492,7 +514,8 @@ class MetricSources:
         """Prints an amount of a resource (buildQuantity)."""
         return _print_quantity(thousandths, resource if self.emulation.minor >= _POD_REQUESTS_SINCE else "")
 
-    def _resource_metrics(self, name: str, container: str) -> Any:
+    def _resource_metrics(self, name: str, container: str) -> dict[str, PodMetric]:
+        """Returns the usage of a resource by pods, by their names. Raises MetricError."""
         try:
             return self.client.get_resource_metric(name, self.selector, container)
         except MetricError as error:

@@ -60,8 +60,8 @@ _CAPABILITIES: Final = [
     "BPF",
     "CHECKPOINT_RESTORE",
 ]
-#: Those of a container that asks for nothing.
-_DEFAULT: Final = frozenset(
+#: The capabilities of a container whose securityContext names none.
+_DEFAULT_CAPABILITIES: Final = frozenset(
     [
         "CHOWN",
         "DAC_OVERRIDE",
@@ -134,14 +134,15 @@ def mount_proc(
         container: the container's item in the pod's spec.
         ids: returns user, group, and all groups of its processes.
     """
-    from fakekube.nodes.runtime.filesystem import Device, Directory, File  # the first cluster needs no files
+    # Files are imported by the first container that reads or writes one.
+    from fakekube.nodes.runtime.filesystem import Device, Directory, File
 
     def status() -> bytes:
-        return _status(pod(), container, *ids()).encode()
+        return _print_status(pod(), container, *ids()).encode()
 
-    ids_of_user = _id_map(pod()).encode()
+    id_map = _print_id_map(pod()).encode()
     own = {"status": File(0o444, mtime=files.now(), source=status)}
-    own |= {name: File(0o444, mtime=files.now(), source=lambda: ids_of_user) for name in ("uid_map", "gid_map")}
+    own |= {name: File(0o444, mtime=files.now(), source=lambda: id_map) for name in ("uid_map", "gid_map")}
     files.mount("/proc/self", Directory(0o555, mtime=files.now(), own={**own}), read_only=True)
     output = {number: Device(0o666, mtime=files.now(), name=name) for number, name in MAIN_OUTPUT.items()}
     files.mount("/proc/1/fd", Directory(0o555, mtime=files.now(), own={**output}))
@@ -152,7 +153,7 @@ _USERS: Final = 65536
 _ALL_USERS: Final = 2**32 - 1
 
 
-def _id_map(pod: StoredObject) -> str:
+def _print_id_map(pod: StoredObject) -> str:
     """Returns the line of uid_map and gid_map: a pod with `hostUsers: false` has a range of the host's users of its own."""
     if pod["spec"].get("hostUsers", True):
         first, count = 0, _ALL_USERS
@@ -161,8 +162,8 @@ def _id_map(pod: StoredObject) -> str:
     return f"{0:10} {first:10} {count:10}\n"
 
 
-def _status(pod: StoredObject, container: StoredObject, uid: int, gid: int, groups: Sequence[int]) -> str:
-    """Returns the lines of a process that reads its own status."""
+def _print_status(pod: StoredObject, container: StoredObject, uid: int, gid: int, groups: Sequence[int]) -> str:
+    """Returns /proc/self/status, as `cat` reads it."""
     context = container.get("securityContext") or {}
     profile = context.get("seccompProfile") or (pod["spec"].get("securityContext") or {}).get("seccompProfile") or {}
     filtered = profile.get("type", "Unconfined") != "Unconfined" and not context.get("privileged")
@@ -194,5 +195,5 @@ def _capabilities_of(context: StoredObject) -> frozenset[str]:
         return every
     asked = context.get("capabilities") or {}
     added, dropped = ({one.upper().removeprefix("CAP_") for one in asked.get(name) or ()} for name in ("add", "drop"))
-    kept = every if "ALL" in added else _DEFAULT if "ALL" not in dropped else frozenset()
+    kept = every if "ALL" in added else _DEFAULT_CAPABILITIES if "ALL" not in dropped else frozenset()
     return (kept - dropped) | (added & every)

@@ -38,6 +38,17 @@ SIGKILL: Final = 9
 SIGSEGV: Final = 11
 SIGPIPE: Final = 13
 SIGTERM: Final = 15
+#: The signals that programs can name, without SIG.
+SIGNALS: Final = {
+    "HUP": SIGHUP,
+    "INT": SIGINT,
+    "QUIT": 3,
+    "KILL": SIGKILL,
+    "USR1": 10,
+    "USR2": 12,
+    "PIPE": SIGPIPE,
+    "TERM": SIGTERM,
+}
 
 #: The maximum number of steps in the thread of the caller; a worker continues.
 _INLINE_STEPS: Final = 2_000

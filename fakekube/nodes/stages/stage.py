@@ -24,7 +24,7 @@ from fakekube.apimachinery.cel.types import DYN
 from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apimachinery.patch import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.plans import PlanError, seconds
+from fakekube.nodes.plans import PlanError, parse_seconds
 from fakekube.nodes.stages import StageError, go_templates, jq
 from fakekube.nodes.stages.go_templates import CONTEXT, PLAIN
 
@@ -171,7 +171,7 @@ def _duration(read: Read | None, obj: StoredObject, now: datetime, default: floa
     except ValueError:
         pass
     try:
-        return seconds(text)
+        return parse_seconds(text)
     except PlanError:
         return default
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.nodes.plans import ContainerPlan, PlanError, PodPlan, Run, plan_from_annotations, seconds
+from fakekube.nodes.plans import ContainerPlan, PlanError, PodPlan, Run, parse_seconds, plan_from_annotations
 
 
 def pod(**annotations: str) -> dict[str, Any]:
@@ -17,13 +17,13 @@ def pod(**annotations: str) -> dict[str, Any]:
     ("text", "value"), [("3", 3.0), ("3s", 3.0), ("1m30s", 90.0), ("250ms", 0.25), ("0.5", 0.5), ("1h", 3600.0)]
 )
 def test_durations(text: str, value: float) -> None:
-    assert seconds(text) == value
+    assert parse_seconds(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "soon", "3d", "s", "1.2.3s", "-1"])
 def test_invalid_durations(text: str) -> None:
     with pytest.raises(PlanError):
-        seconds(text)
+        parse_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,10 @@ def test_annotations_make_a_plan(annotations: dict[str, str], plan: ContainerPla
 def test_annotations_of_one_container_and_of_the_pod() -> None:
     plan = plan_from_annotations({"metadata": {"annotations": {"fakekube.dev/run.side-car": "3", "fakekube.dev/start": "never"}}})
     assert plan == PodPlan(start_seconds=None, containers={"side-car": ContainerPlan(runs=(Run(3.0),))})
+
+
+def test_only_the_pod_as_a_whole_has_a_start() -> None:
+    assert plan_from_annotations({"metadata": {"annotations": {"fakekube.dev/start.c": "3"}}}) is None
 
 
 @pytest.mark.parametrize("annotations", [{}, {"kubelet": "silent"}])

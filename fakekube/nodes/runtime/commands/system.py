@@ -12,10 +12,9 @@ from typing import Final
 
 from fakekube.apis.core.pods.sysctls import normalize_name
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
-from fakekube.nodes.runtime.scheduling import SIGTERM, Task, checkpoint, sleep, wait_until
+from fakekube.nodes.runtime.scheduling import SIGNALS, SIGTERM, Task, checkpoint, sleep, wait_until
 
 _KERNEL: Final = "6.8.0"
-_SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "PIPE": 13, "TERM": 15, "0": 0}
 #: The process that a container starts with; the kernel only delivers the signals to it that it handles.
 _INIT: Final = 1
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -188,28 +187,29 @@ async def _timeout(program: Program) -> int:
     if child.exit_code is not None:
         alarm.kill()
         return child.exit_code
-    child.kill(_signal(flags.get("s", "TERM")))
+    child.kill(_parse_signal(flags.get("s", "TERM")))
     await child.join()
     return 143
 
 
-def _signal(text: str) -> int:
+def _parse_signal(text: str) -> int:
+    """Returns the number of a signal, which is given by name or number; 0 only asks for the process. Raises Usage."""
     name = text.upper().removeprefix("SIG")
     if name.isdigit():
         return int(name)
-    if name not in _SIGNALS:
+    if name not in SIGNALS:
         raise Usage(f"bad signal name '{text}'")
-    return _SIGNALS[name]
+    return SIGNALS[name]
 
 
 async def _kill(program: Program) -> int:
     args, signal = list(program.args), SIGTERM
     if args[:1] == ["-l"]:
-        await program.write("".join(f"{number:2}) {name}\n" for name, number in _SIGNALS.items() if number))
+        await program.write("".join(f"{number:2}) {name}\n" for name, number in SIGNALS.items()))
         return 0
     if args and args[0].startswith("-") and len(args[0]) > 1:
         flag = args.pop(0)
-        signal = _signal(args.pop(0) if flag == "-s" and args else flag[1:])
+        signal = _parse_signal(args.pop(0) if flag == "-s" and args else flag[1:])
     code = 0
     for arg in args:
         task = program.host.processes.tasks.get(int(arg)) if arg.isdigit() else None

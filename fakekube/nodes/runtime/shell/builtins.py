@@ -9,17 +9,19 @@ import errno
 import os
 import posixpath
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from fakekube.nodes.runtime.program import Program
-from fakekube.nodes.runtime.scheduling import Task
+from fakekube.nodes.runtime.scheduling import SIGNALS, Task
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
 from fakekube.nodes.runtime.shell.state import ShellState
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
-SIGNALS: Final = {"HUP": "1", "INT": "2", "QUIT": "3", "TERM": "15", "EXIT": "EXIT", "0": "EXIT"}
+#: The conditions of `trap` by name; signals have the texts of their numbers, as in `ShellState.traps`.
+_CONDITIONS: Final = {"EXIT": "EXIT", "0": "EXIT", **{name: str(number) for name, number in SIGNALS.items()}}
+_LAST_SIGNAL: Final = 64
 
 
 class Exit(Exception):
@@ -39,7 +41,12 @@ class Return(Exception):
 
 
 class Break(Exception):
-    """Ends one or more loops; with `continues`, only the current iteration of the outermost of them."""
+    """Ends one or more loops; with `continues`, only the current iteration of the outermost of them.
+
+    Args:
+        levels: the number of loops.
+        continues: whether the command was `continue`.
+    """
 
     def __init__(self, levels: int, *, continues: bool) -> None:
         super().__init__(levels)
@@ -54,30 +61,30 @@ class Break(Exception):
         return not self.continues
 
 
-async def _number(program: Program, default: int) -> int:
+async def _read_number(program: Program, default: int, least: int = 0) -> int:
+    """Returns the argument of a built-in command as a number, which has digits only (number). Raises Exit."""
     if not program.args:
         return default
-    try:
-        return int(program.args[0])
-    except ValueError:
+    if not re.fullmatch(r"[0-9]{1,18}", program.args[0]) or int(program.args[0]) < least:
         await program.shell.complain(f"{program.name}: Illegal number: {program.args[0]}", program.descriptors)
-        raise Exit(2) from None
+        raise Exit(2)
+    return int(program.args[0])
 
 
 async def _exit(program: Program, shell: ShellState) -> int:
-    raise Exit(await _number(program, shell.status))
+    raise Exit(await _read_number(program, shell.status))
 
 
 async def _return(program: Program, shell: ShellState) -> int:
-    raise Return(await _number(program, shell.status))
+    raise Return(await _read_number(program, shell.status))
 
 
-async def _break(program: Program, shell: ShellState) -> int:
-    raise Break(await _number(program, 1), continues=False)
-
-
-async def _continue(program: Program, shell: ShellState) -> int:
-    raise Break(await _number(program, 1), continues=True)
+async def _leave_loops(program: Program, shell: ShellState) -> int:
+    """`break` and `continue`, which do nothing outside of a loop."""
+    levels = min(await _read_number(program, 1, least=1), shell.loops)
+    if levels:
+        raise Break(levels, continues=program.name == "continue")
+    return 0
 
 
 async def _cd(program: Program, shell: ShellState) -> int:
@@ -89,7 +96,7 @@ async def _cd(program: Program, shell: ShellState) -> int:
     try:
         shell.files.directory(target, shell.cwd)
     except OSError as error:
-        return await _complain(program, shell, f"can't cd to {target}: {error.strerror}")
+        return await _complain(program, shell, f"can't cd to {target}: {error.strerror}", 2)
     shell.variables["OLDPWD"] = shell.cwd
     shell.cwd = posixpath.normpath(posixpath.join(shell.cwd, target))
     shell.variables["PWD"] = shell.cwd
@@ -127,7 +134,7 @@ async def _readonly(program: Program, shell: ShellState) -> int:
 
 async def _local(program: Program, shell: ShellState) -> int:
     if not shell.locals:
-        return await _complain(program, shell, "not in a function")
+        raise Exit(await _complain(program, shell, "not in a function", 2))
     for arg in program.args:
         name, equals, value = arg.partition("=")
         shell.locals[-1].setdefault(name, shell.variables.get(name))
@@ -138,10 +145,10 @@ async def _local(program: Program, shell: ShellState) -> int:
 
 async def _unset(program: Program, shell: ShellState) -> int:
     functions = "-f" in program.args
-    for name in program.args:
+    for name in (arg for arg in program.args if arg not in ("-v", "-f")):
         if functions:
             shell.functions.pop(name, None)
-        elif name not in ("-v", "-f"):
+        else:
             shell.variables.pop(name, None)
             shell.exported.discard(name)
     return 0
@@ -168,7 +175,7 @@ async def _set(program: Program, shell: ShellState) -> int:
 
 
 async def _shift(program: Program, shell: ShellState) -> int:
-    count = await _number(program, 1)
+    count = await _read_number(program, 1)
     if count > len(shell.arguments):
         return 1
     del shell.arguments[:count]
@@ -176,10 +183,11 @@ async def _shift(program: Program, shell: ShellState) -> int:
 
 
 async def _eval(program: Program, shell: ShellState) -> int:
-    return await _run(" ".join(program.args), program, shell)
+    return await _run_source(" ".join(program.args), program, shell)
 
 
-async def _run(source: str, program: Program, shell: ShellState) -> int:
+async def _run_source(source: str, program: Program, shell: ShellState) -> int:
+    """Runs a text in the shell itself, with the descriptors of the command. Raises Exit for a syntax error."""
     try:
         script = parse(source)
     except ShellSyntaxError as error:
@@ -203,7 +211,7 @@ async def _source(program: Program, shell: ShellState) -> int:
         await shell.complain(f".: can't open '{program.args[0]}': {os.strerror(errno.ENOENT)}", dict(program.descriptors))
         raise Exit(2) from None
     try:
-        return await _run(content.decode("utf-8", "surrogateescape"), program, shell)
+        return await _run_source(content.decode("utf-8", "surrogateescape"), program, shell)
     except Return as end:
         return end.code
 
@@ -213,24 +221,25 @@ async def _exec(program: Program, shell: ShellState) -> int:
 
 
 async def _command(program: Program, shell: ShellState) -> int:
-    args = list(program.args)
-    if args and args[0] in ("-v", "-V"):
-        code = 0
-        for name in args[1:]:
-            known = name in BUILTINS or name in shell.functions
-            found = name if known else shell.find(name)
-            if found is None:
-                code = 127
-            else:
-                await program.write(f"{found}\n")
-        return code
-    args = [arg for arg in args if arg != "-p"]
+    args = [arg for arg in program.args if arg != "-p"]
+    if args[:1] == ["-V"]:
+        return await _describe_commands(args[1:2], program, shell)
+    if args[:1] == ["-v"]:
+        known = [name if name in BUILTINS or name in shell.functions else shell.find(name) for name in args[1:2]]
+        for found in filter(None, known):
+            await program.write(f"{found}\n")
+        return 0 if all(known) else 127
     return await shell.call(args, (), dict(program.descriptors), functions=False) if args else 0
 
 
 async def _type(program: Program, shell: ShellState) -> int:
+    return await _describe_commands(program.args, program, shell)
+
+
+async def _describe_commands(names: Sequence[str], program: Program, shell: ShellState) -> int:
+    """Writes what each name means to the shell (describe_command). Returns the exit code."""
     code = 0
-    for name in program.args:
+    for name in names:
         if name in BUILTINS:
             await program.write(f"{name} is a shell builtin\n")
         elif name in shell.functions:
@@ -271,33 +280,39 @@ async def _read(program: Program, shell: ShellState) -> int:
 
 
 def _split_fields(line: str, separators: str, count: int) -> list[str]:
-    blanks = "".join(one for one in separators if one in " \t\n")
+    """Splits a line at the characters of IFS into at most `count` fields; blanks among them do not make empty fields."""
     if not separators:
         return [line]
-    line = line.strip(blanks) if blanks else line
-    return re.split(rf"[{re.escape(blanks)}]*[{re.escape(separators)}][{re.escape(blanks)}]*" if blanks else
-                    f"[{re.escape(separators)}]", line, maxsplit=count - 1)  # fmt: skip
+    blanks = re.escape("".join(one for one in separators if one in " \t\n"))
+    pattern = f"[{re.escape(separators)}]"
+    if blanks:
+        pattern = f"[{blanks}]*{pattern}[{blanks}]*"
+        line = re.sub(rf"\A[{blanks}]+|[{blanks}]+\Z", "", line)
+    return re.split(pattern, line, maxsplit=count - 1)
 
 
 async def _trap(program: Program, shell: ShellState) -> int:
     args = list(program.args)
     if not args:
-        for name, action in shell.traps.items():
-            await program.write(f"trap -- '{action}' {name}\n")
+        names = {condition: name for name, condition in _CONDITIONS.items() if name != "0"}
+        for condition, action in shell.traps.items():
+            await program.write(f"trap -- '{action}' {names.get(condition, condition)}\n")
         return 0
-    action = args.pop(0) if len(args) > 1 else "-"
+    action, code = args.pop(0) if len(args) > 1 else "-", 0
     for arg in args:
-        name = SIGNALS.get(arg.upper().removeprefix("SIG"), arg)
-        if action == "-":
-            shell.traps.pop(name, None)
+        condition = _CONDITIONS.get(arg.upper().removeprefix("SIG"), arg)
+        if condition != "EXIT" and not (re.fullmatch(r"[0-9]{1,2}", condition) and int(condition) <= _LAST_SIGNAL):
+            code = await _complain(program, shell, f"{arg}: invalid signal specification")
+        elif action == "-":
+            shell.traps.pop(condition, None)
         else:
-            shell.traps[name] = action
+            shell.traps[condition] = action
     program.task.caught = frozenset(int(name) for name in shell.traps if name.isdigit())
-    return 0
+    return code
 
 
 async def _wait(program: Program, shell: ShellState) -> int:
-    wanted = _jobs(program, shell) if program.args else list(shell.background)
+    wanted = _find_jobs(program, shell) if program.args else list(shell.background)
     code = 127 if program.args and not wanted else 0
     for task in wanted:
         code = await task.join()
@@ -305,7 +320,8 @@ async def _wait(program: Program, shell: ShellState) -> int:
     return code if program.args else 0
 
 
-def _jobs(program: Program, shell: ShellState) -> list[Task]:
+def _find_jobs(program: Program, shell: ShellState) -> list[Task]:
+    """Returns the background tasks that the arguments name, `%1` or by process id."""
     found = []
     for arg in program.args:
         if arg.startswith("%") and arg[1:].isdigit() and int(arg[1:]) <= len(shell.background):
@@ -328,7 +344,7 @@ async def _umask(program: Program, shell: ShellState) -> int:
     return 0
 
 
-async def _true(program: Program, shell: ShellState) -> int:
+async def _do_nothing(program: Program, shell: ShellState) -> int:
     return 0
 
 
@@ -343,13 +359,13 @@ async def _kill(program: Program, shell: ShellState) -> int:
 
 
 BUILTINS: Final[dict[str, Callable[[Program, ShellState], Awaitable[int]]]] = {
-    ":": _true,
+    ":": _do_nothing,
     ".": _source,
-    "alias": _true,
-    "break": _break,
+    "alias": _do_nothing,
+    "break": _leave_loops,
     "cd": _cd,
     "command": _command,
-    "continue": _continue,
+    "continue": _leave_loops,
     "eval": _eval,
     "exec": _exec,
     "exit": _exit,
@@ -365,8 +381,29 @@ BUILTINS: Final[dict[str, Callable[[Program, ShellState], Awaitable[int]]]] = {
     "source": _source,
     "trap": _trap,
     "type": _type,
-    "ulimit": _true,
+    "ulimit": _do_nothing,
     "umask": _umask,
     "unset": _unset,
     "wait": _wait,
 }
+
+#: The special built-in commands: variables that are assigned before them keep their values.
+SPECIAL_BUILTINS: Final = frozenset(
+    {
+        ".",
+        ":",
+        "break",
+        "continue",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "source",
+        "trap",
+        "unset",
+    }
+)

@@ -11,15 +11,16 @@ Specified by: POSIX.1-2017, Shell & Utilities, 2.8 to 2.14; busybox shell/ash.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
+from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.regular_expressions import glob
-from fakekube.nodes.runtime.scheduling import Killed, Task, breathe, checkpoint, current
-from fakekube.nodes.runtime.shell.builtins import BUILTINS, Break, Exit, Return
+from fakekube.nodes.runtime.scheduling import SIGKILL, Killed, Task, breathe, checkpoint, current
+from fakekube.nodes.runtime.shell.builtins import BUILTINS, SPECIAL_BUILTINS, Break, Exit, Return
 from fakekube.nodes.runtime.shell.expansion import ExpansionError, ExpressionError, fields, pattern, text
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
 from fakekube.nodes.runtime.shell.state import ProgramNotFound, ShellState
@@ -42,7 +43,6 @@ from fakekube.nodes.runtime.shell.syntax import (
 
 #: The maximum depth of functions and substitutions.
 _DEPTH: Final = 100
-_SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "PIPE": 13, "TERM": 15}
 
 
 class Shell(ShellState):
@@ -76,7 +76,7 @@ class Shell(ShellState):
             pass
         except Killed as killed:
             action = self.traps.get(str(killed.signal))
-            if action is None or killed.signal == _SIGNALS["KILL"]:
+            if action is None or killed.signal == SIGKILL:
                 raise
             self.status = 128 + killed.signal
             self.traps.pop(str(killed.signal))
@@ -281,12 +281,16 @@ class Shell(ShellState):
     async def _repeat(self, body: Script, goes_on: Callable[[], Awaitable[bool]]) -> int:
         """Runs the body of a loop while `goes_on` returns True, or until a break; returns the exit status of the loop."""
         status = 0
-        while await goes_on():
-            try:
-                status = await self.run(body)
-            except Break as end:
-                if end.leaves():
-                    return 0
+        self.loops += 1
+        try:
+            while await goes_on():
+                try:
+                    status = await self.run(body)
+                except Break as end:
+                    if end.leaves():
+                        return 0
+        finally:
+            self.loops -= 1
         return status
 
     async def _run_case(self, command: Case) -> int:
@@ -349,20 +353,37 @@ class Shell(ShellState):
             shell=self,
             failed=False,
         )
-        builtin = BUILTINS.get(name)
-        if builtin is not None:
-            for variable, value in assigned:
-                self.set_variable(variable, value)
-            return await builtin(program, self)
+        if name in BUILTINS:
+            return await self._run_builtin(program, assigned)
         try:
             return await self.program.run_other(argv, program)
         except ProgramNotFound as missing:
             await self.complain(str(missing), descriptors)
             return missing.code
 
+    async def _run_builtin(self, program: Program, assigned: Sequence[tuple[str, str]]) -> int:
+        """Runs a built-in command; only a special one keeps the values of variables that are assigned before it."""
+        before = {name: self.variables.get(name) for name, _ in assigned}
+        for name, value in assigned:
+            self.set_variable(name, value)
+        try:
+            return await BUILTINS[program.name](program, self)
+        finally:
+            if program.name not in SPECIAL_BUILTINS:
+                self._restore_variables(before)
+
+    def _restore_variables(self, values: Mapping[str, str | None]) -> None:
+        """Gives variables these values; None: they are unset."""
+        for name, value in values.items():
+            if value is None:
+                self.variables.pop(name, None)
+            else:
+                self.variables[name] = value
+
     async def _function(
         self, argv: Sequence[str], assigned: Sequence[tuple[str, str]], descriptors: dict[int, Descriptor]
     ) -> int:
+        replaced = {name: self.variables.get(name) for name, _ in assigned}
         for name, value in assigned:
             self.set_variable(name, value)
         arguments, before = self.arguments, self.descriptors
@@ -378,8 +399,7 @@ class Shell(ShellState):
             self.depth -= 1
             self.locals.pop()
             self.arguments, self.descriptors = arguments, before
-            for name, old in hidden.items():
-                self.variables.pop(name, None) if old is None else self.variables.update({name: old})
+            self._restore_variables({**replaced, **hidden})
 
     # ------------------------------------------------------------ redirections
 
@@ -428,6 +448,6 @@ def _close(descriptors: dict[int, Descriptor]) -> None:
     _close_all(descriptors.values())
 
 
-def _close_all(descriptors: Any) -> None:
+def _close_all(descriptors: Iterable[Descriptor]) -> None:
     for one in descriptors:
         one.close()

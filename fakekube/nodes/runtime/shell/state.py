@@ -76,6 +76,8 @@ class ShellState(ABC):
     status: int = 0
     background: list[Task] = field(default_factory=list)
     depth: int = 0
+    loops: int = 0
+    """The number of enclosing loops, those around the call of a function included."""
     locals: list[dict[str, str | None]] = field(default_factory=list)
     """For each running function its local variables, with their previous values."""
     checked: int = 0
@@ -130,6 +132,8 @@ class ShellState(ABC):
             arguments=list(self.arguments),
             variables=dict(self.variables),
             exported=set(self.exported),
+            read_only=set(self.read_only),
+            locals=[dict(one) for one in self.locals],
             functions=dict(self.functions),
             options=set(self.options),
             traps={},

@@ -80,6 +80,13 @@ SCRIPTS = [
     ("cd /config; echo *.conf; echo *.nothing", "a.conf\n*.nothing\n"),
     ("sleep 0 & wait; echo done", "done\n"),
     ("trap 'echo bye' EXIT; echo hi", "hi\nbye\n"),
+    ("trap 'echo e' EXIT; trap 'x' USR1; trap; trap - EXIT", "trap -- 'echo e' EXIT\ntrap -- 'x' USR1\n"),
+    ("continue; echo $?; for i in 1 2; do break 9; done; echo $i", "0\n1\n"),
+    ("f() { break; }; for i in 1 2; do f; echo $i; done; echo end", "end\n"),
+    ("f() { echo $x; }; x=0; x=1 f; echo $x; x=2 cd /; echo $x; x=3 :; echo $x", "1\n0\n0\n3\n"),
+    ("f() { (local x=1); x=7; }; x=0; f; (readonly x); x=8; echo $x", "8\n"),
+    ("command -V cd; command -v f || echo $?", "cd is a shell builtin\n127\n"),
+    ("unset -f -v x; printf ' a  b c ' | { read x y; echo \"$x|$y\"; }", "a|b c\n"),
     ("sh -c 'exit 4'; echo $?; ! true; echo $?", "4\n1\n"),
     ("printf '%05d|%-4s|%x|%s\\n' 42 ab 255 'c d'", "00042|ab  |ff|c d\n"),
     ("seq 3 | sed -n '2,$p' | sed 's/\\(.\\)/<\\1>/'", "<2>\n<3>\n"),
@@ -124,12 +131,18 @@ def test_script_output(pod: PodInside, script: str, written: str) -> None:
 
 
 FAILURES = [
+    # Recorded with busybox 1.35.
+    ("set a b; shift -1; echo late", Result(2, "", "sh: shift: Illegal number: -1\n")),
+    ("break 0", Result(2, "", "sh: break: Illegal number: 0\n")),
+    ("trap 'echo got; exit 3' USR1; kill -USR1 $$; echo late", Result(3, "got\n", "")),
+    ("trap x FOO 99", Result(1, "", "sh: trap: FOO: invalid signal specification\nsh: trap: 99: invalid signal specification\n")),
+    ("local x; echo late", Result(2, "", "sh: local: not in a function\n")),
     ("nosuch", Result(127, "", "sh: nosuch: not found\n")),
     ("/config/a.conf", Result(126, "", "sh: /config/a.conf: Permission denied\n")),
     ("cat /nofile", Result(1, "", "cat: can't open '/nofile': No such file or directory\n")),
     ("echo x > /no/where", Result(1, "", "sh: can't create /no/where: nonexistent directory\n")),
     ("cat < /nofile", Result(1, "", "sh: can't open /nofile: no such file\n")),
-    ("cd /nowhere", Result(1, "", "sh: cd: can't cd to /nowhere: No such file or directory\n")),
+    ("cd /nowhere", Result(2, "", "sh: cd: can't cd to /nowhere: No such file or directory\n")),
     ("echo x > /config/a.conf", Result(1, "", "sh: can't create /config/a.conf: Read-only file system\n")),
     ("if true", Result(2, "", "sh: syntax error: unexpected end of file\n")),
     ("echo a; fi", Result(2, "", 'sh: syntax error: unexpected "fi"\n')),
