@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The maximum number of symbolic links in a path.
 _MAX_LINKS = 40
+#: The maximum numbers of bytes in a path (with its end, as in C) and in a name.
+_PATH_MAX, _NAME_MAX = 4096, 255
 
 
 def oserror(number: int, path: str = "") -> OSError:
@@ -176,6 +178,14 @@ class Place(NamedTuple):
         return posixpath.basename(self.path)
 
 
+class _Entry(NamedTuple):
+    """One step in the resolution of a path."""
+
+    name: str
+    node: Node | None
+    read_only: bool
+
+
 class FileSystem:
     """The file system of one container.
 
@@ -190,6 +200,8 @@ class FileSystem:
         self.space = space or Space(_UNBOUNDED)
         self.now = now
         self.mounts: dict[str, Mount] = {"/": Mount(root, read_only=False)}
+        self._mounted_names: set[str] = set()
+        """The last parts of the paths of mounts: for all other names there is no need to know the path."""
 
     def mount(self, path: str, node: Node, *, read_only: bool = False) -> None:
         """Mounts a directory or file at a path, which is created if it does not exist."""
@@ -198,6 +210,7 @@ class FileSystem:
         if posixpath.basename(path) not in parent.entries and parent.source is None:
             parent.own[posixpath.basename(path)] = Directory(mtime=self.now()) if isinstance(node, Directory) else File()
         self.mounts[path] = Mount(node, read_only)
+        self._mounted_names.add(posixpath.basename(path))
 
     # ------------------------------------------------------------ paths
 
@@ -205,58 +218,88 @@ class FileSystem:
         """Resolves a path. Raises OSError if a directory in it does not exist."""
         if not path:
             raise oserror(errno.ENOENT, path)
-        parts = [part for part in posixpath.join(cwd, path).split("/") if part and part != "."]
+        _check_length(path)
+        parts = _split(posixpath.join(cwd, path))
         links = 0
-        at = Place("/", self.mounts["/"].node, self.mounts["/"].read_only, None)
-        trail = [at]
+        root = self.mounts["/"]
+        trail = [_Entry("", root.node, root.read_only)]
         while parts:
-            name = parts.pop(0)
+            name = parts.pop()
             if name == "..":
                 if len(trail) > 1:
                     trail.pop()
-                at = trail[-1]
                 continue
-            if at.node is None:
+            at = trail[-1].node
+            if at is None:
                 raise oserror(errno.ENOENT, path)
-            if not isinstance(at.node, Directory):
+            if not isinstance(at, Directory):
                 raise oserror(errno.ENOTDIR, path)
-            child = self._child(at, at.node, name)
+            if len(name) > _NAME_MAX:
+                raise oserror(errno.ENAMETOOLONG, path)
+            child = self._child(trail, at, name)
             if isinstance(child.node, Symlink) and (parts or follow):
                 links += 1
                 if links > _MAX_LINKS:
                     raise oserror(errno.ELOOP, path)
                 target = child.node.target
-                parts = [part for part in target.split("/") if part and part != "."] + parts
+                parts += _split(target)
                 if target.startswith("/"):
                     trail = trail[:1]
-                at = trail[-1]
                 continue
             trail.append(child)
-            at = child
-        if path.endswith("/") and at.node is not None and not isinstance(at.node, Directory):
+        found = trail[-1]
+        if path.endswith("/") and found.node is not None and not isinstance(found.node, Directory):
             raise oserror(errno.ENOTDIR, path)
-        return at
+        parent = trail[-2].node if len(trail) > 1 else None
+        return Place(_path_of(trail), found.node, found.read_only, parent if isinstance(parent, Directory) else None)
 
-    def _child(self, at: Place, directory: Directory, name: str) -> Place:
-        path = f"{'' if at.path == '/' else at.path}/{name}"
-        mount = self.mounts.get(path)
+    def _child(self, trail: Sequence[_Entry], directory: Directory, name: str) -> _Entry:
+        mount = self.mounts.get(f"{_path_of(trail).rstrip('/')}/{name}") if name in self._mounted_names else None
         if mount is not None:
-            return Place(path, mount.node, mount.read_only, directory)
-        return Place(path, directory.entries.get(name), at.read_only, directory)
+            return _Entry(name, mount.node, mount.read_only)
+        return _Entry(name, directory.entries.get(name), trail[-1].read_only)
 
-    def node(self, path: str, cwd: str = "/", *, follow: bool = True) -> Node:
-        """Returns the node at a path. Raises OSError."""
-        found = self.place(path, cwd, follow=follow).node
-        if found is None:
+    def children(self, place: Place) -> list[Place]:
+        """Returns the entries of a directory, including mounts, sorted by name. Raises OSError.
+
+        A tree of directories is walked with it: no path is resolved again.
+        """
+        directory = place.node
+        if not isinstance(directory, Directory):
+            raise oserror(errno.ENOTDIR, place.path)
+        below, entries, found = place.path.rstrip("/"), directory.entries, []
+        for name in sorted(entries):
+            path = f"{below}/{name}"
+            mount = self.mounts.get(path) if name in self._mounted_names else None
+            node, read_only = (mount.node, mount.read_only) if mount else (entries[name], place.read_only)
+            found.append(Place(path, node, read_only, directory))
+        return found
+
+    def existing(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
+        """Resolves the path of a node. Raises OSError."""
+        found = self.place(path, cwd, follow=follow)
+        if found.node is None:
             raise oserror(errno.ENOENT, path)
         return found
 
+    def require_present(self, place: Place, path: str) -> Node:
+        """Returns the node of a place that was resolved earlier. Raises OSError if it has been removed since."""
+        parent, node = place.parent, place.node
+        is_kept = parent is None or parent.source is not None or place.path in self.mounts or parent.own.get(place.name) is node
+        if node is None or not is_kept:
+            raise oserror(errno.ENOENT, path)
+        _check_length(path)
+        return node
+
+    def node(self, path: str, cwd: str = "/", *, follow: bool = True) -> Node:
+        """Returns the node at a path. Raises OSError."""
+        node = self.existing(path, cwd, follow=follow).node
+        assert node is not None
+        return node
+
     def mount_of(self, path: str, cwd: str = "/") -> str:
         """Returns the path of the mount that has a path. Raises OSError."""
-        place = self.place(path, cwd)
-        if place.node is None:
-            raise oserror(errno.ENOENT, path)
-        at = place.path
+        at = self.existing(path, cwd).path
         while at not in self.mounts:
             at = posixpath.dirname(at)
         return at
@@ -283,23 +326,19 @@ class FileSystem:
 
     def list(self, path: str, cwd: str = "/") -> dict[str, Node]:
         """Returns the entries of a directory, including mounts, sorted by name. Raises OSError."""
-        place = self.place(path, cwd)
-        if place.node is None:
-            raise oserror(errno.ENOENT, path)
-        if not isinstance(place.node, Directory):
-            raise oserror(errno.ENOTDIR, path)
-        below = "" if place.path == "/" else place.path
-        entries = place.node.entries
-        return {name: self.mounts[f"{below}/{name}"].node if f"{below}/{name}" in self.mounts else entries[name]
-                for name in sorted(entries)}  # fmt: skip
+        return {child.name: child.node for child in self.children(self.existing(path, cwd)) if child.node is not None}
 
     def walk(self, path: str, cwd: str = "/") -> Iterator[tuple[str, Node]]:
         """Yields the paths and nodes of a tree, beginning with the given path. Raises OSError."""
-        node = self.node(path, cwd, follow=False)
-        yield path, node
-        if isinstance(node, Directory):
-            for name in self.list(path, cwd):
-                yield from self.walk(f"{path.rstrip('/')}/{name}", cwd)
+        pending = [(path, self.existing(path, cwd, follow=False))]
+        while pending:
+            path, place = pending.pop()
+            _check_length(path)
+            if place.node is not None:
+                yield path, place.node
+            if isinstance(place.node, Directory):
+                below = path.rstrip("/")
+                pending += [(f"{below}/{child.name}", child) for child in reversed(self.children(place))]
 
     # ------------------------------------------------------------ reads and writes
 
@@ -381,14 +420,16 @@ class FileSystem:
 
     def remove(self, path: str, cwd: str = "/") -> None:
         """Removes a file, a link, or a directory with its content. Raises OSError."""
-        place = self.place(path, cwd, follow=False)
-        if place.node is None:
-            raise oserror(errno.ENOENT, path)
-        if place.parent is None or place.path in self.mounts:
+        self.remove_place(self.existing(path, cwd, follow=False))
+
+    def remove_place(self, place: Place) -> None:
+        """Removes the node of a resolved path. Raises OSError."""
+        path = place.path
+        if place.parent is None or path in self.mounts:
             raise oserror(errno.EBUSY, path)
         if place.read_only or place.parent.source is not None:
             raise oserror(errno.EROFS, path)
-        if any(mounted.startswith(f"{place.path}/") for mounted in self.mounts):
+        if any(mounted.startswith(f"{path}/") for mounted in self.mounts):
             raise oserror(errno.EBUSY, path)
         del place.parent.own[place.name]
         place.parent.mtime = self.now()
@@ -409,3 +450,18 @@ class FileSystem:
             raise oserror(errno.EROFS, target)
         self.remove(source, cwd)
         new.parent.own[new.name] = old.node
+
+
+def _split(path: str) -> list[str]:
+    """Returns the parts of a path, the last one first."""
+    return [part for part in reversed(path.split("/")) if part and part != "."]
+
+
+def _path_of(trail: Sequence[_Entry]) -> str:
+    return "/".join(entry.name for entry in trail) or "/"
+
+
+def _check_length(path: str) -> None:
+    """Raises OSError for a path that is too long."""
+    if len(path) >= _PATH_MAX // 4 and len(path.encode("utf-8", "surrogatepass")) >= _PATH_MAX:
+        raise oserror(errno.ENAMETOOLONG, path)

@@ -10,6 +10,7 @@ import errno
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -155,16 +156,23 @@ async def _cp(program: Program) -> int:
 
 
 def _copy(program: Program, source: str, target: str) -> None:
-    node = program.files.node(source, program.cwd)
-    if isinstance(node, Directory):
-        if not program.files.exists(target, program.cwd):
-            program.files.make_directory(target, program.cwd, mode=node.mode)
-        for name in program.files.list(source, program.cwd):
-            _copy(program, posixpath.join(source, name), posixpath.join(target, name))
-    elif isinstance(node, File):
-        program.files.write(target, bytes(node.content), program.cwd, mode=node.mode)
-    else:
-        program.files.add(target, copy.copy(node), program.cwd)
+    files, cwd = program.files, program.cwd
+    pending = [(files.existing(source, cwd), target)]
+    while pending:
+        place, target = pending.pop()
+        place = files.existing(place.path) if isinstance(place.node, Symlink) else place
+        node = place.node
+        if isinstance(node, Directory):
+            entries = [(child, posixpath.join(target, child.name)) for child in reversed(files.children(place))]
+            if not files.exists(target, cwd):  # it may become an entry of the directory, which is not copied
+                files.make_directory(target, cwd, mode=node.mode)
+            pending += entries
+        elif isinstance(node, File):
+            files.write(target, bytes(node.content), cwd, mode=node.mode)
+        elif node is not None:
+            made = copy.copy(node)
+            made.space, made.taken = None, 0
+            files.add(target, made, cwd)
 
 
 async def _ln(program: Program) -> int:
@@ -519,11 +527,12 @@ async def _du(program: Program) -> int:
             found = list(program.files.walk(path, program.cwd))
         except OSError as error:
             return await program.complain_about(path, error)
-        for top, node in reversed(found):
-            if not isinstance(node, Directory) or ("s" in flags and top != path):
-                continue
-            total = sum((size_of(one) + 4095) // 4096 * 4 for name, one in found if name == top or name.startswith(f"{top}/"))
-            await program.write(f"{_human(total * 1024) if 'h' in flags else total}\t{top}\n")
+        totals: Counter[str] = Counter()
+        for top, node in reversed(found):  # entries come before their directory
+            total = (size_of(node) + 4095) // 4096 * 4 + totals.pop(top.rstrip("/"), 0)
+            totals[top.rpartition("/")[0]] += total
+            if isinstance(node, Directory) and ("s" not in flags or top == path):
+                await program.write(f"{_human(total * 1024) if 'h' in flags else total}\t{top}\n")
     return 0
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from fakekube.nodes.runtime.commands.files import size_of
-from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Socket, Symlink
+from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Place, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.regular_expressions import compile_posix, glob
 from fakekube.nodes.runtime.scheduling import breathe
@@ -24,7 +24,19 @@ class _Found(NamedTuple):
     """A file in the tree."""
 
     path: str
+    """As shown, which begins with an operand."""
+    place: Place
     node: Node
+
+
+class _Visit(NamedTuple):
+    """A file that is to be looked at."""
+
+    path: str
+    place: Place
+    depth: int
+    is_left: bool = False
+    """Whether it is a directory whose entries have been looked at."""
 
 
 #: Evaluates an expression for a file.
@@ -68,7 +80,7 @@ async def _find(program: Program) -> int:
     expression = _Parser(search, args).parse()
     try:
         for top in tops or ["."]:
-            await _walk(search, expression, top, 0)
+            await _walk(search, expression, top)
     except _Quit:
         pass
     for command, paths in search.gathered:
@@ -76,22 +88,41 @@ async def _find(program: Program) -> int:
     return search.code
 
 
-async def _walk(search: _Search, expression: _Expression, path: str, depth: int) -> None:
+async def _walk(search: _Search, expression: _Expression, top: str) -> None:
     program = search.program
-    await breathe()
     try:
-        found = _Found(path, program.files.node(path, program.cwd, follow=False))
-        search.pruned = False
-        if not search.deep and depth >= search.least:
-            await expression(found)
-        if isinstance(found.node, Directory) and depth < search.most and not search.pruned:
-            for name, node in program.files.list(path, program.cwd).items():
-                if not (search.stays and isinstance(node, Directory) and node.kind):
-                    await _walk(search, expression, f"{path.rstrip('/')}/{name}", depth + 1)
-        if search.deep and depth >= search.least:
-            await expression(found)
+        place = program.files.existing(top, program.cwd, follow=False)
     except OSError as error:
-        search.code = await program.complain_about(path, error)
+        search.code = await program.complain_about(top, error)
+        return
+    pending = [_Visit(top, place, 0)]
+    while pending:
+        await breathe()
+        visit = pending.pop()
+        try:
+            pending += await _look_at(search, expression, visit)
+        except OSError as error:
+            search.code = await program.complain_about(visit.path, error)
+
+
+async def _look_at(search: _Search, expression: _Expression, visit: _Visit) -> Sequence[_Visit]:
+    """Evaluates the expression; returns what is to be looked at next, the last one first. Raises OSError."""
+    files, place = search.program.files, visit.place
+    node = files.require_present(place, visit.path)
+    comes_later = search.deep and isinstance(node, Directory) and not visit.is_left
+    search.pruned = False
+    if visit.depth >= search.least and not comes_later:
+        await expression(_Found(visit.path, place, node))
+    if visit.is_left or not isinstance(node, Directory) or visit.depth >= search.most or search.pruned:
+        return [visit._replace(is_left=True)] if comes_later else ()
+    files.require_present(place, visit.path)
+    below = visit.path.rstrip("/")
+    entries = [
+        _Visit(f"{below}/{child.name}", child, visit.depth + 1)
+        for child in reversed(files.children(place))
+        if not (search.stays and isinstance(child.node, Directory) and child.node.kind)
+    ]
+    return [visit._replace(is_left=True), *entries] if comes_later else entries
 
 
 # ---------------------------------------------------------------- the expression
@@ -101,34 +132,40 @@ class _Parser:
     """Parses the words of an expression. Raises Usage."""
 
     def __init__(self, search: _Search, words: list[str]) -> None:
-        self._search, self._words = search, words
+        self._search = search
+        self._words = words[::-1]
+        """The next word is the last one."""
 
     def parse(self) -> _Expression:
         """Returns the expression; it prints the files if it has no action."""
         made = self._alternatives() if self._words else _pass_all
         if self._words:
-            raise Usage(f"unrecognized: {self._words[0]}")
-        return made if self._search.acts else _evaluate_both(made, self._print("\n"))
+            raise Usage(f"unrecognized: {self._words[-1]}")
+        return made if self._search.acts else _evaluate_all([made, self._print("\n")])
 
     def _alternatives(self) -> _Expression:
-        made = self._sequence()
-        while self._words and self._words[0] in ("-o", "-or"):
-            self._words.pop(0)
-            made = _evaluate_either(made, self._sequence())
-        return made
+        made = [self._sequence()]
+        while self._words and self._words[-1] in ("-o", "-or"):
+            self._words.pop()
+            made.append(self._sequence())
+        return _evaluate_any(made)
 
     def _sequence(self) -> _Expression:
-        made = self._primary()
-        while self._words and self._words[0] not in ("-o", "-or", ")"):
-            if self._words[0] in ("-a", "-and"):
-                self._words.pop(0)
-            made = _evaluate_both(made, self._primary())
-        return made
+        made = [self._primary()]
+        while self._words and self._words[-1] not in ("-o", "-or", ")"):
+            if self._words[-1] in ("-a", "-and"):
+                self._words.pop()
+            made.append(self._primary())
+        return _evaluate_all(made)
 
     def _primary(self) -> _Expression:
-        word = self._next("expression")
-        if word in ("!", "-not"):
-            return _evaluate_negated(self._primary())
+        word, is_negated = self._next("expression"), False
+        while word in ("!", "-not"):
+            word, is_negated = self._next("expression"), not is_negated
+        made = self._unnegated(word)
+        return _evaluate_negated(made) if is_negated else made
+
+    def _unnegated(self, word: str) -> _Expression:
         if word == "(":
             made = self._alternatives()
             if self._next("(") != ")":
@@ -146,7 +183,7 @@ class _Parser:
     def _next(self, word: str) -> str:
         if not self._words:
             raise Usage(f"{word} requires an argument")
-        return self._words.pop(0)
+        return self._words.pop()
 
     # ------------------------------------------------------------ actions and options
 
@@ -161,20 +198,21 @@ class _Parser:
     def _delete(self) -> _Expression:
         async def act(found: _Found) -> bool:
             program = self._search.program
-            if isinstance(found.node, Directory) and program.files.list(found.path, program.cwd):
+            if isinstance(found.node, Directory) and found.node.entries:
                 self._search.code = await program.complain(f"{found.path}: Directory not empty")
                 return False
-            program.files.remove(found.path, program.cwd)
+            program.files.remove_place(found.place)
             return True
 
         self._search.acts = self._search.deep = True
         return act
 
     def _execute(self) -> _Expression:
-        end = next((at for at, word in enumerate(self._words) if word in (";", "+")), None)
-        if not end:
+        words: list[str] = []
+        while (last := self._next("-exec")) not in (";", "+"):
+            words.append(last)
+        if not words:
             raise Usage("-exec requires an argument")
-        words, last, self._words[:] = self._words[:end], self._words[end], self._words[end + 1 :]
         self._search.acts = True
         if last == "+":
             paths: list[str] = []
@@ -250,16 +288,30 @@ def _evaluate_test(test: _Test) -> _Expression:
     return evaluate
 
 
-def _evaluate_both(first: _Expression, second: _Expression) -> _Expression:
+def _evaluate_all(parts: Sequence[_Expression]) -> _Expression:
+    if len(parts) == 1:
+        return parts[0]
+
     async def evaluate(found: _Found) -> bool:
-        return await first(found) and await second(found)
+        for part in parts:
+            await breathe()
+            if not await part(found):
+                return False
+        return True
 
     return evaluate
 
 
-def _evaluate_either(first: _Expression, second: _Expression) -> _Expression:
+def _evaluate_any(parts: Sequence[_Expression]) -> _Expression:
+    if len(parts) == 1:
+        return parts[0]
+
     async def evaluate(found: _Found) -> bool:
-        return await first(found) or await second(found)
+        for part in parts:
+            await breathe()
+            if await part(found):
+                return True
+        return False
 
     return evaluate
 

@@ -46,6 +46,28 @@ def test_hard_patterns_take_linear_time(pod: PodInside, script: str, written: st
     assert run(pod, script).stdout == written
 
 
+def test_nested_directories_are_walked_whole(pod: PodInside) -> None:
+    """However many; programs do not recurse."""
+    deep = "cd /tmp; mkdir -p " + "d/" * 1100
+    script = "; cp -r d e; chmod -R 700 e; find e -perm 700 | wc -l; du e | wc -l; tar c d | tar t | wc -l; grep -r x d"
+    found = run(pod, f"{deep}{script}; find . -depth | tail -n 1; find e -delete; rm -r d; ls")
+    assert (found.code, found.stdout, found.stderr) == (0, "1100\n1100\n1100\n.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [("-name x -o", "/etc/hosts\n"), ("! !", "/etc/hosts\n"), ("-name hosts -a", "/etc/hosts\n"), ("!", "/etc/hosts\n")],
+)
+def test_long_expressions_of_find(pod: PodInside, part: str, found: str) -> None:
+    assert run(pod, f"find /etc/hosts {f'{part} ' * 5000} -name hosts").stdout == found
+
+
+@pytest.mark.parametrize("name", ["a" * 256, "/".join(["d"] * 2049)])
+def test_names_and_paths_have_the_lengths_of_linux(pod: PodInside, name: str) -> None:
+    """NAME_MAX and PATH_MAX."""
+    assert "File name too long" in run(pod, f"mkdir {name}").stderr
+
+
 EXPRESSIONS = [
     ("echo aXbX | sed 's/X$/Y/; s/^a/b/'", "bXbY\n"),
     ("echo 'a+b(c)|d{2}' | grep -o 'a+b(c)|d{2}'", "a+b(c)|d{2}\n"),
