@@ -275,7 +275,7 @@ class FileSystem:
             found.append(Place(path, node, read_only, directory))
         return found
 
-    def existing(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
+    def find_place(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
         """Resolves the path of a node. Raises OSError."""
         found = self.place(path, cwd, follow=follow)
         if found.node is None:
@@ -293,13 +293,13 @@ class FileSystem:
 
     def node(self, path: str, cwd: str = "/", *, follow: bool = True) -> Node:
         """Returns the node at a path. Raises OSError."""
-        node = self.existing(path, cwd, follow=follow).node
+        node = self.find_place(path, cwd, follow=follow).node
         assert node is not None
         return node
 
     def mount_of(self, path: str, cwd: str = "/") -> str:
         """Returns the path of the mount that has a path. Raises OSError."""
-        at = self.existing(path, cwd).path
+        at = self.find_place(path, cwd).path
         while at not in self.mounts:
             at = posixpath.dirname(at)
         return at
@@ -326,11 +326,11 @@ class FileSystem:
 
     def list(self, path: str, cwd: str = "/") -> dict[str, Node]:
         """Returns the entries of a directory, including mounts, sorted by name. Raises OSError."""
-        return {child.name: child.node for child in self.children(self.existing(path, cwd)) if child.node is not None}
+        return {child.name: child.node for child in self.children(self.find_place(path, cwd)) if child.node is not None}
 
     def walk(self, path: str, cwd: str = "/") -> Iterator[tuple[str, Node]]:
         """Yields the paths and nodes of a tree, beginning with the given path. Raises OSError."""
-        pending = [(path, self.existing(path, cwd, follow=False))]
+        pending = [(path, self.find_place(path, cwd, follow=False))]
         while pending:
             path, place = pending.pop()
             _check_length(path)
@@ -420,7 +420,7 @@ class FileSystem:
 
     def remove(self, path: str, cwd: str = "/") -> None:
         """Removes a file, a link, or a directory with its content. Raises OSError."""
-        self.remove_place(self.existing(path, cwd, follow=False))
+        self.remove_place(self.find_place(path, cwd, follow=False))
 
     def remove_place(self, place: Place) -> None:
         """Removes the node of a resolved path. Raises OSError."""

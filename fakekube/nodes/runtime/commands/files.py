@@ -157,10 +157,10 @@ async def _cp(program: Program) -> int:
 
 def _copy(program: Program, source: str, target: str) -> None:
     files, cwd = program.files, program.cwd
-    pending = [(files.existing(source, cwd), target)]
+    pending = [(files.find_place(source, cwd), target)]
     while pending:
         place, target = pending.pop()
-        place = files.existing(place.path) if isinstance(place.node, Symlink) else place
+        place = files.find_place(place.path) if isinstance(place.node, Symlink) else place
         node = place.node
         if isinstance(node, Directory):
             entries = [(child, posixpath.join(target, child.name)) for child in reversed(files.children(place))]

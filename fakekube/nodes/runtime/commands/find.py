@@ -91,7 +91,7 @@ async def _find(program: Program) -> int:
 async def _walk(search: _Search, expression: _Expression, top: str) -> None:
     program = search.program
     try:
-        place = program.files.existing(top, program.cwd, follow=False)
+        place = program.files.find_place(top, program.cwd, follow=False)
     except OSError as error:
         search.code = await program.complain_about(top, error)
         return
@@ -162,10 +162,10 @@ class _Parser:
         word, is_negated = self._next("expression"), False
         while word in ("!", "-not"):
             word, is_negated = self._next("expression"), not is_negated
-        made = self._unnegated(word)
+        made = self._operand(word)
         return _evaluate_negated(made) if is_negated else made
 
-    def _unnegated(self, word: str) -> _Expression:
+    def _operand(self, word: str) -> _Expression:
         if word == "(":
             made = self._alternatives()
             if self._next("(") != ")":
