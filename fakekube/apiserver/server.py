@@ -134,6 +134,7 @@ def build(
         authorization=options.authorization,
         authority=authority,
         listens_on=listens_on,
+        emulation=settings.emulation,
     )
     services = StoreAccess(store, registry, settings, weakref.proxy(access))
     access.connect(services)

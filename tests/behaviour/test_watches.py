@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import urllib.parse
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -345,3 +346,46 @@ def test_closing_watches_does_not_affect_other_watches(api: Api) -> None:
             with watching(api, path, {"resourceVersion": start}):
                 create(api, f"n{number}")
         assert types_and_names(stays.take(5)) == [("ADDED", f"n{number}") for number in range(5)]
+
+
+def test_streaming_lists_are_compressed_in_members_that_can_be_read_at_once(api) -> None:
+    """Each portion is a gzip member of its own; a watch that does not begin with the state is not compressed."""
+    accept = {**api.headers(), "Accept-Encoding": "gzip"}
+    path = api.path("configmaps")
+    connection = api.connect()
+    try:
+        connection.request(
+            "GET", f"{path}?{urllib.parse.urlencode({'watch': '1', 'timeoutSeconds': '30', **STREAM})}", headers=accept
+        )
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Content-Encoding"], answer.headers["Vary"]) == (200, "gzip", "Accept-Encoding")
+        reader = _Members(answer)
+        types = []
+        while not types or types[-1] != "BOOKMARK":
+            types += [event["type"] for event in reader.next_events()]
+        api.post(path, {"metadata": {"name": "later"}})
+        assert [(event["type"], event["object"]["metadata"]["name"]) for event in reader.next_events()] == [("ADDED", "later")]
+    finally:
+        connection.close()
+    for query in ({"resourceVersion": "0"}, {**STREAM, "allowWatchBookmarks": "false"}):
+        plain = api.get(path, {"watch": "1", "timeoutSeconds": "1", **query}, headers={"Accept-Encoding": "gzip"}, lines=1)
+        assert "content-encoding" not in plain.headers
+
+
+class _Members:
+    """Reads the events in the gzip members of a response."""
+
+    def __init__(self, answer: http.client.HTTPResponse) -> None:
+        self._answer = answer
+        self._rest = b""
+
+    def next_events(self) -> list[dict[str, Any]]:
+        """The events of the next member."""
+        decompressor, text = zlib.decompressobj(16 + zlib.MAX_WBITS), b""
+        while not decompressor.eof:
+            data = self._rest or self._answer.read1()
+            assert data
+            self._rest = b""
+            text += decompressor.decompress(data)
+        self._rest = decompressor.unused_data
+        return [json.loads(line) for line in text.splitlines()]

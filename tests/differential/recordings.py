@@ -239,6 +239,7 @@ def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
         yield _with_gates(f"v{minor}/rules/{name}", f"rules_{name}", minor, on, f"scheduling.k8s.io/{served}=true", word=word)
 
 
+_SHARDED = {"ShardedListAndWatch": True}
 _RANGES = "10.0.0.0/24,fd00::/108"
 _PLUGINS = "NodeRestriction,OwnerReferencesPermissionEnforcement,PodTolerationRestriction"
 
@@ -276,6 +277,10 @@ RECORDINGS = {
         Recording(
             "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",
             feature_gates={"CBORServingAndStorage": True},
+        ),
+        *(
+            Recording(f"v{minor}/sharding", "sharding", version=minor, flags=_gate_flag(_SHARDED), feature_gates=_SHARDED)
+            for minor in ("1.36",)
         ),
         Recording("compacting/lists", "lists", **_COMPACTS),
         Recording("compacting/watches", "watches", **_COMPACTS),

@@ -595,7 +595,7 @@ class _Parser:
         if opening is None:
             return Identifier(token.position, token.text)
         arguments = self._arguments(")")
-        if token.text == "has" and len(arguments) == 1:
+        if token.text == "has" and len(arguments) == 1 and "has" not in self._unknown:
             return self._has(opening, arguments[0])
         return Call(opening.position, token.text, arguments)
 

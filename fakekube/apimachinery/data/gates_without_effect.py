@@ -64,9 +64,6 @@ _NAMES_BY_REASON: Final[Mapping[str, str]] = {
         ComponentSLIs ContextualLogging CustomCPUCFSQuotaPeriod InPlacePodVerticalScalingAllocatedStatus LoggingAlphaOptions
         NativeHistograms NodeLifecycleConditions RuntimeClassInImageCriApi WindowsHostNetwork
     """,
-    "Clients can see it in the real server; here it has no effect yet, and the behaviour is that of the default.": """
-        AnonymousAuthConfigurableEndpoints ShardedListAndWatch StructuredAuthenticationConfiguration WatchListCompression
-    """,
 }
 
 REASONS: Final[Mapping[str, str]] = {name: reason for reason, names in _NAMES_BY_REASON.items() for name in names.split()}

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.data import RBAC
 from fakekube.apimachinery.errors import status
+from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apimachinery.selectors.fields import FieldRequirement
 from fakekube.apimachinery.selectors.labels import LabelRequirement
@@ -47,6 +49,9 @@ from fakekube.apiserver.endpoints.request import Request, RequestInfo, User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.net import is_loopback
 from fakekube.net.streams import Source
+
+_FILE_GATE: Final = "StructuredAuthenticationConfiguration"
+_ANONYMOUS_GATE: Final = "AnonymousAuthConfigurableEndpoints"
 
 _RESOURCE_RULE = ("verbs", "apiGroups", "resources", "resourceNames")
 _PATH_RULE = ("verbs", "nonResourceURLs")
@@ -174,6 +179,7 @@ class Access:
         authorization: the authorization flags.
         authority: the cluster's own certificate authority for clients, PEM; "" if it has none.
         listens_on: the host on which the server listens.
+        emulation: the minor and the gates of the server.
     """
 
     def __init__(
@@ -185,6 +191,7 @@ class Access:
         authorization: AuthorizationOptions = _DEFAULT_AUTHORIZATION,
         authority: str = "",
         listens_on: str = "127.0.0.1",
+        emulation: Emulation = features.DEFAULT,
     ) -> None:
         self._bucket = bucket
         self._clock = clock
@@ -203,7 +210,7 @@ class Access:
             nobody=ADMIN if is_local or options.insecure_anonymous_admin else None,
             guard=BrowserGuard(listens_on, options.allowed_hosts),
         )
-        self._issuers, self.authenticator.anonymous = _authenticators_of(options, clock, audiences)
+        self._issuers, self.authenticator.anonymous = _authenticators_of(options, clock, audiences, emulation)
 
     def isolate(self) -> None:
         """Makes the tokens of other clusters of this process invalid here, the well-known ones included; before any use."""
@@ -310,17 +317,21 @@ class Access:
 
 
 def _authenticators_of(
-    options: AuthenticationOptions, clock: Clock, audiences: Sequence[str]
+    options: AuthenticationOptions, clock: Clock, audiences: Sequence[str], emulation: Emulation
 ) -> tuple[list[TokenAuthenticator], Anonymous]:
     """Returns the authenticators of the AuthenticationConfiguration, and its anonymous settings. Raises OptionError."""
     allowed = Anonymous(options.anonymous_auth is not False)
     if not options.authentication_config:
         return [], allowed
+    if not emulation.enabled(_FILE_GATE):
+        raise OptionError(f"set --feature-gates={_FILE_GATE}=true to use authentication-config file")
     # Only clusters with such a file import these modules.
     from fakekube.apiserver.auth.authentication_configuration import read_authentication_configuration
     from fakekube.apiserver.auth.jwt import JWTAuthenticator
 
-    issuers, anonymous = read_authentication_configuration(options.authentication_config, options.service_account_issuer)
+    issuers, anonymous = read_authentication_configuration(
+        options.authentication_config, options.service_account_issuer, allows_anonymous=emulation.enabled(_ANONYMOUS_GATE)
+    )
     if anonymous is not None and options.anonymous_auth is not None:
         raise OptionError(
             "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"

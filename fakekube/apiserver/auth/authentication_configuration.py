@@ -18,7 +18,7 @@ from fakekube.apimachinery.cel.parser import parse
 from fakekube.apimachinery.cel.syntax import Identifier, Select, descendants
 from fakekube.apimachinery.codecs import DecodeError, yaml
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import aggregate, duplicate, invalid, required, too_many
+from fakekube.apimachinery.errors.field import aggregate, duplicate, forbidden, invalid, required, too_many
 from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apis.validation.checks import domain_prefixed_path, repeated_indices
 from fakekube.apiserver.auth.authentication import Anonymous
@@ -127,6 +127,8 @@ def refuse(flag: str, errors: Sequence[FieldError]) -> None:
 
 _FLAG: Final = "authentication-config"
 _MAXIMUM: Final = 64
+#: The real server writes the name of the gate so.
+_NO_ANONYMOUS: Final = "anonymous is not supported when AnonymousAuthConfigurableEnpoints feature gate is disabled"
 _RESERVED: Final = ("kubernetes.io", "k8s.io")
 _EMAIL: Final = (
     "claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or "
@@ -134,10 +136,15 @@ _EMAIL: Final = (
 )
 
 
-def read_authentication_configuration(path: str, own_issuers: Sequence[str]) -> tuple[list[JWTConfiguration], Anonymous | None]:
+def read_authentication_configuration(
+    path: str, own_issuers: Sequence[str], *, allows_anonymous: bool
+) -> tuple[list[JWTConfiguration], Anonymous | None]:
     """Returns the authenticators of a file, and its settings for anonymous requests, if any. Raises OptionError.
 
-    `own_issuers` are the issuers of service account tokens, which no authenticator may use.
+    Args:
+        path: the path of the file.
+        own_issuers: the issuers of service account tokens, which no authenticator may use.
+        allows_anonymous: whether the file may have settings for anonymous requests (AnonymousAuthConfigurableEndpoints).
     """
     section = load_configuration(path, _FLAG, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"))
     errors: list[FieldError] = []
@@ -152,7 +159,11 @@ def read_authentication_configuration(path: str, own_issuers: Sequence[str]) -> 
             if value and any(value == (one.issuer if name == "url" else one.discovery_url) for one in found):
                 errors.append(duplicate(f"{entry.path_of('issuer')}.{name}", value))
         found.append(made)
-    anonymous = _anonymous(section.section("anonymous"), errors) if section.has("anonymous") else None
+    anonymous = None
+    if section.has("anonymous"):
+        if not allows_anonymous:
+            errors.append(forbidden("anonymous", _NO_ANONYMOUS))
+        anonymous = _anonymous(section.section("anonymous"), errors)
     section.require_no_other_fields()
     refuse(_FLAG, errors)
     return found, anonymous

@@ -215,3 +215,5 @@ class Response:
     status: int
     headers: list[tuple[str, str]]
     body: bytes | Chunks | Stream
+    is_watch_list: bool = False
+    """Whether the body is a watch that begins with the state; such watches may be compressed."""

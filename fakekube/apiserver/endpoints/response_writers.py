@@ -295,6 +295,8 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     resource, metadata = scope.resource, _list_metadata(listing)
     if chosen.target is not None:
         return _transform_list(scope, chosen, listing, metadata)
+    if listing.shards is not None and not resource.custom:
+        metadata["shardInfo"] = {"selector": str(listing.shards)}
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), kind_of(resource)
     items = listing.encoding((form, kind), lambda: form.items(conversion.all_shown(resource, listing.documents), kind))
     if resource.custom:  # an unstructured list: its members are sorted, and `continue` is always present
@@ -303,7 +305,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
 
 
 def _list_metadata(listing: Listing) -> Object:
-    """Returns the ListMeta of a page."""
+    """Returns the ListMeta that a page has in all representations."""
     metadata: Object = {"resourceVersion": str(listing.revision)} if listing.revision else {}
     if listing.token:
         metadata["continue"] = listing.token

@@ -131,14 +131,15 @@ class Application:
     def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:
         cbor = backend.settings.enabled(_CBOR_GATE)
         self._compresses = backend.settings.enabled("APIResponseCompression")
+        self._compresses_watch_lists = backend.settings.enabled("WatchListCompression")
         self._backend = backend
         self._access = access
         self._aggregator = aggregator
         self._auditor = auditor
         self.observer: Observer | None = None
+        """Called for every request; it may let the request fail."""
         self.chance: Chance | None = None
         """That of a cluster with a seed."""
-        """Called for every request; it may let the request fail."""
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
@@ -211,6 +212,8 @@ class Application:
             auditing.write_event(exchange.audit, exchange.info, exchange.annotations, response)
         if exchange.observation is not None:
             exchange.observation.note_response(response)
+        if response.is_watch_list and self._compresses_watch_lists:
+            responses.compress_watch_list(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
         body = _make_body(response, environ, compresses=self._compresses)
         if exchange.labels is not None:
             self.metrics.count_response(exchange.labels, response.status, time.perf_counter() - started)

@@ -1,12 +1,13 @@
 """Writes responses that no resource handler makes, compresses large ones, and encodes Warning headers.
 
-Only objects (bodies with the media type of a serializer) of more than 128 KiB are compressed, for clients that accept gzip.
-Watches are not, nor responses which already have Content-Encoding or Content-Length.
+Objects (bodies with the media type of a serializer) of more than 128 KiB are compressed, for clients that accept gzip, and since
+1.37 watches that begin with the state; other watches are not, nor responses which have Content-Encoding or Content-Length.
 
 Warnings are sent once each; texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is
 truncated to 256, and no more are added once the truncated ones reach 4,096.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), pkg/endpoints/filters/warning.go;
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), pkg/endpoints/handlers/watch.go
+(perFlushGzipWriter), pkg/endpoints/filters/warning.go;
 k8s.io/apimachinery/pkg/util/net (NewWarningHeader); net/http (Error).
 """
 
@@ -14,9 +15,9 @@ from __future__ import annotations
 
 import unicodedata
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import EncodeError, formats, json
@@ -30,6 +31,7 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT, MediaType
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.base.golang.strings import bytes_of
+from fakekube.net.streams import Source, Stream
 
 #: The number of the first minor whose filters and router encode errors as CBOR.
 _FILTERS_SPEAK_CBOR_SINCE: Final = 37
@@ -148,11 +150,66 @@ def compress(response: Response, body: bytes | Chunks, accept_encoding: str) -> 
     return gzip_body(body)
 
 
-def gzip_body(body: bytes | Chunks) -> bytes:
+def gzip_body(body: bytes | Iterable[bytes]) -> bytes:
     """Compresses a body with gzip, at the fastest level."""
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     pieces = (body,) if isinstance(body, bytes) else body
     return b"".join([*map(compressor.compress, pieces), compressor.flush()])
+
+
+def compress_watch_list(response: Response, accept_encoding: str) -> None:
+    """Compresses a watch that begins with the state, for a client that accepts gzip."""
+    if not isinstance(response.body, (bytes, Chunks)) and takes_gzip(accept_encoding):
+        response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        response.body = GzipStream(response.body)
+
+
+class GzipStream:
+    """The stream of a watch, compressed; implements `streams.Stream`.
+
+    What is sent at a time is a member of its own, so that the client can read it at once (perFlushGzipWriter).
+    """
+
+    _latest: ClassVar[tuple[list[bytes], bytes]] = [], b""
+    """The frames that were compressed last, and the member; watchers of one collection share the list of frames."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.source: Source = stream.source
+
+    @property
+    def ended(self) -> bool:
+        return self._stream.ended
+
+    @property
+    def deadline(self) -> float | None:
+        return self._stream.deadline
+
+    @property
+    def is_drained(self) -> bool:
+        return getattr(self._stream, "is_drained", False)
+
+    def when_silent(self, call: Callable[[], None]) -> None:
+        """See `streams.Stream`."""
+        set_call = getattr(self._stream, "when_silent", None)
+        if set_call is not None:
+            set_call(call)
+
+    def take(self) -> list[bytes]:
+        frames = self._stream.take()
+        if not frames:
+            return frames
+        known, member = GzipStream._latest
+        if known is not frames:
+            member = gzip_body(frames)
+            GzipStream._latest = frames, member
+        return [member]
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(gzip_body, self._stream)
 
 
 def takes_gzip(accept_encoding: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fakekube.apimachinery import features, selectors
 from fakekube.apimachinery.errors import FieldError, status
@@ -22,6 +22,9 @@ from fakekube.apiserver.endpoints.request import Query
 from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strconv import UINT64, go_quote, parse_int, parse_uint
 from fakekube.base.golang.strings import bytes_of, readable
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.registry.sharding import ShardSelector
 
 META_GROUP = "meta.k8s.io"
 EXACT = "Exact"
@@ -104,25 +107,42 @@ class ListOptions:
     limit: int = 0
     token: str = ""
     send_initial_events: bool | None = None
+    shards: ShardSelector | None = None
 
     @property
     def selects(self) -> bool:
         """Whether there is any selector."""
-        return not (self.labels.empty and self.fields.empty)
+        return not (self.labels.empty and self.fields.empty and self.shards is None)
+
+    @property
+    def is_watch_list(self) -> bool:
+        """Whether it is a watch that begins with the state and marks its end (isListWatchRequest)."""
+        return bool(self.send_initial_events and self.allow_bookmarks)
 
 
 def list_options(query: Query, resource: Resource, *, name: str = "", watch: bool = False) -> ListOptions:
     """Decodes and validates the options of a list or watch.
 
     `name` is the one in the request's path or field selector; `watch`: the path is a /watch/ path.
-    Raises StatusError 400 or 422.
+    Raises StatusError 400 or 422, and 500 for a shard selector that is none.
     """
     options = decode_list_options(query)
     options.fields = options.fields.transform(resource.field_label)
     if name:
         _restrict_to_name(options, name)
     options.watch = options.watch or watch
+    if query.raw and (text := query.get("shardSelector")) and features.current().enabled("ShardedListAndWatch"):
+        options.shards = _shard_selector(text)
     return options
+
+
+def _shard_selector(text: str) -> ShardSelector:
+    from fakekube.apiserver.registry.sharding import ShardSelectorError, parse_shard_selector  # and CEL
+
+    try:
+        return parse_shard_selector(text)
+    except ShardSelectorError as problem:
+        raise status.generic(500, "", f"invalid shard selector: {problem}") from None
 
 
 def decode_list_options(query: Query) -> ListOptions:

@@ -79,7 +79,7 @@ def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> 
         if limited:
             return page
         if not page.token:
-            return Listing(found, first.revision, first.token, first.remaining)
+            return Listing(found, first.revision, first.token, first.remaining, first.shards)
         selection.token, selection.resource_version, selection.match = page.token, "", ""
 
 

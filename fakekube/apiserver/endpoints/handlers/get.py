@@ -53,7 +53,7 @@ def list_or_watch(scope: Scope) -> Response:
     stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form, reused))
     if is_web_socket(scope.request):
         return Response(101, [], Messages(stream, stream_form))
-    return Response(200, [("Content-Type", stream_form.media_type)], stream)
+    return Response(200, [("Content-Type", stream_form.media_type)], stream, chosen.is_watch_list)
 
 
 #: The first minor that negotiates the representation of a list before it decodes the options.

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError, status
@@ -30,6 +30,9 @@ from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.objects import Object
 from fakekube.store import Compacted, Condition, FutureRevision, Page, Record, Selection
+
+if TYPE_CHECKING:
+    from fakekube.apiserver.registry.sharding import ShardSelector
 
 Matches = Callable[[Document], bool]
 """Reports whether a stored document matches."""
@@ -43,13 +46,14 @@ def matcher(resource: Resource, options: ListOptions) -> Matches | None:
     labels, fields = options.labels, options.fields
     if not options.selects:
         return None
-    read = resource.read_field
-    if fields.empty and not resource.converts_by_call:
+    read, shards = resource.read_field, options.shards
+    if fields.empty and shards is None and not resource.converts_by_call:
         return lambda document: labels.matches(document.labels)
 
     def matches(document: Document) -> bool:
         obj = conversion.to_version(resource, document).tree if resource.custom else document.tree
-        return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
+        is_chosen = labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
+        return is_chosen and (shards is None or shards.matches(obj))
 
     return matches
 
@@ -120,6 +124,8 @@ class Listing:
     revision: int
     token: str = ""
     remaining: int | None = None
+    shards: ShardSelector | None = None
+    """The shard selector that chose the records."""
     encodings: dict[Hashable, Any] = field(default_factory=dict)
     """Cached results of `encoding`; shared by all listings of the same state, if they contain the whole collection."""
 
@@ -273,7 +279,9 @@ def _page(scope: Scope, options: ListOptions, view: View) -> Listing:
     matches = matcher(scope.resource, options)
     if matches is None:
         return _whole_page(scope, view)
-    return _selected_page(scope, options, view, matches)
+    listing = _selected_page(scope, options, view, matches)
+    listing.shards = options.shards
+    return listing
 
 
 def _whole_page(scope: Scope, view: View) -> Listing:
@@ -287,6 +295,8 @@ def _whole_page(scope: Scope, view: View) -> Listing:
 
 #: Records read in one step of a list with selectors, so that a page that is full early costs little.
 _STEP = 500
+#: The first minor in which a page of shards does not tell how many objects remain.
+_SHARDS_NOT_COUNTED_SINCE: Final = 37
 #: Records that are compared with selectors before the time is looked at.
 _CHECKED = 32
 
@@ -305,10 +315,20 @@ def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matc
         matching += _select(scope, records, matches)
         if view.limit and len(matching) >= view.limit:
             del matching[view.limit :]
-            return Listing(matching, revision, _token_if_more(scope, matching[-1].key, revision))
+            listing = Listing(matching, revision, _token_if_more(scope, matching[-1].key, revision))
+            if listing.token and _counts_remaining(scope, options):
+                listing.remaining = scope.bucket.page(
+                    scope.prefix, start=view.start, limit=view.limit, revision=revision
+                ).remaining
+            return listing
         if not step or len(records) < step:
             return Listing(matching, revision)
         start = records[-1].key + "\0"
+
+
+def _counts_remaining(scope: Scope, options: ListOptions) -> bool:
+    """Reports whether a page of shards tells how many objects remain, of all shards (SelectionPredicate.Empty)."""
+    return scope.resource.emulation.minor < _SHARDS_NOT_COUNTED_SINCE and options.labels.empty and options.fields.empty
 
 
 def _select(scope: Scope, records: Sequence[Record[Document]], matches: Matches) -> list[Record[Document]]:

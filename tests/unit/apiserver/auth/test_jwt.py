@@ -324,6 +324,32 @@ def test_invalid_authentication_configurations(tmp_path: Path, changes: dict[str
     assert wrong in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("gate", "wrong"),
+    [
+        (
+            "StructuredAuthenticationConfiguration",
+            "set --feature-gates=StructuredAuthenticationConfiguration=true to use authentication-config file",
+        ),
+        (
+            "AnonymousAuthConfigurableEndpoints",
+            "anonymous: Forbidden: anonymous is not supported when AnonymousAuthConfigurableEnpoints feature gate is disabled",
+        ),
+    ],
+)
+def test_files_need_the_gates_of_1_33(tmp_path: Path, gate: str, wrong: str) -> None:
+    path = tmp_path / "authentication.yaml"
+    anonymous = {
+        "apiVersion": "apiserver.config.k8s.io/v1beta1",
+        "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": True},
+    }
+    path.write_text(json.dumps(anonymous))
+    with pytest.raises(OptionError) as caught:
+        Cluster(profile="apiserver", version="1.33", feature_gates={gate: False}, authentication_config=path)
+    assert wrong in str(caught.value)
+
+
 def test_anonymous_cannot_be_set_by_flag_and_file(tmp_path: Path) -> None:
     path = tmp_path / "authentication.yaml"
     path.write_text(
