@@ -68,7 +68,7 @@ def _optional(name: str) -> Macro:
 
 
 #: (name, number of arguments) → macro.
-_MACROS: Final = {
+MACROS: Final = {
     ("all", 2): Macro("all"),
     ("all", 3): Macro("all", 2),
     ("exists", 2): Macro("exists"),
@@ -512,7 +512,7 @@ class _Parser:
         known = full_name in self._extensions
         if known and (full_name, len(arguments)) == ("cel.bind", 3):
             return self._loop(opening, BIND, arguments[1], (arguments[0], arguments[2]))
-        macro = _MACROS.get((name, len(arguments)))
+        macro = MACROS.get((name, len(arguments)))
         if macro is not None and name not in self._unknown:
             return self._loop(opening, macro, node, arguments)
         if known or (full_name in _NAMESPACED and full_name not in self._unknown):
