@@ -19,6 +19,7 @@ from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.validation.to_internal import as_held, internal_fields, shows_empty_fields, to_internal
 from fakekube.base.golang import cmp
 from fakekube.base.golang.cmp import Kind, Value
+from fakekube.base.golang.difflib import unified_diff
 from fakekube.base.golang.strings import label_selector_string
 
 _CORE: Final = "k8s.io/api/core/v1."
@@ -37,11 +38,7 @@ def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     if shows_empty_fields():
         values = _Values(features.current().facts)
         return cmp.diff(values.struct(struct, old), values.struct(struct, new))
-    import difflib
-
-    before, after = _lines(to_internal(struct, old)), _lines(to_internal(struct, new))
-    header, body = 2, list(difflib.unified_diff(before, after))
-    return "".join(body[header:])
+    return unified_diff(_lines(to_internal(struct, old)), _lines(to_internal(struct, new)))
 
 
 def _lines(value: dict[str, Any]) -> list[str]:

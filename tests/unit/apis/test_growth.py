@@ -63,6 +63,21 @@ def pod_ips() -> None:
     status_validation._validate_addresses(new, old, "podIPs", "PodIP")
 
 
+def terminated_containers() -> None:
+    ended, runs = ({state: {"exitCode": 0}} for state in ("terminated", "running"))
+    old, new = ({"containerStatuses": [{"name": Text(f"c{n}"), "state": state} for n in range(MANY)]} for state in (ended, runs))
+    assert len(status_validation._validate_transitions(new, old, {"restartPolicy": "Never"})) == MANY
+
+
+def allocated_resources() -> None:
+    claims = [{"name": Text(f"r{number}")} for number in range(MANY)]
+    items = [{"name": Text(f"claim:r{number}")} for number in range(MANY)]
+    names = [Text(f"c{number}") for number in range(MANY)]
+    spec = {"containers": [{"name": name, "resources": {"claims": claims if name == "c0" else claims[:1]}} for name in names]}
+    states = [{"name": name, "allocatedResourcesStatus": items if name == "c0" else items[:1]} for name in names]
+    assert status_validation._validate_containers({"containerStatuses": states}, spec) == []
+
+
 def volume_devices() -> None:
     mounts = [{"name": f"m{number}", "mountPath": Text(f"/m{number}")} for number in range(MANY)]
     devices = [{"name": f"d{number}", "devicePath": Text(f"/d{number}")} for number in range(MANY)]
@@ -81,7 +96,17 @@ def drivers_of_nodes() -> None:
 
 @pytest.mark.parametrize(
     "validate",
-    [external_ips, source_ranges, ingress_points, pod_ips, volume_devices, conditions_of_signing_requests, drivers_of_nodes],
+    [
+        external_ips,
+        source_ranges,
+        ingress_points,
+        pod_ips,
+        terminated_containers,
+        allocated_resources,
+        volume_devices,
+        conditions_of_signing_requests,
+        drivers_of_nodes,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_items_are_not_compared_with_every_old_one(validate: Callable[[], None]) -> None:

@@ -5,7 +5,9 @@ Specified by: pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from fakekube.apimachinery import features
@@ -119,17 +121,13 @@ def _validate_transitions(status: Part, before: Part, spec: Part) -> list[FieldE
     ]
 
 
-def _find_restarts(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tuple[int, str, Part]]:
-    """Returns containers that were terminated and no longer are: index, name, and the old terminated state."""
-    found = []
+def _find_restarts(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> Iterator[tuple[int, str, Part]]:
+    """Yields containers that were terminated and no longer are: index, name, and the old terminated state."""
+    alive = Counter(state.get("name", "") for state in new if "terminated" not in (state.get("state") or {}))
     for index, before in enumerate(old):
-        ended = (before.get("state") or {}).get("terminated")
-        if ended is None:
-            continue
-        name = before.get("name", "")
-        running = [s for s in new if s.get("name", "") == name and "terminated" not in (s.get("state") or {})]
-        found += [(index, name, ended)] * len(running[:1] if once else running)
-    return found
+        ended, name = (before.get("state") or {}).get("terminated"), before.get("name", "")
+        if ended is not None:
+            yield from repeat((index, name, ended), min(alive[name], 1) if once else alive[name])
 
 
 def _all_may_restart(spec: Part) -> bool:
@@ -345,13 +343,13 @@ def _validate_containers(status: Part, spec: Part) -> list[FieldError]:
             if linux is not None:
                 errors += _validate_user(linux, system, f"status.{field}[{index}].user.linux")
     for field, containers in zip(CONTAINER_STATUSES, ("containers", "initContainers", ""), strict=True):
+        by_name = {container.get("name"): container for container in reversed(spec.get(containers) or ())}
         for index, item in enumerate(status.get(field) or ()):
             where, allocated = (f"status.{field}[{index}].allocatedResourcesStatus", item.get("allocatedResourcesStatus"))
             if allocated and not containers:
                 errors.append(forbidden(where, "must not be specified in container status"))
             elif allocated:
-                named = [c for c in spec.get(containers) or () if c.get("name") == item.get("name")]
-                errors += _validate_allocated_resources_status(allocated, named[0] if named else None, where)
+                errors += _validate_allocated_resources_status(allocated, by_name.get(item.get("name")), where)
     return errors
 
 
@@ -374,24 +372,31 @@ def _validate_user(user: Part, system: str, path: str) -> list[FieldError]:
 def _validate_allocated_resources_status(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
     """Validates allocatedResourcesStatus (validateContainerStatusAllocatedResourcesStatus)."""
     errors: list[FieldError] = []
+    claims = _claim_names(container) if container is not None else frozenset()
     for index, item in enumerate(items):
         if container is not None:
-            errors += _validate_allocated_name(item.get("name", ""), container, f"{path}[{index}].name")
+            errors += _validate_allocated_name(item.get("name", ""), container, claims, f"{path}[{index}].name")
         seen: set[str] = set()
         for position, resource in enumerate(item.get("resources") or ()):
             errors += _validate_allocated_resource(resource, seen, f"{path}[{index}].resources[{position}]")
     return errors
 
 
-def _validate_allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
-    resources = container.get("resources") or {}
+def _claim_names(container: Part) -> frozenset[str]:
+    """Returns the names of a container's claims and requests, as allocatedResourcesStatus has them."""
+    claims = (container.get("resources") or {}).get("claims") or ()
+    return frozenset(
+        f"claim:{claim.get('name', '')}" + (f"/{request}" if (request := claim.get("request")) else "") for claim in claims
+    )
+
+
+def _validate_allocated_name(name: str, container: Part, claims: Container[str], path: str) -> list[FieldError]:
     if not name.startswith("claim:"):
         text = "must match one of the container's resource requests"
-        return [] if name in (resources.get("requests") or {}) else [invalid(path, name, text)]
-    for claim in resources.get("claims") or ():
-        request = claim.get("request")
-        if name == f"claim:{claim.get('name', '')}" + (f"/{request}" if request else ""):
-            return []
+        requests = (container.get("resources") or {}).get("requests") or {}
+        return [] if name in requests else [invalid(path, name, text)]
+    if name in claims:
+        return []
     form = "in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
     if from_minor(37):
         form = (
