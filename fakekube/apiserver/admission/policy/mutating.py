@@ -12,10 +12,8 @@ patch/{smd,json_patch}.go, plugin/policy/generic/policy_dispatcher.go, plugin/ce
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.apimachinery.cel.compilation import admission
@@ -43,7 +41,7 @@ from fakekube.apiserver.admission.cel import (
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
 from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
-from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource
+from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource, compile_once
 from fakekube.base.golang.strconv import go_quote
 
 if TYPE_CHECKING:
@@ -251,14 +249,7 @@ class Mutator:
             self.mutations.append(Mutation(compile_cel(environment, source), patch))
 
 
-def _mutator_of(spec: Object) -> Mutator:
-    """Returns the mutator of a policy's spec, cached by its text."""
-    return _mutator(json.dumps(spec, sort_keys=True))
-
-
-@lru_cache(maxsize=256)
-def _mutator(spec: str) -> Mutator:
-    return Mutator(json.loads(spec))
+_mutator_of: Final = compile_once(Mutator)
 
 
 _NAME: Final = "MutatingAdmissionPolicy"

@@ -10,9 +10,11 @@ ensureParamsForPolicyLocked).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 
 E = TypeVar("E")
+
+#: The maximum number of compiled policies of each kind in the process.
+_MAX_COMPILED: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,16 @@ class Hook(Generic[E]):
     def fails(self) -> bool:
         """Whether an error denies the request (failurePolicy Fail)."""
         return bool(self.spec.get("failurePolicy", "Fail") != "Ignore")
+
+
+def compile_once(compile_spec: Callable[[Object], E]) -> Callable[[Object], E]:
+    """Returns `compile_spec` with a cache by the text of the spec, which all clusters of the process share."""
+
+    @lru_cache(maxsize=_MAX_COMPILED)
+    def compile_text(text: str) -> E:
+        return compile_spec(json.loads(text))
+
+    return lambda spec: compile_text(json.dumps(spec, sort_keys=True))
 
 
 class PolicySource(Generic[E]):

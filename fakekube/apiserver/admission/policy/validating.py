@@ -10,11 +10,10 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,di
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import lru_cache, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.cel.compilation import admission
@@ -35,7 +34,7 @@ from fakekube.apiserver.admission.cel import (
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
 from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
-from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource
+from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource, compile_once
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.libraries.authorization import Authorizer
@@ -196,14 +195,7 @@ def _get_message(message: Evaluation | None) -> str:
     return "" if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE else text
 
 
-def validator_of(spec: Object) -> Validator:
-    """Returns the validator of a policy's spec, cached by its text."""
-    return _validator(json.dumps(spec, sort_keys=True))
-
-
-@lru_cache(maxsize=256)
-def _validator(spec: str) -> Validator:
-    return Validator(json.loads(spec))
+validator_of: Final = compile_once(Validator)
 
 
 _CODES: Final[Mapping[str, int]] = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
@@ -233,7 +225,6 @@ class _Dispatch(PolicyDispatch[Validator]):
         self._authorizer: Authorizer = authorizer_of(attributes.context)
         self._denials: list[tuple[str, Decision]] = []
         """The messages of the denials, and their decisions."""
-        self._namespace: list[Object | None] = []
 
     def run(self, hooks: Sequence[Hook[Validator]]) -> None:
         """Raises StatusError if the write is denied."""
@@ -252,7 +243,7 @@ class _Dispatch(PolicyDispatch[Validator]):
     def _validate(self, invocation: Invocation[Validator], annotations: dict[str, list[str]]) -> None:
         hook, binding, match, param = invocation
         result = hook.evaluator.validate(
-            self._versioned_attributes(match), match.resource, self._authorizer, param, self._namespace_object()
+            self._versioned_attributes(match), match.resource, self._authorizer, param, self._namespace
         )
         actions = binding.spec.get("validationActions") or ()
         for index, decision in enumerate(result.decisions):
@@ -297,7 +288,6 @@ class _Dispatch(PolicyDispatch[Validator]):
         error.details = {**(error.details or {}), "causes": [{"message": message}]}
         return error
 
-    def _namespace_object(self) -> Object | None:
-        if not self._namespace:
-            self._namespace.append(namespace_object(self._attributes))
-        return self._namespace[0]
+    @cached_property
+    def _namespace(self) -> Object | None:
+        return namespace_object(self._attributes)
