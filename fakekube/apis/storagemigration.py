@@ -14,6 +14,7 @@ from fakekube.apimachinery.errors.field import IMMUTABLE, invalid, required
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions
+from fakekube.apis.validation.objectmeta import has_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.objects import Object
 
@@ -66,10 +67,6 @@ def _validate_spec(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _is_true(status: Object, type_: str) -> bool:
-    return any(one.get("type") == type_ and one.get("status") == "True" for one in status.get("conditions") or ())
-
-
 def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     revision, errors = status.get("resourceVersion", ""), []
@@ -79,10 +76,10 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     errors += conditions(items, "status.conditions")
     if before.get("resourceVersion") and before["resourceVersion"] != revision:
         errors.append(invalid("status.resourceVersion", revision, IMMUTABLE))
-    if _is_true(status, SUCCEEDED) and _is_true(status, FAILED):
+    if has_condition(status, SUCCEEDED) and has_condition(status, FAILED):
         errors.append(invalid("status.conditions", items, "Both success and failed conditions cannot be true at the same time"))
     for type_, word in ((SUCCEEDED, "Success"), (FAILED, "Failed")):
-        if _is_true(before, type_) and not _is_true(status, type_):
+        if has_condition(before, type_) and not has_condition(status, type_):
             errors.append(invalid("status.conditions", items, f"{word} condition cannot be set to false once it is true"))
     return errors
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.storagemigration import FAILED, RUNNING, SUCCEEDED
-from fakekube.apis.validation.objectmeta import set_status_condition
+from fakekube.apis.validation.objectmeta import has_condition, set_status_condition
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.controller_utils import parse_time
@@ -239,7 +239,7 @@ def _conditions(obj: Mapping[str, Any]) -> list[Object]:
 
 
 def _has(migration: Object, type_: str) -> bool:
-    return any(one["type"] == type_ and one["status"] == "True" for one in _conditions(migration))
+    return has_condition(migration.get("status") or {}, type_)
 
 
 def _is_finished(migration: Object) -> bool:

@@ -1,7 +1,7 @@
 """The state machine of a definition as functions from one state to the next, and the approval of APIs of protected groups.
 
-`next_state` returns what the controllers of the real server would write next: the API approval condition, the accepted names
-and NamesAccepted, then Established; for a terminating definition, the Terminating condition.
+`next_state` returns what the controllers of the real server would write next: the condition of the API approval, the accepted
+names and NamesAccepted, then Established; for a terminating definition, the condition Terminating.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/controller/status (naming_controller.go), establish, finalizer;
 k8s.io/apiextensions-apiserver/pkg/apihelpers (GetAPIApprovalState), pkg/apis/apiextensions/validation,
@@ -13,25 +13,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apimachinery.schema.trees import are_equal
-from fakekube.apis.validation.objectmeta import condition, with_condition
+from fakekube.apis.validation.objectmeta import condition, has_condition, with_condition
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
-from fakekube.base.golang.urls import parse_url
-from fakekube.base.objects import Object, StoredObject
+from fakekube.base.golang.urls import parse_request_uri
+from fakekube.base.objects import Object, Part, StoredObject
 
-FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+#: The finalizer of definitions whose objects are to be deleted first.
+FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+#: The annotation with the approval of an API of a protected group: a URL, or a reason that begins with "unapproved".
+ANNOTATION: Final = "api-approved.kubernetes.io"
 
 Change = Callable[[Object], Object]
-Names = Mapping[str, Any]
+"""Returns the next state of a definition."""
 
 
 def is_true(obj: Object, type_: str) -> bool:
-    return condition(obj, type_).get("status") == "True"
+    """Reports whether a definition has a condition that is true (IsCRDConditionTrue)."""
+    return has_condition(obj.get("status") or {}, type_)
 
 
 def is_served(obj: Object) -> bool:
@@ -51,39 +56,32 @@ def is_same_serving(one: Object, other: Object) -> bool:
 
 
 def is_ending(obj: Object) -> bool:
-    """Reports whether it is terminating, with objects still to be deleted."""
+    """Reports whether a definition is terminating, with objects that are still to be deleted."""
     meta = obj["metadata"]
     return "deletionTimestamp" in meta and FINALIZER in meta.get("finalizers", ())
 
 
 def is_released(obj: Object) -> bool:
-    """Reports whether it is terminating and has no finalizers."""
+    """Reports whether a definition is terminating and has no finalizers."""
     return "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers")
 
 
 def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None:
-    """Returns the next state to write; None if there is none."""
-    conforming = _conforming(obj, now)
-    if conforming is not None:
-        return conforming
-    named = _sync_names(obj, others, now)
-    if named is not None:
-        return named
+    """Returns the next state to write; None if there is none.
+
+    Args:
+        obj: the definition.
+        others: all definitions, of which those of the same group have names that it cannot have.
+        now: the time of conditions that change, as objects have it.
+    """
+    change = _sync_approval(obj, now) or _sync_names(obj, others, now)
+    if change is not None:
+        return change
     if is_ending(obj):
         return _begin_deletion(now) if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending" else None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
         return _sync_established(obj, now)
     return None
-
-
-def _conforming(obj: Object, now: str) -> Change | None:
-    """Sets the condition KubernetesAPIApprovalPolicyConformant of protected groups."""
-    wanted = conformance(obj)
-    known = condition(obj, CONDITION)
-    if wanted is None or wanted == (known.get("status"), known.get("reason"), known.get("message")):
-        return None
-    status, reason, message = wanted
-    return partial(with_condition, type_=CONDITION, status=status, reason=reason, message=message, now=now)
 
 
 def _sync_established(obj: Object, now: str) -> Change | None:
@@ -138,40 +136,42 @@ def finalize(obj: Object, now: str) -> Object:
 # ---------------------------------------------------------------- names
 
 
-def accepted_names(obj: Object) -> Names:
+def accepted_names(obj: Object) -> Part:
     """Returns the accepted names of a definition; empty if there are none yet."""
-    accepted: Names = (obj.get("status") or {}).get("acceptedNames") or {}
+    accepted: Part = (obj.get("status") or {}).get("acceptedNames") or {}
     return accepted
 
 
 def _sync_names(obj: Object, others: Iterable[Object], now: str) -> Change | None:
     """Accepts the names that are free; returns None if nothing changes."""
-    wanted: Names = obj["spec"]["names"]
-    if wanted == accepted_names(obj):
+    if obj["spec"]["names"] == accepted_names(obj):
         return None
-    accepted, reason, message = _acceptable(obj, others)
-    status = "False" if message else "True"
-    known = condition(obj, "NamesAccepted")
-    said = (status, reason, message or "no conflicts found")
-    if accepted == accepted_names(obj) and said == (known.get("status"), known.get("reason"), known.get("message")):
+    accepted, reason, message = _calculate_names(obj, others)
+    names_accepted = ("False" if message else "True", reason, message or "no conflicts found")
+    if accepted == accepted_names(obj) and names_accepted == _content(condition(obj, "NamesAccepted")):
         return None
 
     def change(old: Object) -> Object:
         new = {**old, "status": {**(old.get("status") or {}), "acceptedNames": accepted}}
-        new = with_condition(new, type_="NamesAccepted", status=said[0], reason=said[1], message=said[2], now=now)
-        if is_true(new, "Established"):
+        status, reason, text = names_accepted
+        new = with_condition(new, type_="NamesAccepted", status=status, reason=reason, message=text, now=now)
+        if is_true(new, "Established") or (message and condition(new, "Established")):
             return new
-        reason, text = ("Installing", "the initial names have been accepted")
+        reason, text = "Installing", "the initial names have been accepted"
         if message:
-            if condition(new, "Established"):
-                return new
             reason, text = "NotAccepted", "not all names are accepted"
         return with_condition(new, type_="Established", status="False", reason=reason, message=text, now=now)
 
     return change
 
 
-_REASONS = {
+def _content(found: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
+    """Returns status, reason and message of a condition."""
+    return found.get("status"), found.get("reason"), found.get("message")
+
+
+#: The names of a definition that no other one of the group may have → the reason of a conflict.
+_REASONS: Final = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
     "shortNames": "ShortNamesConflict",
@@ -180,24 +180,24 @@ _REASONS = {
 }
 
 
-def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
-    """Returns the names that are free, the reason, and the message of the last conflict ("" if there is none)."""
-    taken = _names_in_use(obj["spec"]["group"], others)
+def _calculate_names(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
+    """Returns the names that are free, the reason, and the message of the last conflict ("" if there is none).
+
+    A name that is not free stays as it was accepted before (calculateNamesAndConditions).
+    """
+    used = {name for other in others if other["spec"]["group"] == obj["spec"]["group"] for name in names_of(other)}
     wanted, accepted = obj["spec"]["names"], dict(accepted_names(obj))
     reason, message = "NoConflicts", ""
-    for name, conflict in _REASONS.items():
-        sort = "kind" if name in ("kind", "listKind") else "resource"
-        if name == "shortNames":
-            own = set(accepted.get(name) or ())
-            conflicts = [n for n in wanted.get(name) or () if n not in own and (sort, n) in taken]
-        else:
-            conflicts = [n for n in (wanted.get(name, ""),) if n != accepted.get(name, "") and (sort, n) in taken]
+    for field, conflict in _REASONS.items():
+        space = "kind" if field in ("kind", "listKind") else "resource"
+        names, own = _as_list(wanted.get(field)), _as_list(accepted.get(field))
+        conflicts = [name for name in names if name not in own and (space, name) in used]
         if conflicts:
-            reason, message = conflict, _aggregate(conflicts)
-        elif wanted.get(name):
-            accepted[name] = wanted[name]
+            reason, message = conflict, _already_in_use(conflicts)
+        elif wanted.get(field):
+            accepted[field] = wanted[field]
         else:
-            accepted.pop(name, None)
+            accepted.pop(field, None)
     if wanted.get("categories"):
         accepted["categories"] = wanted["categories"]
     else:
@@ -205,8 +205,12 @@ def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], 
     return accepted, reason, message
 
 
-def _aggregate(conflicts: list[str]) -> str:
-    texts = [f'"{name}" is already in use' for name in conflicts]
+def _as_list(names: str | list[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else names or []
+
+
+def _already_in_use(names: list[str]) -> str:
+    texts = [f'"{name}" is already in use' for name in names]
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
@@ -218,17 +222,12 @@ def names_of(obj: Object) -> set[tuple[str, str]]:
     return {*(("resource", name) for name in resources if name), *(("kind", name) for name in kinds if name)}
 
 
-def _names_in_use(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
-    return {name for other in others if other["spec"]["group"] == group for name in names_of(other)}
+# ---------------------------------------------------------------- the approval of APIs of protected groups
 
-
-CONDITION = "KubernetesAPIApprovalPolicyConformant"
-
-
-ANNOTATION = "api-approved.kubernetes.io"
-_PROPOSAL = "https://github.com/kubernetes/enhancements/pull/1111"
-_PROTECTED = ("k8s.io", "kubernetes.io")
-_WANTED = f"protected groups must have approval annotation {go_quote(ANNOTATION)}"
+_CONDITION: Final = "KubernetesAPIApprovalPolicyConformant"
+_PROPOSAL: Final = "https://github.com/kubernetes/enhancements/pull/1111"
+_PROTECTED: Final = ("k8s.io", "kubernetes.io")
+_WANTED: Final = f"protected groups must have approval annotation {go_quote(ANNOTATION)}"
 
 
 class _State(Enum):
@@ -253,13 +252,17 @@ def approval_errors(definition: StoredObject, old: StoredObject | None) -> Itera
         yield invalid(path, _annotation(definition), _explain_state(state, ""))
 
 
-def conformance(definition: StoredObject) -> tuple[str, str, str] | None:
-    """Returns status, reason and message of the condition; None for groups that are not protected."""
+def _sync_approval(definition: Object, now: str) -> Change | None:
+    """Sets the condition KubernetesAPIApprovalPolicyConformant of a definition in a protected group."""
     if not _is_protected(definition):
         return None
     annotation = _annotation(definition)
     state = _state(annotation)
-    return (*state.value, _explain_state(state, annotation))
+    status, reason = state.value
+    message = _explain_state(state, annotation)
+    if (status, reason, message) == _content(condition(definition, _CONDITION)):
+        return None
+    return partial(with_condition, type_=_CONDITION, status=status, reason=reason, message=message, now=now)
 
 
 def _is_protected(definition: StoredObject) -> bool:
@@ -277,7 +280,7 @@ def _state(annotation: str) -> _State:
     if annotation.startswith("unapproved"):
         return _State.BYPASSED
     try:
-        url = parse_url(annotation)
+        url = parse_request_uri(annotation)
     except ValueError:
         return _State.INVALID
     return _State.APPROVED if url.scheme and url.host else _State.INVALID

@@ -20,6 +20,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
+from fakekube.apis.validation.objectmeta import has_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal
 from fakekube.base.golang.strconv import go_quote, parse_int
@@ -274,13 +275,8 @@ def job_spec_warnings(spec: Object, path: str) -> list[str]:
 COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
 
-def _condition_is(status: Part, kind: str, value: str = "True") -> bool:
-    conditions = status.get("conditions") or ()
-    return any(item.get("type") == kind and item.get("status") == value for item in conditions)
-
-
 def _is_finished(status: Part) -> bool:
-    return _condition_is(status, "Complete") or _condition_is(status, "Failed")
+    return has_condition(status, "Complete") or has_condition(status, "Failed")
 
 
 class _Change:
@@ -295,11 +291,11 @@ class _Change:
         self.finish_changed = self.finished != _is_finished(self.old)
 
     def holds(self, kind: str) -> bool:
-        return _condition_is(self.status, kind)
+        return has_condition(self.status, kind)
 
     def condition_changed(self, *kinds: str) -> bool:
         """Reports whether one of these conditions was added or removed."""
-        return any(_condition_is(self.old, kind) != self.holds(kind) for kind in kinds)
+        return any(has_condition(self.old, kind) != self.holds(kind) for kind in kinds)
 
     def field_changed(self, *fields: str) -> bool:
         """Reports whether one of these fields changed."""
@@ -313,7 +309,7 @@ def validate_status_update(job: Object, old: Object) -> list[FieldError]:
     errors += _validate_uncounted_pods(change.status.get("uncountedTerminatedPods"))
     enabled = features.current().enabled
     if not enabled("JobManagedBy"):  # only the Job controller writes this status, and it is trusted
-        wide = enabled("JobPodReplacementPolicy") or _condition_is(change.old, "SuccessCriteriaMet")
+        wide = enabled("JobPodReplacementPolicy") or has_condition(change.old, "SuccessCriteriaMet")
         return errors + _validate_success_criteria_met(change, wide=wide) + _validate_success_criteria_kept(change)
     errors += _validate_conditions_and_times(change)
     errors += _validate_finished_job(change)
@@ -456,7 +452,7 @@ def _forbid_decrements(change: _Change) -> list[FieldError]:
         *(
             f"cannot disable the terminal {kind}=True condition"
             for kind in ("Failed", "Complete", "FailureTarget")
-            if _condition_is(old, kind) and not change.holds(kind)
+            if has_condition(old, kind) and not change.holds(kind)
         )
     )
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
@@ -468,17 +464,17 @@ def _forbid_decrements(change: _Change) -> list[FieldError]:
     end, start = status.get("completionTime"), status.get("startTime")
     if end is not None and old.get("completionTime") not in (None, end):
         errors.append(invalid("status.completionTime", end, "field is immutable"))
-    resuming = _condition_is(old, "Suspended") and _condition_is(status, "Suspended", "False")
+    resuming = has_condition(old, "Suspended") and has_condition(status, "Suspended", "False")
     if change.field_changed("startTime") and not resuming and old.get("startTime") is not None and not spec.get("suspend"):
         errors.append(_immutable_start(start))
     return errors
 
 
 def _validate_success_criteria_kept(change: _Change) -> list[FieldError]:
-    met, was_met = change.holds("SuccessCriteriaMet"), _condition_is(change.old, "SuccessCriteriaMet")
+    met, was_met = change.holds("SuccessCriteriaMet"), has_condition(change.old, "SuccessCriteriaMet")
     if was_met and not met:
         return _of_conditions("cannot disable the SuccessCriteriaMet=True condition")
-    if _condition_is(change.old, "Complete") and not was_met and met:
+    if has_condition(change.old, "Complete") and not was_met and met:
         return _of_conditions("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
     return []
 

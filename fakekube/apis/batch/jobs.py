@@ -17,6 +17,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, restore, spec_as_stored
 from fakekube.apis.validation import names, selectors
 from fakekube.apis.validation.checks import immutable_field
+from fakekube.apis.validation.objectmeta import has_condition
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import to_internal, without_empty_fields
 from fakekube.base.golang.strconv import MAX_INT32
@@ -239,9 +240,9 @@ def _is_suspended(job: Object) -> bool:
 def _waits(job: Object) -> bool:
     """Reports whether a suspended job has no pods: before 1.36 its condition must say that it is suspended."""
     status = job.get("status") or {}
-    told = any(one.get("type") == "Suspended" and one.get("status") == "True" for one in status.get("conditions") or ())
+    is_suspended = has_condition(status, "Suspended")
     started = status.get("startTime") is not None
-    ready = told or (from_minor(36) and bool(job["spec"].get("suspend")) and not started)
+    ready = is_suspended or (from_minor(36) and bool(job["spec"].get("suspend")) and not started)
     return ready and not status.get("active")
 
 

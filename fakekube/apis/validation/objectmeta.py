@@ -454,6 +454,11 @@ def find_condition(status: Mapping[str, Any], type_: str) -> Object | None:
     return next((one for one in status.get("conditions") or () if one.get("type") == type_), None)
 
 
+def has_condition(status: Mapping[str, Any], type_: str, value: str = "True") -> bool:
+    """Reports whether a status has the condition of this type with this value (IsStatusConditionPresentAndEqual)."""
+    return any(one.get("type") == type_ and one.get("status") == value for one in status.get("conditions") or ())
+
+
 def set_status_condition(conditions: Iterable[Object] | None, new: Object) -> list[Object]:
     """Returns the conditions with this one; lastTransitionTime stays if the status does (meta.SetStatusCondition)."""
     result = list(conditions or ())
@@ -500,5 +505,5 @@ def set_condition(conditions: Sequence[Condition], new: Mapping[str, Any], now: 
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+    """Reports whether a pod is ready (IsPodReady)."""
+    return has_condition(pod.get("status") or {}, "Ready")

@@ -31,6 +31,7 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
 from fakekube.apis.validation.names import preference
+from fakekube.apis.validation.objectmeta import has_condition
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
 from fakekube.apiserver.endpoints.request import Request, Response
@@ -103,8 +104,7 @@ def _priority(spec: Mapping[str, Any]) -> GroupVersionPriority:
 
 
 def _is_unavailable(obj: Mapping[str, Any]) -> bool:
-    conditions = obj.get("status", {}).get("conditions") or ()
-    return any(condition["type"] == "Available" and condition["status"] == "False" for condition in conditions)
+    return has_condition(obj.get("status") or {}, "Available", "False")
 
 
 DiscoveryDocument = dict[str, Any]

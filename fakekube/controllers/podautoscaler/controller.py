@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, parse_labels
 from fakekube.apis.rest.resource import Resource
-from fakekube.apis.validation.objectmeta import set_status_condition
+from fakekube.apis.validation.objectmeta import has_condition, set_status_condition
 from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
@@ -351,9 +351,7 @@ class _Sync:
 
     @property
     def _was_scaled_to_zero(self) -> bool:
-        conditions = self.status.get("conditions") or ()
-        is_scaled = any(one["type"] == _SCALED_TO_ZERO and one["status"] == "True" for one in conditions)
-        return is_scaled and self._emulation.enabled(_SCALE_TO_ZERO)
+        return has_condition(self.status, _SCALED_TO_ZERO) and self._emulation.enabled(_SCALE_TO_ZERO)
 
     @property
     def _has_metrics_without_pods(self) -> bool:

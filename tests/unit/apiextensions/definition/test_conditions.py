@@ -109,6 +109,8 @@ def test_is_same_serving_ignores_metadata_changes() -> None:
         ("unapproved, a trial", ("False", "UnapprovedAnnotation")),
         ("", ("False", "MissingAnnotation")),
         ("nobody", ("False", "InvalidAnnotation")),
+        ("https://example.com/pull/1#note", ("True", "ApprovedAnnotation")),
+        ("https://example.com#note", ("False", "InvalidAnnotation")),  # in a request URI, `#` starts no fragment
     ],
 )
 def test_protected_groups_get_an_approval_condition(approval: str, expected: tuple[str, str]) -> None:
