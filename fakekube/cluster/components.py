@@ -89,7 +89,7 @@ class Components:
         self.initial_nodes = int(runs_kubelets) if nodes is None else nodes
         """The number of nodes with which a fresh cluster starts."""
         me: Any = weakref.proxy(self)
-        self._me = me  # for what the machinery refers to: see `assembly`
+        self._me = me  # for what the machinery refers to: see `apiserver.server`
         self._shared: dict[str, Any] = {
             "stages": {},
             "staged": set(),

@@ -204,7 +204,7 @@ class ClusterPool:
         if not 0 <= (options.get("nodes") or 0) <= _MAX_NODES:
             raise InvalidClusterError(f"nodes is {options['nodes']}, not from 0 to {_MAX_NODES}")
         defaults = self._own.options
-        if "profile" in options:  # which says what controllers run, and whether there is a node
+        if "profile" in options:  # it says which controllers run, and whether there is a node
             defaults |= {"controllers": None, "nodes": None}
         try:
             made = type(self._own)(**{**defaults, **options}) if origin is None else self._origin(origin).fork(seed=seed)

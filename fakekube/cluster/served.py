@@ -70,7 +70,7 @@ class ServedCluster(ClusterState):
         self._pausing = threading.Lock()
         self._starting = threading.Lock()
         self._state = _State.NOT_STARTED
-        me = weakref.proxy(self)  # no cycles: see `assembly`
+        me = weakref.proxy(self)  # no cycles: see `apiserver.server`
         self._kubeconfigs = Kubeconfigs(serving, lambda: me.url, partial(ServedCluster._add_token, me))
 
     # ---------------------------------------------------------------- requests and faults

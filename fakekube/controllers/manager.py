@@ -101,7 +101,7 @@ class Manager:
         self._retries: set[_Item] = set()
         self._periodic: set[_Item] = set()
         self._awaited: set[_Item] = set()
-        me = weakref.proxy(self)  # no cycles: see `assembly`
+        me = weakref.proxy(self)  # no cycles: see `apiserver.server`
         self._dispatcher = Dispatcher(
             store,
             context.registry,

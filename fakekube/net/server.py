@@ -285,7 +285,7 @@ class Server:
     def _listen(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # which the sockets of its connections inherit
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the sockets of its connections inherit it
         listener.setblocking(False)
         return listener
 

@@ -190,7 +190,7 @@ class PodCertificates:
         except ApiError as error:
             if error.code != 404:
                 raise
-            raise ApiError({**error.status, "code": 500}) from None  # which is tried again
+            raise ApiError({**error.status, "code": 500}) from None  # a request with this error is tried again
         key = _GENERATE[source["keyType"]]()
         optional = {
             "maxExpirationSeconds": source.get("maxExpirationSeconds"),

@@ -224,7 +224,7 @@ class _Values:
 
     def _add_generated_name(self, metadata: Mapping[str, Any], owners: set[str], *, is_event: bool) -> None:
         name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
-        if prefix and name.startswith(prefix) and "StatefulSet" not in owners:  # whose pods have numbers
+        if prefix and name.startswith(prefix) and "StatefulSet" not in owners:  # its pods have numbers
             self._exact[name] = ("generated", prefix)
         elif "CronJob" in owners and (of_cron_job := _CRON_JOB.fullmatch(name)):
             self._exact[name] = ("generated", of_cron_job[1])

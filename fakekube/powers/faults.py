@@ -58,7 +58,7 @@ class FaultSelector:
     def arm(self, name: str, *, label: str | None = None, **arguments: Any) -> Fault:
         """Arms a fault with the action of this name. Raises TypeError for an unknown argument, ValueError for an invalid one."""
         often = Frequency(**{key: arguments.pop(key) for key in _FREQUENCY if key in arguments})
-        from fakekube.powers.fault_actions import ACTIONS  # which few tests use
+        from fakekube.powers.fault_actions import ACTIONS  # few tests use them
 
         return self.faults.arm(self.criteria, self.own, ACTIONS[name](**arguments), often, label)
 

@@ -380,7 +380,7 @@ class Bucket(Generic[V]):
         With `since` the history of the snapshot from that revision on is kept, without it none.
         """
         first = self._contents.history.end + 1
-        self._frozen = None  # whose contents are not changed from here on
+        self._frozen = None  # the bucket does not change its contents any more
         if saved is None or since is None:
             versions: Versions[V] = Versions() if saved is None else saved.versions.present()
             self._contents = Contents(versions, History(revision if since is None else since, first))

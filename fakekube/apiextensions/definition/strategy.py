@@ -175,7 +175,7 @@ def _settle(schema: dict[str, Any] | None) -> None:
     """
     for part in schemas_in(schema):
         for name in () if _VALUES.isdisjoint(part) else _VALUES.intersection(part):
-            if not isinstance(part[name], str):  # which many are
+            if not isinstance(part[name], str):  # most are strings
                 part[name] = to_untyped(in_order(part[name]))
         if "items" in part and part["items"] is None:
             del part["items"]

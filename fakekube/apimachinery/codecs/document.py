@@ -118,7 +118,7 @@ class Document:
     @property
     def json(self) -> bytes:
         """The object as compact JSON, as an item of a list; without a trailing newline."""
-        encoded = self._json  # which another thread may drop meanwhile
+        encoded = self._json  # another thread may drop it meanwhile
         if not encoded and self._packed and json.is_canonical(self._packed):
             encoded = self._json = self._packed
         if not encoded:

@@ -483,7 +483,7 @@ def generate(facts: Collected, out: Path) -> None:
     named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
     write_lines(out / "schemas.json", _drop(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():
-        if path.endswith("/events"):  # which differ from one start to the next
+        if path.endswith("/events"):  # events differ from one start to the next
             continue
         file = f"{path.strip('/').replace('/', '_')}.json"
         in_order = sorted(

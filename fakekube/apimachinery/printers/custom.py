@@ -65,7 +65,7 @@ def _convertor(columns: Sequence[Column]) -> TableConvertor:
 def _definition(column: Column) -> Column:
     described = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
     if column is _AGE[0]:
-        described = ""  # as the field is
+        described = ""  # in a real server that of the field; descriptions of fields are left out here
     return {
         "name": column["name"], "type": column["type"], "format": column.get("format", ""),
         "description": column.get("description") or described, "priority": column.get("priority", 0),

@@ -75,7 +75,7 @@ def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
         SlowPathRequired, DecodeError: the object must be decoded as a whole.
     """
     text = text_of(value)
-    if text and not holds_any_form(type_):  # of which decoded trees share parts with the value
+    if text and not holds_any_form(type_):  # a decoded tree with such a value would share it
         _last_decoded.type, _last_decoded.spec, _last_decoded.text = type_, value, text
     key = type_, default, text or b""
     known = _decoded.get(key)

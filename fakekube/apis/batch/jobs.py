@@ -97,7 +97,7 @@ class JobStrategy(Strategy):
         return set(made) <= {*_NAME_LABELS, *UID_LABELS} and obj["metadata"].get("labels") == made
 
     def canonicalize(self, obj: Object) -> None:
-        _default_labels(obj)  # as the real server has them after reading the stored object
+        _default_labels(obj)  # the real server sets them when it reads the stored object
 
     def delete_warnings(self, options: Object) -> list[str]:
         silent = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None

@@ -163,7 +163,7 @@ def _problems_with_extended_name(name: str) -> list[str]:
         texts.append('must not have "kubernetes.io/" domain')
     if name.startswith("requests."):
         texts.append('must not have "requests." prefix')
-    return texts + names.count_in_bytes(label_key(f"requests.{name}"))  # as the name of a quota
+    return texts + names.count_in_bytes(label_key(f"requests.{name}"))  # a quota has such a name
 
 
 def _validate_class(spec: Object, old: Object | None) -> list[FieldError]:

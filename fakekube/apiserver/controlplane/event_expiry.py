@@ -64,7 +64,7 @@ class EventExpiry:
             while self._written and self._written[0][0] <= now:
                 last = self._written.popleft()[1]
             if not self._written:
-                self._written.append((now + self._ttl, last))  # so that the deletions below set no timer
+                self._written.append((now + self._ttl, last))  # otherwise the deletions below would set a timer
         for record in self._bucket.page().records:
             if record.revision <= last:
                 with suppress(Conflict):  # it was written meanwhile

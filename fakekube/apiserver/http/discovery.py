@@ -158,7 +158,7 @@ def _snapshot(
         if (served, services, remotes) == (newest.served, newest.services, newest.remotes) and builtin is newest.builtin:
             return newest
     made = Snapshot(served, services, remotes, builtin)
-    if not remotes and not any(resource.custom for resource in served):  # which belong to one cluster
+    if not remotes and not any(resource.custom for resource in served):  # those belong to one cluster
         _newest[:] = [made]
     return made
 

@@ -1,6 +1,6 @@
 """Serves /metrics: the metrics of an API server that a fake can measure, in the formats of Prometheus.
 
-Counting a request costs two additions under a lock; `exposition` encodes the metrics when they are requested, in the text
+Counting a request costs two additions under a lock; `encode` encodes the metrics when they are requested, in the text
 format, as delimited Protobuf messages, or as Protobuf text. Names, labels and buckets are those of the real server. Metrics of
 parts that a fake does not have (etcd, the Go runtime, queues) are omitted.
 

@@ -135,7 +135,7 @@ class StoreAccess:
         if not self._is_served(group, plural):
             return iter(())
         resource, bucket = self._find_bucket(group, plural)
-        if not bucket.has_keys():  # as those of quotas and limits are, for which each write asks
+        if not bucket.has_keys():  # each write asks for quotas and limits, and most clusters have none
             return iter(())
         return (record.value.object for record in bucket.page(resource.key_prefix(namespace)).records)
 
@@ -211,7 +211,7 @@ class StoreAccess:
         as_of, snapshot = self._snapshot
         if as_of != (count := self._changes.count):
             made = self._make_snapshot()
-            snapshot = snapshot if made == snapshot else made  # so that what depends on it is found by its identity
+            snapshot = snapshot if made == snapshot else made  # what depends on it is found by its identity
             self._snapshot = count, snapshot
         return snapshot
 

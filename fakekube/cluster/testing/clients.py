@@ -93,6 +93,6 @@ class AsyncCluster:
 
 
 async def _call_in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    import asyncio  # which few tests use
+    import asyncio  # few tests use it
 
     return await asyncio.to_thread(function, *arguments, **named)

@@ -72,7 +72,7 @@ def quick(body: bytes) -> Any:
                 else:
                     raise CBORError
                 first = body[at]
-                if 0x40 <= first < 0x58:  # and of a value
+                if 0x40 <= first < 0x58:  # a value in the same form
                     begin = at + 1
                     at = begin + (first & 31)
                     members[key] = body[begin:at].decode()

@@ -292,7 +292,7 @@ def _validate_dns_config(config: Part | None, policy: str, path: str) -> list[Fi
         if search != "." or not is_relaxed:
             domain = search.removesuffix(".")
             details = names.dns_subdomain_with_underscores(domain) if is_relaxed else names.dns_subdomain(domain)
-            if not from_minor(34):  # which name another form than the one that they match
+            if not from_minor(34):  # their texts name another form than the one that they match
                 details = [detail.replace(names.UNDERSCORE_SUBDOMAIN, SUBDOMAIN) for detail in details]
             errors += invalid_each(f"{path}.searches[{index}]", domain, details)
     for index, option in enumerate(config.get("options") or ()):

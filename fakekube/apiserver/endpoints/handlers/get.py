@@ -65,5 +65,5 @@ def _negotiate_list(scope: Scope) -> MediaType:
         return negotiation.negotiate(scope)
     except status.StatusError:
         if scope.resource.emulation.minor < _NEGOTIATES_FIRST_SINCE:
-            request_options.decode_list_options(scope.request.query)  # whose errors come first
+            request_options.decode_list_options(scope.request.query)  # its errors come first
         raise

@@ -245,7 +245,7 @@ def _prepare_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     errors += strategy.validate(context, obj)
     if not errors and not strategy.checks_metadata:
         errors += objectmeta.validate_object_meta(meta, namespaced, names.path_segment, standard_finalizers=False)
-    elif not errors and meta.get("generateName"):  # of which the rules of some kinds say nothing
+    elif not errors and meta.get("generateName"):  # the rules of some kinds do not look at it
         errors += objectmeta.validate_generate_name(meta["generateName"], names.path_segment)
     if errors:
         raise scope.invalid(obj, errors)
@@ -411,7 +411,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
     final = _keep_times(scope.resource.to_stored_form(obj, stored, spec_text=context.spec_text), document)
-    if scope.resource.custom:  # of which admission sees the version of the request
+    if scope.resource.custom:  # admission sees it in the version of the request
         check(obj, old)
     else:
         check(final, stored)
