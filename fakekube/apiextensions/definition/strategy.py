@@ -31,8 +31,8 @@ from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
-#: The finalizers of propagation policies of other kinds; here the policy of the first deletion is ignored.
-_PROPAGATION = frozenset({ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
+#: The finalizers of propagation policies: a definition ignores the policy of its first deletion.
+_PROPAGATION_FINALIZERS = frozenset({ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
 
 
 class DefinitionStrategy(Strategy):
@@ -57,7 +57,7 @@ class DefinitionStrategy(Strategy):
             spec["conversion"] = {"strategy": "None"}
         _drop_empty_webhook(spec["conversion"])
         for version in spec.get("versions") or ():
-            _settle((version.get("schema") or {}).get("openAPIV3Schema"))
+            _to_stored_schema((version.get("schema") or {}).get("openAPIV3Schema"))
         storage = _storage_version(spec)
         status = obj.get("status") or {}
         if storage is not None and not status.get("storedVersions"):
@@ -65,10 +65,10 @@ class DefinitionStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["status"] = {}
-        _count_storage_version(obj)
+        _add_storage_version(obj)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _count_storage_version(obj)
+        _add_storage_version(obj)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -79,20 +79,20 @@ class DefinitionStrategy(Strategy):
             return names.dns_subdomain(name, prefix) + wrong
 
         errors = validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False)
-        return errors + _errors(obj, None, spec_errors(spec, checks_authorities=False))
+        return errors + _validate_all_but_metadata(obj, None, spec_errors(spec, checks_authorities=False))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
         established = is_true(old, "Established")
         if spec == old_spec:  # it was valid before, and schemas are large
-            return _errors(obj, old, [])
+            return _validate_all_but_metadata(obj, old, [])
         errors = spec_errors(spec, checks_authorities=established and has_valid_ca_bundle(old_spec))
         if established:
             errors += immutable_field(spec.get("scope", ""), old_spec.get("scope", ""), "spec.scope")
             errors += _same_name(spec, old_spec, "kind")
         errors += immutable_field(spec.get("group", ""), old_spec.get("group", ""), "spec.group")
         errors += _same_name(spec, old_spec, "plural")
-        return _errors(obj, old, errors)
+        return _validate_all_but_metadata(obj, old, errors)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if not from_minor(34):
@@ -101,12 +101,12 @@ class DefinitionStrategy(Strategy):
         found = [f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known]
         if from_minor(37):
             before = _types_of_set_items(old["spec"]) if old is not None else set()
-            found += [_SET_OF_NO_SCALARS.format(go_quote(type_)) for type_ in sorted(_types_of_set_items(obj["spec"]) - before)]
+            found += [_SET_OF_CONTAINERS.format(go_quote(type_)) for type_ in sorted(_types_of_set_items(obj["spec"]) - before)]
         return found
 
     def terminate(self, obj: Object) -> None:
         meta = obj["metadata"]
-        finalizers = [name for name in meta.get("finalizers") or () if name not in _PROPAGATION]
+        finalizers = [name for name in meta.get("finalizers") or () if name not in _PROPAGATION_FINALIZERS]
         if FINALIZER not in finalizers:
             finalizers.append(FINALIZER)
         meta["finalizers"] = finalizers
@@ -143,8 +143,8 @@ class DefinitionStatusStrategy(Strategy):
         return [("spec",)]
 
 
-def _errors(obj: Object, old: Object | None, errors: list[FieldError]) -> list[FieldError]:
-    """Returns the errors of the spec, then all others."""
+def _validate_all_but_metadata(obj: Object, old: Object | None, errors: list[FieldError]) -> list[FieldError]:
+    """Returns the errors of the spec, which are given, then all others."""
     spec, status = obj["spec"], obj.get("status") or {}
     return [
         *errors,
@@ -164,17 +164,17 @@ def _drop_empty_webhook(conversion: dict[str, Any]) -> None:
         del conversion["webhook"]
 
 
-_VALUES = frozenset({"default", "example", "enum"})
+_UNTYPED_KEYWORDS = frozenset({"default", "example", "enum"})
 
 
-def _settle(schema: dict[str, Any] | None) -> None:
-    """Brings a schema into the form in which it is read from the storage.
+def _to_stored_schema(schema: dict[str, Any] | None) -> None:
+    """Brings a schema into the form in which it is read from the storage, in place.
 
     Untyped values pass through Go values: maps lose their order, and large integers become floats. An empty list of
     items is encoded as null.
     """
     for part in schemas_in(schema):
-        for name in () if _VALUES.isdisjoint(part) else _VALUES.intersection(part):
+        for name in () if _UNTYPED_KEYWORDS.isdisjoint(part) else _UNTYPED_KEYWORDS.intersection(part):
             if not isinstance(part[name], str):  # most are strings
                 part[name] = to_untyped(in_order(part[name]))
         if "items" in part and part["items"] is None:
@@ -189,7 +189,7 @@ def _storage_version(spec: Mapping[str, Any]) -> str | None:
     return next(found, None)
 
 
-def _count_storage_version(obj: Object) -> None:
+def _add_storage_version(obj: Object) -> None:
     """Adds the storage version to storedVersions."""
     storage, status = _storage_version(obj["spec"]), obj.get("status") or {}
     stored = status.get("storedVersions") or []
@@ -216,7 +216,7 @@ def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
         yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)
 
 
-_SET_OF_NO_SCALARS: Final = (
+_SET_OF_CONTAINERS: Final = (
     "x-kubernetes-list-type: set for items of type {} is not supported by server-side apply or CEL validation rules"
 )
 

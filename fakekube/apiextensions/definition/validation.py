@@ -28,7 +28,12 @@ from fakekube.base.objects import Part
 
 
 def spec_errors(spec: Spec, *, checks_authorities: bool) -> list[FieldError]:
-    """Validates a spec; `checks_authorities`: including the CA bundle of the conversion webhook."""
+    """Validates a spec.
+
+    Args:
+        spec: the spec in v1.
+        checks_authorities: whether the CA bundle of the conversion webhook is validated, too.
+    """
     return list(_spec_errors(internal_spec(spec), checks_authorities=checks_authorities))
 
 
@@ -42,7 +47,7 @@ def _spec_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[FieldError
     for index, version in enumerate(_versions(spec)):
         has_status = _has_status(subresources[version.get("name", "")])
         yield from _version_errors(version, f"spec.versions[{index}]", has_status=has_status)
-    yield from _versions_errors(spec)
+    yield from _version_list_errors(spec)
     yield from _label_errors(spec.get("version", ""), "spec.version")
     spec_names = spec.get("names") or {}
     for name in ("plural", "singular", "kind", "listKind"):
@@ -138,7 +143,7 @@ def _deprecation_problems(warning: str, *, deprecated: bool) -> Iterator[str]:
         yield f"must only contain printable UTF-8 characters; non-printable character found at index {place}"
 
 
-def _versions_errors(spec: Spec) -> Iterator[FieldError]:
+def _version_list_errors(spec: Spec) -> Iterator[FieldError]:
     versions, problems = _versions(spec), []
     if len({version.get("name", "") for version in versions}) < len(versions):
         problems.append("must contain unique version names")
@@ -181,13 +186,13 @@ def _names_errors(spec_names: Part, path: str) -> Iterator[FieldError]:
     for name, value in (("kind", kind), ("listKind", list_kind)):
         if value and (problem := names.kind_name(value)):
             yield invalid(f"{path}.{name}", value, problem)
-    yield from _each_label(spec_names, "shortNames", path)
+    yield from _label_list_errors(spec_names, "shortNames", path)
     if kind and kind == list_kind:
         yield invalid(f"{path}.listKind", list_kind, "kind and listKind may not be the same")
-    yield from _each_label(spec_names, "categories", path)
+    yield from _label_list_errors(spec_names, "categories", path)
 
 
-def _each_label(spec_names: Part, name: str, path: str) -> Iterator[FieldError]:
+def _label_list_errors(spec_names: Part, name: str, path: str) -> Iterator[FieldError]:
     for index, value in enumerate(spec_names.get(name) or ()):
         problems = names.dns_1035_label(value)
         if problems:
@@ -291,7 +296,7 @@ def _conversion_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[Fiel
         yield required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")
     else:
         yield from _client_errors(client, f"{path}.webhookClientConfig", checks_authorities=checks_authorities)
-    yield from _review_errors(versions, f"{path}.conversionReviewVersions")
+    yield from _review_version_list_errors(versions, f"{path}.conversionReviewVersions")
 
 
 def _client_errors(client: Part, path: str, *, checks_authorities: bool) -> Iterator[FieldError]:
@@ -300,7 +305,7 @@ def _client_errors(client: Part, path: str, *, checks_authorities: bool) -> Iter
         yield from ca_bundle_errors(client.get("caBundle", ""), f"{path}.caBundle")
 
 
-def _review_errors(versions: list[str], path: str) -> Iterator[FieldError]:
+def _review_version_list_errors(versions: list[str], path: str) -> Iterator[FieldError]:
     yield from review_version_errors(versions, path) if versions else [required(path)]
 
 
@@ -325,15 +330,11 @@ def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> It
             yield invalid(path, list(stored), f"must have the storage version {name}")
         missing.pop(name, None)
     for name, index in missing.items():
-        yield invalid(
-            f"{path}[{index}]",
-            name,
-            (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} "
-                f"and removes {name} from status.storedVersions"
-            ),
+        text = (
+            f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a "
+            f"storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
         )
+        yield invalid(f"{path}[{index}]", name, text)
 
 
 def preserve_errors(spec: Spec) -> Iterator[FieldError]:

@@ -145,7 +145,7 @@ def is_same(one: Any, other: Any) -> bool:
 def sorted_tree(value: Any) -> Any:
     """Returns a copy with sorted keys, like the Go maps of unstructured objects. Whole floats become integers, as in JSON."""
     if isinstance(value, dict):
-        return {name: sorted_tree(item) if type(item) in _CHANGEABLE else item for name, item in sorted(value.items(), key=_name)}
+        return {name: sorted_tree(item) if type(item) in _CHANGEABLE else item for name, item in sorted(value.items(), key=_KEY)}
     if isinstance(value, list):
         return [sorted_tree(item) if type(item) in _CHANGEABLE else item for item in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
@@ -153,8 +153,10 @@ def sorted_tree(value: Any) -> Any:
     return value
 
 
-_name = itemgetter(0)
+_KEY = itemgetter(0)
 
+
+# ---------------------------------------------------------------- embedded objects
 
 #: An embedded object need not have a name, but the validation of metadata requires one.
 _ANY_NAME = "fakename"

@@ -14,12 +14,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from fakekube.apiextensions.instances import objects
-from fakekube.apiextensions.instances.objects import embedded_errors
 from fakekube.apiextensions.instances.schema_cache import CompiledSchema
 from fakekube.apiextensions.instances.validation import NONE_BEFORE, list_errors, value_errors
 from fakekube.apiextensions.schema import schema_type
 from fakekube.apimachinery.errors import FieldError, field, status
-from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.errors.field import FieldErrorType
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.rest.resource import GVK
@@ -42,6 +40,10 @@ _BLOCKING = frozenset(
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 )
+
+
+#: The first minor in which metadata are among the reset fields of a status.
+_RESETS_METADATA_SINCE = 36
 
 
 @dataclass
@@ -73,7 +75,7 @@ class CustomResourceStrategy(Strategy):
 
     unconditional_update = False
     standard_finalizers = False
-    checks_metadata = False  # here, it is part of the rest
+    checks_metadata = False  # `validate` does it, between other checks
     checks_metadata_update = False
 
     def __init__(self, version: Version) -> None:
@@ -108,7 +110,7 @@ class CustomResourceStrategy(Strategy):
                 obj["metadata"], context.resource.namespaced, self.name_errors, standard_finalizers=False
             )
             errors += self.version.keyword_errors(obj) + self._replica_errors(obj)
-        errors += embedded_errors(self.version.type, obj)
+        errors += objects.embedded_errors(self.version.type, obj)
         errors += list_errors(self.version.type, obj)
         return errors + self.rule_errors(context, errors, obj)
 
@@ -117,7 +119,7 @@ class CustomResourceStrategy(Strategy):
         if not errors:
             errors = self.validate_metadata_update(context, obj["metadata"], old["metadata"])
             errors += self.version.keyword_errors(obj, old) + self._replica_errors(obj)
-        errors += embedded_errors(self.version.type, obj)
+        errors += objects.embedded_errors(self.version.type, obj)
         errors += self.changed_list_errors(obj, old)
         return errors + self.rule_errors(context, errors, obj, old)
 
@@ -125,7 +127,7 @@ class CustomResourceStrategy(Strategy):
         """Validates that an object has the kind and version of the path."""
         gvk = self.version.gvk
         wanted = {"kind": gvk.kind, "apiVersion": gvk.api_version}
-        return [fields.invalid(n, obj.get(n, ""), f"must be {text}") for n, text in wanted.items() if obj.get(n) != text]
+        return [field.invalid(n, obj.get(n, ""), f"must be {text}") for n, text in wanted.items() if obj.get(n) != text]
 
     def _replica_errors(self, obj: Object) -> list[FieldError]:
         scale = self.version.scale
@@ -144,7 +146,7 @@ class CustomResourceStrategy(Strategy):
         if rules is None:
             return []
         if any(error.type in _BLOCKING for error in errors):
-            return [fields.invalid("<nil>", None, _UNCHECKED)]
+            return [field.invalid("<nil>", None, _UNCHECKED)]
         return rules.validate(obj, old, context.warnings.append)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -186,7 +188,7 @@ class StatusStrategy(Strategy):
         if not errors:
             errors = self.validate_metadata_update(context, obj["metadata"], old["metadata"])
             if "status" in obj and schema:
-                found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
+                found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their paths begin at the status
                 errors += [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]
             if version.scale:
                 errors += _scale_status_errors(version.scale, obj)
@@ -194,15 +196,13 @@ class StatusStrategy(Strategy):
         return errors + main.rule_errors(context, errors, obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        since_metadata_is_reset = 36
-        return [("metadata",), ("spec",)] if self.emulation.minor >= since_metadata_is_reset else [("spec",)]
+        return [("metadata",), ("spec",)] if self.emulation.minor >= _RESETS_METADATA_SINCE else [("spec",)]
 
 
 # --- The scale subresource of custom resources ------------------------------------------------------------------------
 
 
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-_MAXIMUM = MAX_INT32
 
 #: The value of absent replicas in a scale that is updated.
 _UNSET = -(2**31)
@@ -278,8 +278,8 @@ def _replicas_errors(path: str, obj: Any) -> Iterator[FieldError]:
         return
     if replicas < 0:
         yield field.invalid(path, replicas, "should be a non-negative integer")
-    elif replicas > _MAXIMUM:
-        yield field.invalid(path, replicas, f"should be less than or equal to {_MAXIMUM}")
+    elif replicas > MAX_INT32:
+        yield field.invalid(path, replicas, f"should be less than or equal to {MAX_INT32}")
 
 
 class PathError(ValueError):

@@ -1,8 +1,8 @@
-"""The steps of an evaluation: selections and indices.
+"""The steps of an evaluation, as closures over a frame: selections and indices, macros, operators and functions; with costs.
 
-A chain of them is an *attribute* of its base (a variable or a call). It costs one unit for the base and one for each step. All
-steps after an optional one are optional, and cost only if they find a value. If the base is an optional value, the type of its
-content is not known: the real interpreter continues with the plain value in it.
+A chain of selections and indices is an *attribute* of its base (a variable or a call). It costs one unit for the base and one for
+each step. All steps after an optional one are optional, and cost only if they find a value. If the base is an optional value, the
+type of its content is not known: the real interpreter continues with the plain value in it.
 
 Specified by: cel-go/interpreter/attributes.go, interpretable.go (evalTestOnly, evalWatch…).
 """
@@ -66,6 +66,9 @@ def is_deep(source: str) -> bool:
 def room(deep: bool) -> AbstractContextManager[None]:
     """Returns the context manager for walks over an expression; `deep` is the result of `is_deep`."""
     return allowance(_CALLS) if deep else _AS_IT_IS
+
+
+# --- Selections and indices ------------------------------------------------------------------------------------------
 
 
 #: (frame, value) → part of the value; counts the cost of the step.
@@ -171,7 +174,7 @@ def _has(value: Any, name: str) -> bool:
 
 
 def field_step(name: str, *, optional: bool = False) -> Step:
-    """`.name`, or `.?name`."""
+    """Returns the step of `.name`, or of `.?name`."""
     if optional:
         return lambda frame, value: _optional(frame, value, name)
 
@@ -190,12 +193,12 @@ def _part(frame: Frame, value: Any, key: Any, *, optional: bool) -> Any:
 
 
 def constant_step(key: Any, *, optional: bool) -> Step:
-    """`[key]` or `[?key]` with a key that is written out."""
+    """Returns the step of `[key]` or `[?key]` with a key that is written out."""
     return lambda frame, value: _part(frame, value, key, optional=optional)
 
 
 def key_step(key: Evaluator, *, optional: bool) -> Step:
-    """`[key]` or `[?key]`."""
+    """Returns the step of `[key]` or `[?key]`, with a key that is evaluated."""
     return lambda frame, value: _part(frame, value, key(frame), optional=optional)
 
 
@@ -357,7 +360,7 @@ def _transformed_entries(frame: Frame, container: Any, slots: tuple[int, ...], b
 
 
 def _sort_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
-    frame.cost += _LOOK  # of the sorted list
+    frame.cost += _LOOK  # for the sorted list
     keys = _map(frame, container, slots, bodies)
     frame.cost += _LOOK + _CALL
     return call("@sortByAssociatedKeys", True, [container, keys])

@@ -65,12 +65,12 @@ def _is_mapped(address: Address) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
 
 
-def _ip(text: str) -> Ip:
+def _parse_ip(text: str) -> Ip:
     try:
         address = parse_address(text)
     except ValueError as problem:
-        said = f"IP Address {go_quote(text)} parse error during conversion from string: {problem}"
-        raise EvaluationError(said) from None
+        message = f"IP Address {go_quote(text)} parse error during conversion from string: {problem}"
+        raise EvaluationError(message) from None
     if "%" in text:
         raise EvaluationError(f"IP address {go_quote(text)} with zone value is not allowed")
     if _is_mapped(address):
@@ -78,20 +78,20 @@ def _ip(text: str) -> Ip:
     return Ip(address)
 
 
-_TWICE: Final = "network address parse error during conversion from string: "
+_PARSE_ERROR: Final = "network address parse error during conversion from string: "
 
 
-def _cidr(text: str) -> Cidr:
+def _parse_cidr(text: str) -> Cidr:
     try:
-        address, length = _prefix(text)
+        address, length = _parse_prefix(text)
     except ValueError as problem:
-        raise EvaluationError(f"{_TWICE}{_TWICE}netip.ParsePrefix({go_quote(text)}): {problem}") from None
+        raise EvaluationError(f"{_PARSE_ERROR}{_PARSE_ERROR}netip.ParsePrefix({go_quote(text)}): {problem}") from None
     if _is_mapped(address):
-        raise EvaluationError(f"{_TWICE}IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
+        raise EvaluationError(f"{_PARSE_ERROR}IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return Cidr(address, length)
 
 
-def _prefix(text: str) -> tuple[Address, int]:
+def _parse_prefix(text: str) -> tuple[Address, int]:
     before, slash, bits = text.rpartition("/")
     if not slash:
         raise ValueError("no '/'")
@@ -105,10 +105,12 @@ def _prefix(text: str) -> tuple[Address, int]:
     return address, int(bits)
 
 
-def _accepts(read: Callable[[str], object]) -> Callable[[str], bool]:
-    def check(text: str) -> bool:
+def _accepts(parse: Callable[..., object]) -> Callable[..., bool]:
+    """Returns the function that reports whether a text can be parsed."""
+
+    def check(*arguments: Any) -> bool:
         try:
-            read(text)
+            parse(*arguments)
         except EvaluationError:
             return False
         return True
@@ -119,7 +121,7 @@ def _accepts(read: Callable[[str], object]) -> Callable[[str], bool]:
 def _contains_text(cidr: Cidr, text: str) -> bool:
     """Evaluates `containsIP` with a string; for an invalid address the error has no reason."""
     try:
-        return _contains_ip(cidr, _ip(text))
+        return _contains_ip(cidr, _parse_ip(text))
     except EvaluationError:
         raise no_such_overload() from None
 
@@ -148,9 +150,9 @@ def _is_global_unicast(address: Address) -> bool:
 
 
 ADDRESS_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
-    ("ip", False, str): _ip,
-    ("isIP", False, str): _accepts(_ip),
-    ("ip.isCanonical", False, str): lambda text: str(_ip(text)) == text,
+    ("ip", False, str): _parse_ip,
+    ("isIP", False, str): _accepts(_parse_ip),
+    ("ip.isCanonical", False, str): lambda text: str(_parse_ip(text)) == text,
     ("family", True, Ip): lambda ip: ip.address.version,
     ("isUnspecified", True, Ip): lambda ip: ip.address.is_unspecified,
     ("isLoopback", True, Ip): lambda ip: ip.address.is_loopback,
@@ -158,12 +160,12 @@ ADDRESS_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("isLinkLocalUnicast", True, Ip): lambda ip: ip.address.is_link_local,
     ("isGlobalUnicast", True, Ip): lambda ip: _is_global_unicast(ip.address),
     ("string", False, Ip): str,
-    ("cidr", False, str): _cidr,
-    ("isCIDR", False, str): _accepts(_cidr),
+    ("cidr", False, str): _parse_cidr,
+    ("isCIDR", False, str): _accepts(_parse_cidr),
     ("containsIP", True, Cidr, Ip): _contains_ip,
     ("containsIP", True, Cidr, str): _contains_text,
     ("containsCIDR", True, Cidr, Cidr): _contains_cidr,
-    ("containsCIDR", True, Cidr, str): lambda cidr, text: _contains_cidr(cidr, _cidr(text)),
+    ("containsCIDR", True, Cidr, str): lambda cidr, text: _contains_cidr(cidr, _parse_cidr(text)),
     ("ip", True, Cidr): lambda cidr: Ip(cidr.address),
     ("prefixLength", True, Cidr): lambda cidr: cidr.length,
     ("masked", True, Cidr): lambda cidr: Cidr(cidr.network.network_address, cidr.length),
@@ -187,7 +189,7 @@ class Url(Opaque):
         return self.parts.text
 
 
-def _url(text: str) -> Url:
+def _parse_url(text: str) -> Url:
     """Parses twice: ParseRequestURI, which requires an absolute URL, treats a fragment as a part of the path or query."""
     try:
         urls.parse_request_uri(text)
@@ -205,7 +207,7 @@ def _is_url(text: str) -> bool:
 
 
 URL_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
-    ("url", False, str): _url,
+    ("url", False, str): _parse_url,
     ("isURL", False, str): _is_url,
     ("getScheme", True, Url): lambda url: url.parts.scheme,
     ("getHost", True, Url): lambda url: url.parts.host,
@@ -238,28 +240,20 @@ def _parse_quantity(text: str) -> Quantity:
         raise EvaluationError(str(error)) from None
 
 
-def _is_quantity(text: str) -> bool:
-    try:
-        quantity.parse(text)
-    except QuantityError:
-        return False
-    return True
-
-
 def _to_integer(number: quantity.Quantity) -> int | None:
     """Returns the amount as an integer; None if it is too large or has decimals (even zeros)."""
     whole = int(number.amount)
     return whole if number.scale >= 0 and -(1 << 63) <= whole < 1 << 63 else None
 
 
-def _integer(value: Quantity) -> int:
+def _as_integer(value: Quantity) -> int:
     whole = _to_integer(value.number)
     if whole is None:
         raise EvaluationError("cannot convert value to integer")
     return whole
 
 
-def _approximate(value: Quantity) -> float:
+def _as_approximate_float(value: Quantity) -> float:
     try:
         return float(value.number.amount)
     except OverflowError:
@@ -270,31 +264,31 @@ def _compare_quantities(one: Quantity, other: Quantity) -> int:
     return (one.number > other.number) - (one.number < other.number)
 
 
-def _sum(one: quantity.Quantity, other: quantity.Quantity) -> Quantity:
+def _add_quantities(one: quantity.Quantity, other: quantity.Quantity) -> Quantity:
     """Adds quantities like Go: zero takes the format of the other operand."""
     if other.unscaled == 0:
         return Quantity(one)
     return Quantity(other if one.unscaled == 0 else one + other)
 
 
-def _of_int(number: int) -> quantity.Quantity:
+def _quantity_of(number: int) -> quantity.Quantity:
     return quantity.Quantity(number, 0, Format.DECIMAL_EXPONENT)
 
 
 QUANTITY_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("quantity", False, str): _parse_quantity,
-    ("isQuantity", False, str): _is_quantity,
+    ("isQuantity", False, str): _accepts(_parse_quantity),
     ("sign", False, Quantity): lambda value: value.number.sign,
     ("isGreaterThan", True, Quantity, Quantity): lambda one, other: _compare_quantities(one, other) > 0,
     ("isLessThan", True, Quantity, Quantity): lambda one, other: _compare_quantities(one, other) < 0,
     ("compareTo", True, Quantity, Quantity): _compare_quantities,
-    ("asApproximateFloat", True, Quantity): _approximate,
-    ("asInteger", True, Quantity): _integer,
+    ("asApproximateFloat", True, Quantity): _as_approximate_float,
+    ("asInteger", True, Quantity): _as_integer,
     ("isInteger", True, Quantity): lambda value: _to_integer(value.number) is not None,
-    ("add", True, Quantity, Quantity): lambda one, other: _sum(one.number, other.number),
-    ("add", True, Quantity, int): lambda one, other: _sum(one.number, _of_int(other)),
-    ("sub", True, Quantity, Quantity): lambda one, other: _sum(one.number, -other.number),
-    ("sub", True, Quantity, int): lambda one, other: _sum(one.number, _of_int(-other)),
+    ("add", True, Quantity, Quantity): lambda one, other: _add_quantities(one.number, other.number),
+    ("add", True, Quantity, int): lambda one, other: _add_quantities(one.number, _quantity_of(other)),
+    ("sub", True, Quantity, Quantity): lambda one, other: _add_quantities(one.number, -other.number),
+    ("sub", True, Quantity, int): lambda one, other: _add_quantities(one.number, _quantity_of(-other)),
 }
 
 
@@ -325,7 +319,7 @@ class Semver(Opaque):
         return (*self.numbers, not self.prerelease, parts)
 
 
-def _numeric(text: str, name: str) -> int:
+def _parse_version_number(text: str, name: str) -> int:
     if text and not _DIGITS.fullmatch(text):
         raise EvaluationError(f"Invalid character(s) found in {name} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
@@ -367,7 +361,11 @@ def _parse_semver(text: str) -> Semver:
         raise EvaluationError("No Major.Minor.Patch elements found")
     rest, plus, build = parts[2].partition("+")
     patch, dash, prerelease = rest.partition("-")
-    numbers = (_numeric(parts[0], "major"), _numeric(parts[1], "minor"), _numeric(patch, "patch"))
+    numbers = (
+        _parse_version_number(parts[0], "major"),
+        _parse_version_number(parts[1], "minor"),
+        _parse_version_number(patch, "patch"),
+    )
     words = tuple(map(_prerelease_part, prerelease.split("."))) if dash else ()
     for part in build.split(".") if plus else ():
         _check_build_part(part)
@@ -386,16 +384,9 @@ def _normalise(text: str) -> str:
     return ".".join((*parts, *["0"] * (3 - len(parts))))
 
 
-def _semver(text: str, normalise: bool = False) -> Semver:
+def _parse_semver_leniently(text: str, normalise: bool = False) -> Semver:
+    """Parses a version; with `normalise`, also one such as `v1.02`."""
     return _parse_semver(_normalise(text) if normalise else text)
-
-
-def _is_semver(text: str, normalise: bool = False) -> bool:
-    try:
-        _semver(text, normalise)
-    except EvaluationError:
-        return False
-    return True
 
 
 def _compare_semvers(one: Semver, other: Semver) -> int:
@@ -403,10 +394,10 @@ def _compare_semvers(one: Semver, other: Semver) -> int:
 
 
 SEMVER_FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
-    ("semver", False, str): _semver,
-    ("semver", False, str, bool): _semver,
-    ("isSemver", False, str): _is_semver,
-    ("isSemver", False, str, bool): _is_semver,
+    ("semver", False, str): _parse_semver_leniently,
+    ("semver", False, str, bool): _parse_semver_leniently,
+    ("isSemver", False, str): _accepts(_parse_semver_leniently),
+    ("isSemver", False, str, bool): _accepts(_parse_semver_leniently),
     ("isGreaterThan", True, Semver, Semver): lambda one, other: _compare_semvers(one, other) > 0,
     ("isLessThan", True, Semver, Semver): lambda one, other: _compare_semvers(one, other) < 0,
     ("compareTo", True, Semver, Semver): _compare_semvers,
