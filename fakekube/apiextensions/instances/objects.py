@@ -22,7 +22,7 @@ from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apis.validation import names
 from fakekube.apis.validation.objectmeta import validate_object_meta
 from fakekube.apis.validation.rules import from_minor
-from fakekube.base.golang.strconv import json_kind, json_number
+from fakekube.base.golang.strconv import json_kind, json_number, unmarshal_error
 from fakekube.base.golang.strings import json_text
 from fakekube.base.objects import Object
 
@@ -38,7 +38,7 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
     """Decodes the metadata of an object. Returns it, and its unknown fields. Raises MetadataError."""
     type_ = type_of(OBJECT_META)
     if value is not None and not isinstance(value, dict):
-        raise MetadataError(f"json: cannot unmarshal {json_kind(value)} into Go value of type v1.ObjectMeta")
+        raise MetadataError(unmarshal_error(json_kind(value), "v1.ObjectMeta"))
     strict = decode.Strict()
     try:
         # The real server encodes the metadata to JSON again before it decodes them as ObjectMeta.

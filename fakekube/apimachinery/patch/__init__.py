@@ -7,14 +7,13 @@ the store. Invariant: arguments are never changed; results share unchanged parts
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import GENERIC_MESSAGES, generic
 
 # --- Errors ------------------------------------------------------------------------------------------------------------
-# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's
-# encoding/json.
+# Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 
 def unprocessable() -> StatusError:
@@ -25,24 +24,6 @@ def unprocessable() -> StatusError:
 def uninterpreted_error(message: str) -> StatusError:
     """Returns a 500 without a reason: an error that is not an API status in the real server."""
     return generic(500, "", message)
-
-
-def type_mismatch(value: Any, wanted: str) -> str:
-    """Returns Go's error for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
-    return f"json: cannot unmarshal {_go_kind(value)} into {wanted}"
-
-
-def _go_kind(value: Any) -> str:
-    """Returns the name of a value's JSON type in encoding/json."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, str):
-        return "string"
-    return "number"
 
 
 # --- Media types -----------------------------------------------------------------------------------------------------

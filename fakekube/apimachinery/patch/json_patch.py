@@ -26,7 +26,7 @@ import orjson
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import bad_request, request_entity_too_large
-from fakekube.apimachinery.patch import type_mismatch, unprocessable
+from fakekube.apimachinery.patch import unprocessable
 from fakekube.apimachinery.patch.literals import (
     Literal,
     has_ambiguous_literals,
@@ -36,7 +36,7 @@ from fakekube.apimachinery.patch.literals import (
 )
 from fakekube.apimachinery.schema.strict import Strict
 from fakekube.base.golang.json_writer import write_json
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 
 #: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000
@@ -91,16 +91,16 @@ def decode(
     if not strict:
         return _decode_leniently(patch), []
     if not isinstance(patch, list):
-        raise _undecodable(patch, "Go value of type []handlers.jsonPatchOp")
+        raise _undecodable(patch, "[]handlers.jsonPatchOp")
     unknown: list[str] = []
     for index, operation in enumerate(patch):
         if operation is None:
             continue
         if not isinstance(operation, dict):
-            raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")
+            raise _undecodable(operation, "handlers.jsonPatchOp")
         for member, value in operation.items():
             if member in _STRING_MEMBERS and not isinstance(value, str | None):
-                raise _undecodable(value, f"Go struct field jsonPatchOp.{member} of type string")
+                raise _undecodable(value, "string", f"jsonPatchOp.{member}")
             if member not in _MEMBERS:
                 unknown.append(f"[{index}].{member}")
     if not unknown and not duplicates:
@@ -117,10 +117,10 @@ def _is_below(path: str, parents: Iterable[str]) -> bool:
 
 def _decode_leniently(patch: Any) -> list[Operation]:
     if not isinstance(patch, list):
-        raise bad_request(type_mismatch(patch, "Go value of type jsonpatch.Patch"))
+        raise bad_request(unmarshal_error(json_kind(patch), "jsonpatch.Patch"))
     for operation in patch:
         if not isinstance(operation, dict | None):
-            raise bad_request(type_mismatch(operation, "Go value of type jsonpatch.Operation"))
+            raise bad_request(unmarshal_error(json_kind(operation), "jsonpatch.Operation"))
     return _operations(patch)
 
 
@@ -128,8 +128,8 @@ def _operations(patch: list[Any]) -> list[Operation]:
     return [operation if operation is not None else {} for operation in patch]
 
 
-def _undecodable(value: Any, wanted: str) -> StatusError:
-    return bad_request(f"error decoding patch: {type_mismatch(value, wanted)}")
+def _undecodable(value: Any, wanted: str, field: str | None = None) -> StatusError:
+    return bad_request(f"error decoding patch: {unmarshal_error(json_kind(value), wanted, field)}")
 
 
 def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes = b"") -> Any:

@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fakekube.apimachinery.errors.status import bad_request
-from fakekube.apimachinery.patch import type_mismatch
-from fakekube.base.golang.strconv import UNTYPED_OBJECT
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, json_kind, unmarshal_error
 
 #: The message about a body that is not a merge patch, unless strict decoding has found its own words before.
 INVALID: Final = "Invalid JSON Patch"
@@ -32,8 +31,7 @@ def decode_merge_patch(patch: Any, *, strict: bool) -> Any:
         StatusError: 400 if it is not.
     """
     if strict and patch is not None and not isinstance(patch, dict):
-        wanted = f"Go value of type {UNTYPED_OBJECT}"
-        raise bad_request(f"error decoding patch: {type_mismatch(patch, wanted)}")
+        raise bad_request(f"error decoding patch: {unmarshal_error(json_kind(patch), UNTYPED_OBJECT)}")
     if not isinstance(patch, dict | list):
         raise bad_request(INVALID)
     return patch

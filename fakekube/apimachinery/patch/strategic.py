@@ -27,14 +27,14 @@ from typing import Any
 
 from fakekube.apimachinery.errors import StatusError, field
 from fakekube.apimachinery.errors.status import bad_request, invalid
-from fakekube.apimachinery.patch import type_mismatch, uninterpreted_error, unprocessable
+from fakekube.apimachinery.patch import uninterpreted_error, unprocessable
 from fakekube.apimachinery.schema.defaults import Defaulter
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.trees import deep_copy
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import LONGEST_TEXT, cache_if
-from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, plain, string_verb
+from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, json_kind, plain, string_verb, unmarshal_error
 
 # --- The patch metadata of a type: the field of a key, and its merge strategy ----------------------------------------
 # Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and
@@ -293,7 +293,7 @@ def decode(patch: Any) -> _Object:
     if patch is None:
         return {}
     if not isinstance(patch, dict):
-        raise bad_request(type_mismatch(patch, f"Go value of type {UNTYPED_OBJECT}"))
+        raise bad_request(unmarshal_error(json_kind(patch), UNTYPED_OBJECT))
     return patch
 
 

@@ -137,7 +137,7 @@ class Walk:
             owner = frames[self._custom_unmarshal - 1].owner
             frames = frames if frames[-1].whole_path else frames[: self._custom_unmarshal]
         path = ".".join(name for frame in frames for name in frame.go_names)
-        return f"json: cannot unmarshal {what} into Go struct field {owner}.{path} of type {go}"
+        return unmarshal_error(what, go, f"{owner}.{path}")
 
     def literal(self, number: float) -> str:
         """Returns the literal text of the current number in the body."""

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, invalid, not_supported
-from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apimachinery.selectors.labels import label_key, label_value
 from fakekube.apimachinery.selectors.nodes import Toleration
 from fakekube.apis.core.pods import visitor
@@ -28,7 +27,7 @@ from fakekube.apis.well_known import LABEL_HOSTNAME, TAINT_EFFECT_NO_EXECUTE, TA
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.golang.json_reader import JSONError, parse
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 from fakekube.base.objects import Object
 
 PODS = ("", "pods")
@@ -469,11 +468,11 @@ def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | 
     except JSONError as problem:
         raise status.generic(500, "", str(problem)) from None
     if not isinstance(found, list | None):
-        raise status.generic(500, "", type_mismatch(found, "Go value of type []v1.Toleration"))
+        raise status.generic(500, "", unmarshal_error(json_kind(found), "[]v1.Toleration"))
     for item in found or ():
-        if not isinstance(item, dict):
-            raise status.generic(500, "", type_mismatch(item, "Go value of type v1.Toleration"))
-    return found or []
+        if not isinstance(item, dict | None):
+            raise status.generic(500, "", unmarshal_error(json_kind(item), "v1.Toleration"))
+    return [item or {} for item in found or ()]
 
 
 def _merge_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:

@@ -335,12 +335,12 @@ def _check_kinds(claims: Mapping[str, Any]) -> None:
         value = claims.get(name)
         if value is not None and json_kind(value) != kind:
             shown = "string" if kind == "string" else "json.Number"
-            problem = f"json: cannot unmarshal {json_kind(value)} into Go struct field idToken.{name} of type {shown}"
+            problem = unmarshal_error(json_kind(value), shown, f"idToken.{name}")
             raise BadCredentialsError(f"oidc: verify token: oidc: failed to unmarshal claims: {problem}")
     audience = claims.get("aud")
     texts = audience if isinstance(audience, list) else [audience]
     if audience is not None and not all(isinstance(text, str) for text in texts):
-        problem = f"json: cannot unmarshal {json_kind(audience)} into Go struct field idToken.aud of type string"
+        problem = unmarshal_error(json_kind(audience), "string", "idToken.aud")
         raise BadCredentialsError(f"oidc: verify token: oidc: failed to unmarshal claims: {problem}")
 
 

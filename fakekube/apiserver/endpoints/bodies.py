@@ -296,8 +296,7 @@ def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
         if known not in texts or text is None:
             continue
         if not isinstance(text, str):
-            what = f"json: cannot unmarshal {json_kind(text)} into Go struct field .{known} of type string"
-            raise Problem(status.uninterpretable(what))
+            raise Problem(status.uninterpretable(unmarshal_error(json_kind(text), "string", f".{known}")))
         texts[known] = text
     return texts["apiVersion"], texts["kind"]
 

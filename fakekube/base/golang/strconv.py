@@ -88,9 +88,16 @@ def go_type(value: Any) -> str:
 _JSON_KINDS: Final[dict[type, str]] = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
-def unmarshal_error(kind: str, wanted: str) -> str:
-    """Returns the error of encoding/json for a JSON value of a kind (`json_kind`) that does not fit a Go type."""
-    return f"json: cannot unmarshal {kind} into Go value of type {wanted}"
+def unmarshal_error(kind: str, wanted: str, field: str | None = None) -> str:
+    """Returns the error of encoding/json for a value that does not fit a Go type (UnmarshalTypeError).
+
+    Args:
+        kind: the JSON type of the value (`json_kind`), with the number itself where Go shows it.
+        wanted: the Go type.
+        field: the struct and the path in it; None if the value is no field.
+    """
+    place = "value" if field is None else f"struct field {field}"
+    return f"json: cannot unmarshal {kind} into Go {place} of type {wanted}"
 
 
 #: Go's type of an object without a type of its own.
@@ -99,7 +106,7 @@ UNTYPED_OBJECT: Final = "map[string]interface {}"
 
 def json_kind(value: Any) -> str:
     """Returns the name of a value's JSON type in encoding/json's UnmarshalTypeError; not for null."""
-    return _JSON_KINDS.get(type(value), "number")
+    return _JSON_KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "number")
 
 
 _JSON_ESCAPED: Final = frozenset("<>&\u2028\u2029")

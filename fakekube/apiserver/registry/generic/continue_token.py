@@ -18,7 +18,7 @@ from typing import Any
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.base.golang.base64 import corrupt_input_error
-from fakekube.base.golang.strconv import json_kind
+from fakekube.base.golang.strconv import json_kind, unmarshal_error
 
 #: The revision of a token that continues at the current revision.
 INCONSISTENT = -1
@@ -64,16 +64,14 @@ def _content(token: str) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise _make_invalid_token(f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken")
+        raise _make_invalid_token(unmarshal_error(json_kind(content), "storage.continueToken"))
     for name, kind, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
         value = content.get(name)
         if value is None:
             content.pop(name, None)
         elif not isinstance(value, kind) or isinstance(value, bool):
             number = f" {value}" if isinstance(value, float) else ""
-            raise _make_invalid_token(
-                f"json: cannot unmarshal {json_kind(value)}{number} into Go struct field continueToken.{name} of type {go_type}"
-            )
+            raise _make_invalid_token(unmarshal_error(json_kind(value) + number, go_type, f"continueToken.{name}"))
     return content
 
 

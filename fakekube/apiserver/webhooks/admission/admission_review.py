@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakekube.apimachinery.errors.status import TYPE_META, uninterpretable
-from fakekube.apimachinery.patch import type_mismatch
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apiserver.admission.chain import Attributes
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 from fakekube.base.objects import Object
 
 
@@ -29,10 +28,10 @@ class TypeMetaError(ValueError):
 def type_meta(value: Any) -> tuple[str, str]:
     """Returns the kind and apiVersion of a document, "" for a missing one. Raises TypeMetaError."""
     if not isinstance(value, dict):
-        raise TypeMetaError(uninterpretable(type_mismatch(value, f"Go value of type {TYPE_META}")))
+        raise TypeMetaError(uninterpretable(unmarshal_error(json_kind(value), TYPE_META)))
     for name, item in value.items():
         if name in ("kind", "apiVersion") and not isinstance(item, str | None):
-            raise TypeMetaError(uninterpretable(type_mismatch(item, f"Go struct field .{name} of type string")))
+            raise TypeMetaError(uninterpretable(unmarshal_error(json_kind(item), "string", f".{name}")))
     return value.get("kind") or "", value.get("apiVersion") or ""
 
 
