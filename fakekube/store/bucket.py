@@ -124,22 +124,22 @@ class Frozen(Generic[V]):
 
     @property
     def versions(self) -> Versions[V]:
-        """Only to be read after `detach`."""
+        """The keys with their records; only to be read after `detach`."""
         return self._contents.versions
 
     @property
     def history(self) -> History[V]:
-        """Nothing is kept of the past."""
+        """The events that the copy has: none, once it is detached."""
         return self._contents.history
 
     def detach(self) -> None:
-        """Become independent of the bucket; may be called by whoever does not hold its lock."""
+        """Makes it independent of the bucket, whose lock the caller does not hold."""
         if not self._detached:
             with self._lock:
                 self.detach_locked()
 
     def detach_locked(self) -> None:
-        """As `detach`, for the bucket, which holds the lock and is about to change its contents."""
+        """Does the same as `detach` for the bucket, which holds the lock and is about to change its contents."""
         if not self._detached:
             self._contents = Contents(self._contents.versions.present(), History(0))
             self._detached = True
@@ -350,7 +350,7 @@ class Bucket(Generic[V]):
 
     @property
     def end(self) -> int:
-        """For cursors: returns the sequence number of the next event."""
+        """The sequence number of the next event, for cursors."""
         return self._contents.history.end
 
     # ------------------------------------------------------------ for the store, which holds the lock
@@ -361,7 +361,7 @@ class Bucket(Generic[V]):
         return self._contents
 
     def freeze(self) -> Frozen[V]:
-        """What the bucket holds now, for a snapshot."""
+        """Returns what the bucket holds now, for a snapshot."""
         frozen = None if self._frozen is None else self._frozen()
         if frozen is None:
             frozen = Frozen(self._contents, self._timeline.lock)

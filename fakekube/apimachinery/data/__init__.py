@@ -51,18 +51,13 @@ import orjson
 
 from fakekube.base.objects import group_version, group_version_path
 
+#: Names of API groups, and the Go package of the meta types, that several rooms need.
 FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
-
 NETWORKING: Final = "networking.k8s.io"
-
 AUTHORIZATION: Final = "authorization.k8s.io"
-
 API_EXTENSIONS: Final = "apiextensions.k8s.io"
-
 RBAC: Final = "rbac.authorization.k8s.io"
-
 ADMISSION_REGISTRATION: Final = "admissionregistration.k8s.io"
-
 META_V1: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
 RELEASES: Final[Mapping[str, int]] = {"1.33": 13, "1.34": 4, "1.35": 4, "1.36": 3, "1.37": 2}
@@ -80,12 +75,10 @@ class ResourceRow:
     name: str
     kind: str
     kind_group: str
-    """Group and version of the bodies; those of the resource unless it is a subresource that speaks another
-    kind."""
+    """Group and version of the bodies: those of the resource, unless it is a subresource whose bodies have another kind."""
     kind_version: str
     foreign: bool
-    """Discovery contains group and version of the kind (they differ from those of the resource, or it is a
-    scale)."""
+    """Discovery contains group and version of the kind: they differ from those of the resource, or it is a scale."""
     verbs: tuple[str, ...]
     namespaced: bool = False
     singular: str = ""
@@ -159,7 +152,7 @@ class Facts:
     """The facts of one minor.
 
     Args:
-        folder: of its files.
+        folder: the folder of its files.
         base: the folder of the newest minor, if `folder` only has what differs from it.
     """
 
@@ -263,8 +256,7 @@ class Facts:
         return columns
 
     def columns(self, path: str) -> Sequence[Row]:
-        """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be
-        listed."""
+        """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be listed."""
         return self._columns.get(path, ())
 
     @cached_property
@@ -295,7 +287,7 @@ class Facts:
 
         Args:
             place: "path" or "query".
-            name: of the parameter.
+            name: the name of the parameter.
             uses: the member of the path item that has it (`get`, `parameters`), and the last two steps of the path without
                 parameters (`pods/log`): they tell apart parameters that differ in the text only.
         """
@@ -312,8 +304,7 @@ class Facts:
 
     @cached_property
     def bootstrap(self) -> Mapping[str, Sequence[Row]]:
-        """The objects that a fresh server has, by path of their collection. Without uid, revision and
-        times."""
+        """The objects that a fresh server has, without uid, revision and times, by the path of their collection."""
         paths = {row.path.strip("/").replace("/", "_"): row.path for row in self.resources}
         read = {
             paths[name.removesuffix(".json")]: self._read(f"bootstrap/{name}")

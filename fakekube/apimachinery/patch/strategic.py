@@ -35,6 +35,7 @@ from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import LONGEST_TEXT, cache_if
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, go_type, go_type_or_nil, json_kind, plain, string_verb, unmarshal_error
+from fakekube.base.objects import Object
 
 # --- The patch metadata of a type: the field of a key, and its merge strategy ----------------------------------------
 # Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and
@@ -127,6 +128,9 @@ def _field(type: Type, key: str) -> Field | str:
 
 
 _DIRECTIVE = "$patch"
+_RETAIN_KEYS = "$retainKeys"
+_DELETE_FROM_LIST = "$deleteFromPrimitiveList"
+_ELEMENT_ORDER = "$setElementOrder"
 
 
 def is_directive(item: Any) -> bool:
@@ -135,6 +139,7 @@ def is_directive(item: Any) -> bool:
 
 
 def _is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
+    """Reports whether the order contains the items, but for directives, and in this order."""
     position = 0
     for item in items:
         if position == len(order):
@@ -164,7 +169,7 @@ def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[
         for position, entry in enumerate(order):
             if not isinstance(entry, dict):
                 raise uninterpreted_error(f"value for key {position} is not a map")
-    mentioned = {found_identity(entry, merge_key) for entry in order}
+    mentioned = {identity_or_none(entry, merge_key) for entry in order}
     wanted: list[Any] = []
     others: list[Any] = []
     for item in items:
@@ -252,7 +257,7 @@ def _require_merge_keys(merge_key: str, *lists: list[Any]) -> None:
             _key_of(item, merge_key)
 
 
-def found_identity(item: Any, merge_key: str) -> Any:
+def identity_or_none(item: Any, merge_key: str) -> Any:
     """Like `identity`, for an item that may lack the merge key; then it equals no other item."""
     if merge_key and isinstance(item, dict) and merge_key not in item:
         return None
@@ -277,14 +282,7 @@ def _require_type(value: Any, wanted: type) -> None:
         raise uninterpreted_error(f"expected a {go_type(wanted())}, but received a {go_type_or_nil(value)}")
 
 
-_Object = dict[str, Any]
-
-_RETAIN_KEYS = "$retainKeys"
-_DELETE_FROM_LIST = "$deleteFromPrimitiveList"
-_ELEMENT_ORDER = "$setElementOrder"
-
-
-def decode(patch: Any) -> _Object:
+def decode(patch: Any) -> Object:
     """Checks that a parsed body is a strategic merge patch; null is an empty one.
 
     Raises:
@@ -298,8 +296,8 @@ def decode(patch: Any) -> _Object:
 
 
 def apply(
-    type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None, default: Defaulter | None = None
-) -> _Object:
+    type: Type, document: Object, patch: Object, unknown: list[str] | None = None, default: Defaulter | None = None
+) -> Object:
     """Applies the patch to `document` and decodes the result; returns a new tree.
 
     Args:
@@ -313,24 +311,27 @@ def apply(
     """
     merged = _merge_objects(document, patch, type)
     try:
-        fitted: _Object = from_unstructured(type, merged, unknown, decoded=document, default=default)
+        fitted: Object = from_unstructured(type, merged, unknown, decoded=document, default=default)
     except DecodeError as error:
         raise _no_merge_error(patch, str(error)) from None
     return fitted
 
 
-def merge(type: Type, document: _Object, patch: _Object) -> _Object:
+def merge(type: Type, document: Object, patch: Object) -> Object:
     """Merges without decoding. The patch is not changed, the result shares parts with the document. Raises StatusError."""
     return _merge_objects(document, deep_copy(patch), type)
 
 
-def refusal_error(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
-    """Returns a 422 for a patch that Strict validation rejects for this reason; the patch is used up."""
+def refusal_error(type: Type, document: Object, patch: Object, problem: str) -> StatusError:
+    """Returns a 422 for a patch that Strict validation rejects for this reason; the patch is used up.
+
+    Raises the StatusError of a patch that cannot be merged, which comes first.
+    """
     _merge_objects(document, patch, type)
     return _no_merge_error(patch, problem)
 
 
-def _no_merge_error(rest: _Object, problem: str) -> StatusError:
+def _no_merge_error(rest: Object, problem: str) -> StatusError:
     """Returns the error; its message contains the rest of the patch after the merge."""
     return invalid("", "", "", [field.invalid("patch", plain(rest), problem)])
 
@@ -338,9 +339,9 @@ def _no_merge_error(rest: _Object, problem: str) -> StatusError:
 # ---------------------------------------------------------------- objects
 
 
-def _merge_objects(original: _Object, patch: _Object, type: Type) -> _Object:
+def _merge_objects(original: Object, patch: Object, type: Type) -> Object:
     if _DIRECTIVE in patch:
-        return _replaced_object(patch)
+        return _apply_directive(patch)
     merged = dict(original)
     if _RETAIN_KEYS in patch:
         _retain_keys(merged, patch)
@@ -351,7 +352,7 @@ def _merge_objects(original: _Object, patch: _Object, type: Type) -> _Object:
     return merged
 
 
-def _replaced_object(patch: _Object) -> _Object:
+def _apply_directive(patch: Object) -> Object:
     directive = patch[_DIRECTIVE]
     if directive == "replace":
         del patch[_DIRECTIVE]
@@ -361,7 +362,7 @@ def _replaced_object(patch: _Object) -> _Object:
     raise uninterpreted_error(_unknown_directive(directive, patch))
 
 
-def _retain_keys(merged: _Object, patch: _Object) -> None:
+def _retain_keys(merged: Object, patch: Object) -> None:
     """Drops the members that the `$retainKeys` directive does not name; removes it from the patch."""
     retained = patch.pop(_RETAIN_KEYS)
     if not isinstance(retained, list):
@@ -375,7 +376,7 @@ def _retain_keys(merged: _Object, patch: _Object) -> None:
         del merged[key]
 
 
-def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
+def _merge_member(merged: Object, key: str, value: Any, type: Type) -> None:
     deletes = key.startswith(_DELETE_FROM_LIST)
     if deletes:
         key = _list_name(key, _DELETE_FROM_LIST, "primitive list")
@@ -396,7 +397,7 @@ def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
         merged[key] = value
 
 
-def _set(merged: _Object, key: str, value: Any) -> None:
+def _set(merged: Object, key: str, value: Any) -> None:
     if is_directive(value):
         merged.pop(key, None)
     else:
@@ -427,7 +428,7 @@ def _drop_nulls(value: Any) -> None:
 # ---------------------------------------------------------------- lists
 
 
-def _order_list(merged: _Object, patch: _Object, directive: str, type: Type) -> None:
+def _order_list(merged: Object, patch: Object, directive: str, type: Type) -> None:
     """Merges and orders the list of a `$setElementOrder` directive; removes both from the patch."""
     order = patch.pop(directive)
     _require_type(order, list)
@@ -479,7 +480,7 @@ def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes:
     elif not lookup.merge_key:
         raise uninterpreted_error(f"cannot merge lists without merge key for {lookup.kind}")
     else:
-        original, patch = _special_items(original, patch, lookup.merge_key)
+        original, patch = _apply_item_directives(original, patch, lookup.merge_key)
         merged, is_ordered = _merge_items(original, patch, lookup)
         if is_ordered:
             return merged
@@ -487,8 +488,8 @@ def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes:
     return in_order(wanted, others, patch, original, lookup.merge_key)
 
 
-def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """The original without the items that the patch deletes, and the patch without directives."""
+def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """Returns the original without the items that the patch deletes, and the patch without directives."""
     changes: list[Any] = []
     unwanted: set[Any] = set()
     replaces = False
@@ -507,7 +508,7 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
             raise uninterpreted_error(_unknown_directive(directive, item))
     if replaces:
         return changes, []
-    return [entry for entry in original if found_identity(entry, merge_key) not in unwanted] if unwanted else original, changes
+    return [entry for entry in original if identity_or_none(entry, merge_key) not in unwanted] if unwanted else original, changes
 
 
 def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple[list[Any], bool]:
@@ -519,7 +520,7 @@ def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple
     merged = list(original)
     positions: dict[Any, int] = {}
     for position, item in enumerate(merged):
-        positions.setdefault(found_identity(item, lookup.merge_key), position)
+        positions.setdefault(identity_or_none(item, lookup.merge_key), position)
     is_ordered, last = len(positions) == len(merged) and None not in positions, -1
     for item in patch:
         key = identity(item, lookup.merge_key)
@@ -550,7 +551,7 @@ def _expect_lookup(found: Lookup | str) -> Lookup:
     return found
 
 
-def _unknown_directive(directive: Any, item: _Object) -> str:
+def _unknown_directive(directive: Any, item: Object) -> str:
     return f"unknown patch type: {string_verb(directive)} in map: {plain(item)}"
 
 
@@ -569,18 +570,14 @@ def _bad_format(words: str) -> StatusError:
 # Specified by: k8s.io/apimachinery/pkg/util/strategicpatch (CreateTwoWayMergePatch, diffMaps, diffLists).
 
 
-_ORDER_PREFIX = "$setElementOrder/"
-_DELETION_PREFIX = "$deleteFromPrimitiveList/"
-
-
-def create(type: Type | None, old: _Object, new: _Object) -> _Object:
+def create(type: Type | None, old: Object, new: Object) -> Object:
     """Returns the patch; empty if the objects are equal.
 
     Args:
         type: of the objects; None makes a JSON merge patch.
         old, new: not changed; the patch shares parts with `new`.
     """
-    patch: _Object = {name: None for name in old if name not in new}
+    patch: Object = {name: None for name in old if name not in new}
     for name, value in new.items():
         before = old.get(name)
         if name in old and _is_same(before, value):
@@ -606,7 +603,7 @@ def _type_of(type: Type | None, name: str) -> Type | None:
     return None if isinstance(found, str) else found.type
 
 
-def _diff_list(lookup: Lookup | str, name: str, old: list[Any], new: list[Any], patch: _Object) -> None:
+def _diff_list(lookup: Lookup | str, name: str, old: list[Any], new: list[Any], patch: Object) -> None:
     """Adds the change of a list to the patch."""
     if isinstance(lookup, str) or lookup.strategy != "merge":
         patch[name] = new
@@ -618,13 +615,13 @@ def _diff_list(lookup: Lookup | str, name: str, old: list[Any], new: list[Any], 
         patch[name] = new
 
 
-def _diff_items(lookup: Lookup, name: str, old: list[_Object], new: list[_Object], patch: _Object) -> None:
+def _diff_items(lookup: Lookup, name: str, old: list[Object], new: list[Object], patch: Object) -> None:
     key = lookup.merge_key
     before, after = ({item.get(key): item for item in items} for items in (old, new))
     if len(before) < len(old) or len(after) < len(new) or None in before or None in after:
         patch[name] = [{_DIRECTIVE: "replace"}, *new]
         return
-    changes: list[_Object] = []
+    changes: list[Object] = []
     for value, item in after.items():
         known = before.get(value)
         if known is None:
@@ -632,16 +629,16 @@ def _diff_items(lookup: Lookup, name: str, old: list[_Object], new: list[_Object
         elif known != item:
             changes.append({**create(lookup.type, known, item), key: value})
     changes += [{_DIRECTIVE: "delete", key: value} for value in before if value not in after]
-    patch[_ORDER_PREFIX + name] = [{key: value} for value in after]
+    patch[f"{_ELEMENT_ORDER}/{name}"] = [{key: value} for value in after]
     if changes:
         patch[name] = changes
 
 
-def _diff_scalars(name: str, old: list[Any], new: list[Any], patch: _Object) -> None:
+def _diff_scalars(name: str, old: list[Any], new: list[Any], patch: Object) -> None:
     gone = [item for item in old if item not in new]
     added = [item for item in new if item not in old]
-    patch[_ORDER_PREFIX + name] = new
+    patch[f"{_ELEMENT_ORDER}/{name}"] = new
     if gone:
-        patch[_DELETION_PREFIX + name] = gone
+        patch[f"{_DELETE_FROM_LIST}/{name}"] = gone
     if added:
         patch[name] = added

@@ -32,23 +32,24 @@ SCALE_COLUMNS: Final[Sequence[Column]] = (
 _NAME: Final[Column] = {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
 
 
+#: By the columns as JSON.
+_convertors: BoundedCache[bytes, TableConvertor] = BoundedCache(256)
+
+
 def convertor(columns: Sequence[Column]) -> TableConvertor:
-    """The convertor of a version of a custom resource.
+    """Returns the convertor of a version of a custom resource.
 
     Args:
         columns: its additionalPrinterColumns; without any, the table has the age. The same sequence gets the same convertor.
     """
     key = orjson.dumps(list(columns))
-    known = _made.get(key)
+    known = _convertors.get(key)
     if known is None:
-        known = _made.add(key, _convertor(columns or _AGE))
+        known = _convertors.add(key, _make_convertor(columns or _AGE))
     return known
 
 
-_made: BoundedCache[bytes, TableConvertor] = BoundedCache(256)
-
-
-def _convertor(columns: Sequence[Column]) -> TableConvertor:
+def _make_convertor(columns: Sequence[Column]) -> TableConvertor:
     """Returns the convertor of the columns before the first one with an invalid JSONPath."""
     writers = []
     for column in columns:
@@ -57,12 +58,12 @@ def _convertor(columns: Sequence[Column]) -> TableConvertor:
         except PathError:
             break
     return TableConvertor(
-        [_NAME, *map(_definition, columns[: len(writers)])],
+        [_NAME, *map(_column_definition, columns[: len(writers)])],
         lambda obj, ages: [name(obj), *(write(obj, ages) for write in writers)],
     )
 
 
-def _definition(column: Column) -> Column:
+def _column_definition(column: Column) -> Column:
     described = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
     if column is _AGE[0]:
         described = ""  # in a real server that of the field; descriptions of fields are left out here
@@ -79,7 +80,7 @@ def _cell(kind: str, path: Path) -> Callable[[StoredObject, Ages], Any]:
             return None
         if kind == "string":
             return jsonpath.text(found[0])
-        return _VALUES[kind](found[0], ages) if kind in _VALUES else None
+        return _CELLS[kind](found[0], ages) if kind in _CELLS else None
 
     return write
 
@@ -96,7 +97,7 @@ def _boolean_cell(value: Any, _: Ages) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _date(value: Any, ages: Ages) -> str | None:
+def _date_cell(value: Any, ages: Ages) -> str | None:
     if not isinstance(value, str):
         return None
     if value in ("", "null"):
@@ -107,6 +108,6 @@ def _date(value: Any, ages: Ages) -> str | None:
         return "<invalid>"
 
 
-_VALUES: Final[Mapping[str, Callable[[Any, Ages], Any]]] = {
-    "integer": _integer_cell, "number": _number_cell, "boolean": _boolean_cell, "date": _date,
+_CELLS: Final[Mapping[str, Callable[[Any, Ages], Any]]] = {
+    "integer": _integer_cell, "number": _number_cell, "boolean": _boolean_cell, "date": _date_cell,
 }  # fmt: skip

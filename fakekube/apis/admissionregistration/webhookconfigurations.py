@@ -2,9 +2,8 @@
 
 An update may keep what the stored object has wrong already: unknown review versions, side effects, duplicate names.
 
-Specified by: pkg/apis/admissionregistration/{validation,v1/defaults.go},
-pkg/registry/admissionregistration/{validating,mutating}webhookconfiguration;
-pkg/apis/admissionregistration/validation/validation.go, pkg/apis/admissionregistration/v1/defaults.go.
+Specified by: pkg/apis/admissionregistration/validation/validation.go, pkg/apis/admissionregistration/v1/defaults.go,
+pkg/registry/admissionregistration/{validating,mutating}webhookconfiguration.
 """
 
 from __future__ import annotations
@@ -34,6 +33,8 @@ OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 #: Operations with an object that can be mutated; a DELETE has none.
 _MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 SCOPES = ("*", "Cluster", "Namespaced")
+_SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
+_MAX_TIMEOUT = 30
 _MATCH_CONDITIONS = 64
 _RESERVED_SUFFIX = ".static.k8s.io"
 RESERVED = (
@@ -181,10 +182,6 @@ def _validate_named_rule(rule: Object, path: str) -> list[FieldError]:
             errors.append(duplicate(where, name))
         seen.add(name)
     return errors + _validate_rule_with_operations(rule, path)
-
-
-_SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
-_MAX_TIMEOUT = 30
 
 
 @dataclass(slots=True, frozen=True)

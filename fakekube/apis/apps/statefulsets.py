@@ -57,6 +57,9 @@ IMMUTABLE = (
 )
 
 
+RECREATE = "Recreate"
+"""The update strategy that deletes all pods before it makes new ones."""
+
 Claims = Sequence[Mapping[str, Any]] | None
 _CLAIMS = "[]k8s.io/api/core/v1.PersistentVolumeClaim"
 
@@ -164,10 +167,6 @@ def _validate_pod_management_policy(policy: str) -> list[FieldError]:
     if not policy:
         return [required(path)]
     return [] if policy in POLICIES else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
-
-
-RECREATE = "Recreate"
-"""The update strategy that deletes all pods before it makes new ones."""
 
 
 def _validate_update_strategy(strategy: Object, *, recreates: bool) -> list[FieldError]:
@@ -284,11 +283,11 @@ class ControllerRevisionStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = non_negative(obj.get("revision", 0), "revision")
-        if _bytes(obj.get("data")) != _bytes(old.get("data")):
+        if _raw_bytes(obj.get("data")) != _raw_bytes(old.get("data")):
             errors.append(field.immutable("data", obj.get("data")))
         return errors
 
 
-def _bytes(data: Any) -> bytes:
+def _raw_bytes(data: Any) -> bytes:
     """Returns the bytes of a RawExtension, in which the order of members, spaces and the forms of numbers count."""
     return data.text if isinstance(data, RawObject) else json_text(data).encode()

@@ -40,7 +40,7 @@ ANNOTATIONS = "metadata.annotations"
 LEASE_OF_OTHER_NODE = "can only access node lease with the same name as the requesting node"
 CSI_NODE_OF_OTHER_NODE = "can only access CSINode with the same name as the requesting node"
 
-_feature_matches = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
+_is_feature = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 _FEATURE_TEXT = (
     "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
     "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
@@ -97,9 +97,7 @@ class NodeStrategy(RevalidatingStrategy):
 
 
 def _allocate_all(obj: Object) -> None:
-    """Sets allocatable to capacity if it is empty; the real server does so by the default when it reads the object
-    from storage.
-    """
+    """Sets allocatable to capacity if it is empty; the real server does so by a default when it reads the object from storage."""
     status = obj.get("status") or {}
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
@@ -224,7 +222,7 @@ def _validate_features(features: Sequence[str]) -> list[FieldError]:
 def _feature_problem(feature: str) -> str:
     if not names.fits(feature, names.SUBDOMAIN_LENGTH):
         return names.too_long_text(names.SUBDOMAIN_LENGTH)
-    return "" if _feature_matches(feature) else _FEATURE_TEXT
+    return "" if _is_feature(feature) else _FEATURE_TEXT
 
 
 def _validate_pod_cidrs(cidrs: list[str]) -> list[FieldError]:
@@ -281,14 +279,18 @@ RENAMED_LABELS = {
 DEPRECATED: Mapping[str, str] = {
     **{label: f'deprecated since {version}; use "{successor}" instead' for label, (version, successor) in RENAMED_LABELS.items()},
     "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    _AVOID_PODS: "deprecated since v1.22; use Taints and Tolerations instead",
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
 
 
 def node_selector_term_warnings(term: Mapping[str, Any], path: str, *, check_values: bool = False) -> list[str]:
-    """Returns the warnings about a core NodeSelectorTerm; `check_values` where validation accepts invalid label
-    values.
+    """Returns the warnings about a core NodeSelectorTerm.
+
+    Args:
+        term: the term.
+        path: its path in the object.
+        check_values: whether there are warnings about invalid label values, which validation accepts.
     """
     warnings = []
     for index, expression in enumerate(term.get("matchExpressions") or ()):

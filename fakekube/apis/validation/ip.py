@@ -1,5 +1,4 @@
-"""IP addresses and CIDRs: lenient checks of old fields, strict checks of new fields, and warnings about the
-difference.
+"""IP addresses and CIDRs: lenient checks of old fields, strict checks of new fields, and warnings about the difference.
 
 Old fields are parsed like in Go 1.16: leading zeros are ignored, and IPv4 may be mapped into IPv6. New fields accept
 only the canonical form. Addresses are `ipaddress` objects; an IPv4-mapped one is unwrapped, as Go does.
@@ -53,13 +52,13 @@ def parse_ip(text: str) -> Address | None:
 
 
 def _parse_ipv4(text: str) -> ipaddress.IPv4Address | None:
-    numbers = [_number(part) for part in text.split(".")]
+    numbers = [_parse_decimal(part) for part in text.split(".")]
     if len(numbers) != 4 or not all(0 <= number <= 255 for number in numbers):
         return None
     return ipaddress.IPv4Address(bytes(numbers))
 
 
-def _number(text: str) -> int:
+def _parse_decimal(text: str) -> int:
     """Parses a decimal number with any number of leading zeros; returns -1 if it is not one or too large."""
     match = _DECIMAL(text)
     return int(match[1]) if match else -1
@@ -69,7 +68,7 @@ def _parse_ipv6(text: str) -> ipaddress.IPv6Address | None:
     head, gap, tail = text.partition("::")
     if gap and "::" in tail:
         return None
-    front, back = _groups(head, not gap), _groups(tail, bool(gap))
+    front, back = _parse_groups(head, not gap), _parse_groups(tail, bool(gap))
     if front is None or back is None:
         return None
     missing = 8 - len(front) - len(back)
@@ -79,7 +78,7 @@ def _parse_ipv6(text: str) -> ipaddress.IPv6Address | None:
     return ipaddress.IPv6Address(b"".join(group.to_bytes(2, "big") for group in groups))
 
 
-def _groups(text: str, last: bool) -> list[int] | None:
+def _parse_groups(text: str, last: bool) -> list[int] | None:
     """Returns the 16-bit groups between colons; the last part of an address may be written as IPv4."""
     if not text:
         return []
@@ -104,7 +103,7 @@ def parse_cidr(text: str) -> Network | None:
     narrow = _parse_ipv4(written)
     wide = None if narrow is not None else _parse_ipv6(written)
     address: Address | None = narrow if narrow is not None else wide
-    length = _number(bits)
+    length = _parse_decimal(bits)
     if address is None or not 0 <= length <= address.max_prefixlen:
         return None
     mask = (1 << address.max_prefixlen) - (1 << (address.max_prefixlen - length))
@@ -133,7 +132,8 @@ def _is_mapped(address: Address) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
 
 
-def _parsed_ip(path: str, text: str, strict: bool) -> tuple[Address | None, list[FieldError]]:
+def _check_ip(path: str, text: str, strict: bool) -> tuple[Address | None, list[FieldError]]:
+    """Returns the address, if there is one, and the errors; with `strict`, also those of other than standard forms."""
     address = parse_ip(text)
     if address is None:
         return None, [invalid(path, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
@@ -153,12 +153,12 @@ def _is_strict() -> bool:
 
 def legacy_ip(path: str, text: str, strict: bool = False, old: Collection[str] = ()) -> list[FieldError]:
     """Validates an address of a field that has always been lenient; `old` values stay valid."""
-    return [] if text in old else _parsed_ip(path, text, strict and _is_strict())[1]
+    return [] if text in old else _check_ip(path, text, strict and _is_strict())[1]
 
 
 def ip(path: str, text: str) -> list[FieldError]:
     """Validates an address in canonical form."""
-    address, errors = _parsed_ip(path, text, True)
+    address, errors = _check_ip(path, text, True)
     if errors or text == str(address):
         return errors
     return [invalid(path, text, f"must be in canonical form ({go_quote(str(address))})")]
@@ -191,7 +191,8 @@ def _strict_cidr(text: str) -> tuple[Address, int] | None:
     return address, int(bits)
 
 
-def _parsed_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, list[FieldError]]:
+def _check_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, list[FieldError]]:
+    """Returns the network, if there is one, and the errors; with `strict`, also those of other than standard forms."""
     network = parse_cidr(text)
     if network is None:
         return None, [invalid(path, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
@@ -208,12 +209,12 @@ def _parsed_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, li
 
 def legacy_cidr(path: str, text: str, strict: bool = False, old: Collection[str] = ()) -> list[FieldError]:
     """Validates a CIDR of a field that has always been lenient; `old` values stay valid."""
-    return [] if text in old else _parsed_cidr(path, text, strict and _is_strict())[1]
+    return [] if text in old else _check_cidr(path, text, strict and _is_strict())[1]
 
 
 def cidr(path: str, text: str) -> list[FieldError]:
     """Validates a CIDR in canonical form."""
-    network, errors = _parsed_cidr(path, text, True)
+    network, errors = _check_cidr(path, text, True)
     if errors or text == str(network):
         return errors
     return [invalid(path, text, f"must be in canonical form ({go_quote(str(network))})")]

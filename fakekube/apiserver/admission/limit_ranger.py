@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.core.pods.resources import Amounts, pod_limits, pod_requests
+from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests
 from fakekube.apis.validation.resource_lists import MAX_MILLI_VALUE, quantity
 from fakekube.apiserver.admission.chain import UPDATE, Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.admission.storage import CLAIMS
@@ -100,7 +100,7 @@ def _merge_defaults(resources: Object, side: str, defaults: Mapping[str, str]) -
 
 
 def _validate_claim(claim: Object, limits: Sequence[Object]) -> Iterator[str]:
-    requests = _amounts((claim["spec"].get("resources") or {}).get("requests"))
+    requests = amounts((claim["spec"].get("resources") or {}).get("requests"))
     for item in limits:
         kind = item.get("type", "")
         if kind == "PersistentVolumeClaim":
@@ -117,7 +117,7 @@ def _validate_pod(pod: Object, limits: Sequence[Object]) -> Iterator[str]:
             for field in ("containers", "initContainers"):
                 for container in pod["spec"].get(field) or ():
                     resources = container.get("resources") or {}
-                    requests, maxima = _amounts(resources.get("requests")), _amounts(resources.get("limits"))
+                    requests, maxima = amounts(resources.get("requests")), amounts(resources.get("limits"))
                     yield from _constraints(kind, item, requests, maxima)
         elif kind == "Pod":
             yield from _constraints(kind, item, pod_requests(pod), pod_limits(pod))
@@ -139,15 +139,11 @@ def _bounds(item: Object, field: str) -> Iterator[tuple[str, Quantity]]:
         yield name, quantity(amount)
 
 
-def _amounts(resources: Mapping[str, str] | None) -> Amounts:
-    return {name: quantity(amount) for name, amount in (resources or {}).items()}
-
-
-def _request_limit_enforced_values(*amounts: Quantity) -> list[int]:
+def _request_limit_enforced_values(*quantities: Quantity) -> list[int]:
     """Returns milli-values if all are small enough, else values."""
-    if all(amount.value() <= MAX_MILLI_VALUE for amount in amounts):
-        return [amount.milli_value() for amount in amounts]
-    return [amount.value() for amount in amounts]
+    if all(one.value() <= MAX_MILLI_VALUE for one in quantities):
+        return [one.milli_value() for one in quantities]
+    return [one.value() for one in quantities]
 
 
 def _min_constraint(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> Iterator[str]:

@@ -35,7 +35,7 @@ from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, fo
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, Part
 
-_NOT_READY = {"key": TAINT_NODE_NOT_READY, "effect": TAINT_EFFECT_NO_SCHEDULE}
+_NOT_READY_TAINT = {"key": TAINT_NODE_NOT_READY, "effect": TAINT_EFFECT_NO_SCHEDULE}
 
 
 class TaintNodesByCondition(Plugin):
@@ -50,8 +50,8 @@ class TaintNodesByCondition(Plugin):
         spec = attributes.object.setdefault("spec", {})
         taints = spec.get("taints") or []
         kept = {(taint.get("key"), taint.get("effect")) for taint in taints}
-        if (_NOT_READY["key"], _NOT_READY["effect"]) not in kept:
-            spec["taints"] = [*taints, dict(_NOT_READY)]
+        if (_NOT_READY_TAINT["key"], _NOT_READY_TAINT["effect"]) not in kept:
+            spec["taints"] = [*taints, dict(_NOT_READY_TAINT)]
 
 
 def _changes_pod_resources(old: Part, new: Part) -> bool:
@@ -88,15 +88,14 @@ class NodeDeclaredFeatureValidator(Plugin):
         name = new.get("nodeName")
         if not name or new == old:
             return
-        missing = list(_missing(attributes, name, old, new))
+        missing = list(_missing_features(attributes, name, old, new))
         if missing:
             problem = f"pod update requires features {', '.join(missing)} which are not available on node {go_quote(name)}"
             raise forbidden(attributes, problem)
 
 
-def _missing(attributes: Attributes, name: str, old: Part, new: Part) -> Iterator[str]:
-    """Returns the required features that the node does not declare. Raises StatusError 403 if the node does not
-    exist."""
+def _missing_features(attributes: Attributes, name: str, old: Part, new: Part) -> Iterator[str]:
+    """Yields the required features that the node does not declare. Raises StatusError 403 if the node does not exist."""
     required = [feature for feature, is_required in _FEATURES.items() if is_required(old, new)]
     if not required:
         return
@@ -343,7 +342,7 @@ def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Obj
         raise forbidden(attributes, "node may only request 0 or 1 audiences")
     audience, context = audiences[0], attributes.context
     problems: list[str] = []
-    if _mentions(attributes, pod, audience, problems):
+    if _finds_audience(attributes, pod, audience, problems):
         return
     if problems:
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
@@ -360,8 +359,11 @@ def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Obj
         raise forbidden(attributes, f"{text}, {context.user} is not authorized to request tokens for this audience")
 
 
-def _mentions(attributes: Attributes, pod: Object, audience: str, problems: list[str]) -> bool:
-    """Reports whether a volume of a pod requests tokens for this audience."""
+def _finds_audience(attributes: Attributes, pod: Object, audience: str, problems: list[str]) -> bool:
+    """Reports whether a volume of a pod requests tokens for this audience (podReferencesAudience).
+
+    `problems` gets the messages about claims, volumes and drivers that were not found.
+    """
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             if source.get("serviceAccountToken") is not None and source["serviceAccountToken"].get("audience", "") == audience:
@@ -382,8 +384,7 @@ def _mentions(attributes: Attributes, pod: Object, audience: str, problems: list
 
 
 def _csi_driver(attributes: Attributes, volume: Mapping[str, Any], pod: str) -> str:
-    """Returns the CSI driver of a volume of a pod, or "". Raises StatusError if its claim or volume does not
-    exist."""
+    """Returns the CSI driver of a volume of a pod, or "". Raises StatusError if its claim or volume does not exist."""
     if volume.get("csi") is not None:
         return str(volume["csi"].get("driver", ""))
     name = next(claim_names({"volumes": [volume]}, pod), None)

@@ -169,7 +169,8 @@ _OPTIONAL = frozenset(
 
 _NO_OPTIONS = AdmissionOptions()
 
-_NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
+#: Profile → the plugins that are off by default there.
+_DEFAULT_OFF_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
 
 
 class UnknownPluginError(ValueError):
@@ -192,10 +193,10 @@ def plugins(
     """
     on = _in_order(profile, frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins))
     made = {**_make_shared_plugins(), **{kind.name: kind() for kind in _STATEFUL}, **(dynamic or {})}
-    said = _read_configurations(options)
-    for name in on if said or options.enable_admission_plugins else ():
-        if name in _OPTIONAL or (name in _STATIC and name in said):
-            made[name] = _configure(_STATIC.get(name) or _import_optional_plugin(name), said.get(name))
+    settings = _read_configurations(options)
+    for name in on if settings or options.enable_admission_plugins else ():
+        if name in _OPTIONAL or (name in _STATIC and name in settings):
+            made[name] = _configure(_STATIC.get(name) or _import_optional_plugin(name), settings.get(name))
     return [made[name] for name in on if name in made]
 
 
@@ -208,8 +209,8 @@ def _make_shared_plugins() -> Mapping[str, Plugin]:
 @lru_cache(maxsize=64)
 def _in_order(profile: str, enabled: frozenset[str], disabled: frozenset[str]) -> Sequence[str]:
     """Returns the names of the plugins that are on, in order. Raises UnknownPluginError."""
-    _check(enabled, disabled)
-    on = (_DEFAULT_ON - _NOT_IN.get(profile, frozenset()) | enabled) - disabled
+    _check_names(enabled, disabled)
+    on = (_DEFAULT_ON - _DEFAULT_OFF_IN.get(profile, frozenset()) | enabled) - disabled
     return tuple(name for name in _ORDERED if name in on)
 
 
@@ -232,14 +233,14 @@ def _import_optional_plugin(name: str) -> type[Plugin]:
     return next(kind for kind in kinds if kind.name == name)
 
 
-def _configure(kind: type[Plugin], said: Any) -> Plugin:
+def _configure(kind: type[Plugin], settings: Any) -> Plugin:
     try:
-        return kind.from_configuration(said)
+        return kind.from_configuration(settings)
     except ConfigurationError as error:
         raise ConfigurationError(f"couldn't init admission plugin {go_quote(kind.name)}: {error}") from None
 
 
-def _check(enabled: frozenset[str], disabled: frozenset[str]) -> None:
+def _check_names(enabled: frozenset[str], disabled: frozenset[str]) -> None:
     for flag, names in (("enable", enabled), ("disable", disabled)):
         unknown = sorted(names - frozenset(_ORDERED))
         if unknown:

@@ -21,8 +21,7 @@ _SETS_PRIORITY_SINCE = 37
 
 
 class Priority(Plugin):
-    """Sets the priority of pods from their PriorityClass or the default one; allows only one
-    default PriorityClass."""
+    """Sets the priority of pods from their PriorityClass or the default one; allows only one default PriorityClass."""
 
     name = "Priority"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})

@@ -126,17 +126,15 @@ def _label_requirement(requirement: Mapping[str, Any]) -> LabelRequirement | Non
         requirements = from_label_selector({"matchExpressions": [requirement]}).requirements
     except SelectorError:
         return None
-    for found in requirements or ():
-        return found
-    return None
+    return next(iter(requirements), None)
 
 
 def rules_review_status(authorizer: RuleResolver, user: User, namespace: str) -> dict[str, Any]:
     """Returns the status of a SelfSubjectRulesReview of a user."""
     found = authorizer.rules_for(user, namespace)
     status: dict[str, Any] = {
-        "resourceRules": [_part(rule, _RESOURCE_RULE) for rule in found.rules if rule.get("resources")],
-        "nonResourceRules": [_part(rule, _PATH_RULE) for rule in found.rules if rule.get("nonResourceURLs")],
+        "resourceRules": [_fields_of_rule(rule, _RESOURCE_RULE) for rule in found.rules if rule.get("resources")],
+        "nonResourceRules": [_fields_of_rule(rule, _PATH_RULE) for rule in found.rules if rule.get("nonResourceURLs")],
         "incomplete": found.incomplete,
     }
     if found.problem:
@@ -144,7 +142,7 @@ def rules_review_status(authorizer: RuleResolver, user: User, namespace: str) ->
     return status
 
 
-def _part(rule: Rule, members: Sequence[str]) -> dict[str, Any]:
+def _fields_of_rule(rule: Rule, members: Sequence[str]) -> dict[str, Any]:
     """Returns these fields of a rule; verbs are included even if empty."""
     return {member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"}
 

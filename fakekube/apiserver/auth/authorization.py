@@ -81,8 +81,7 @@ class Selectors:
 
 @dataclass(slots=True, frozen=True)
 class Attributes:
-    """The attributes of a request. `path` is for non-resource requests, the other fields are for resource
-    requests."""
+    """The attributes of a request. `path` is for non-resource requests, the other fields are for resource requests."""
 
     user: User
     verb: str

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from fakekube.apimachinery.codecs.document import Document
@@ -40,7 +40,9 @@ from fakekube.apiserver.http.request_info import split_path
 from fakekube.apiserver.registry import served_apis
 from fakekube.store import Bucket
 
-_AGGREGATOR = ("apiregistration.k8s.io", "v1")
+#: The group that is listed first, without an APIService.
+_AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
+_AGGREGATOR: Final = (_AGGREGATOR_GROUP, "v1")
 
 
 class GroupVersionPriority(NamedTuple):
@@ -116,8 +118,6 @@ _CUSTOM_PRIORITIES: Final = (1000, 100)
 _DEFAULT_PRIORITIES: Final = (1000, 15)
 #: The first minor that leaves the creationTimestamp out of metadata that has none.
 _OMITS_DATES: Final = 34
-#: The group that is listed first, without an APIService.
-_AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 
 
 class Documents:
@@ -234,9 +234,9 @@ class Snapshot:
 
     def _sort_versions(self, group: str) -> list[str]:
         """Returns the versions of a group that this server serves, by their own priorities."""
-        return sorted(self._by_group.get(group, ()), key=lambda version: self._place(group, version))
+        return sorted(self._by_group.get(group, ()), key=lambda version: self._sort_key(group, version))
 
-    def _place(self, group: str, version: str) -> tuple[int, tuple[int, int, int, int, str]]:
+    def _sort_key(self, group: str, version: str) -> tuple[int, tuple[int, int, int, int, str]]:
         """Returns the sort key of a version in the aggregated document."""
         return -self._priority(group, version).version_priority, preference(version)
 
@@ -273,35 +273,29 @@ class Snapshot:
     def group_names(self) -> list[str]:
         """The groups of the aggregated document but the core group, by the highest priority of their versions."""
         highest: dict[str, int] = {}
-        for group, version in self._everywhere:
+        for group, version in self._group_versions:
             highest[group] = max(highest.get(group, 0), self._priority(group, version).group_priority)
         return sorted((group for group in highest if group), key=lambda group: (-highest[group], group))
 
     @cached_property
-    def _everywhere(self) -> dict[tuple[str, str], None]:
+    def _group_versions(self) -> dict[tuple[str, str], None]:
         """All group versions that are served, by this or another server."""
         here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
         return {**here, **dict.fromkeys(self.remotes)}
 
     def aggregate(self, groups: Iterable[str]) -> DiscoveryDocument:
         """Returns the APIGroupDiscoveryList of these groups."""
-        items = [
-            {
-                "metadata": self._metadata(group),
-                "versions": [
-                    self._version(group, version)
-                    for version in sorted(
-                        (version for name, version in self._everywhere if name == group), key=lambda one: self._place(group, one)
-                    )
-                ],
-            }
-            for group in groups
-        ]
+        items = [{"metadata": self._metadata(group), "versions": self._versions(group)} for group in groups]
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
     def _metadata(self, group: str) -> dict[str, Any]:
         named: dict[str, Any] = {"name": group} if group else {}
         return {**named, "creationTimestamp": None} if self._shows_dates else named
+
+    def _versions(self, group: str) -> list[DiscoveryDocument]:
+        """Returns the versions of a group in the aggregated document, in order."""
+        versions = [version for name, version in self._group_versions if name == group]
+        return [self._version(group, version) for version in sorted(versions, key=partial(self._sort_key, group))]
 
     def _version(self, group: str, version: str) -> DiscoveryDocument:
         remote = self.remotes.get((group, version))
@@ -345,16 +339,16 @@ def _list_resources(resource: Resource) -> list[DiscoveryDocument]:
     }
     if resource.storage_version_hash and (resource.custom or resource.emulation.enabled("StorageVersionHash")):
         main["storageVersionHash"] = resource.storage_version_hash
-    return [main, *(_listed_subresource(resource, subresource) for subresource in _subresources(resource))]
+    return [main, *(_list_subresource(resource, subresource) for subresource in _subresources(resource))]
 
 
-def _listed_subresource(resource: Resource, subresource: Subresource) -> DiscoveryDocument:
+def _list_subresource(resource: Resource, subresource: Subresource) -> DiscoveryDocument:
     entry: DiscoveryDocument = {
         "name": f"{resource.plural}/{subresource.name}",
         "singularName": "",
         "namespaced": resource.namespaced,
     }
-    if _foreign(resource, subresource):
+    if _has_foreign_kind(resource, subresource):
         entry |= {"group": subresource.gvk.group, "version": subresource.gvk.version}
     return entry | {"kind": subresource.gvk.kind, "verbs": sorted(subresource.verbs)}
 
@@ -362,7 +356,7 @@ def _listed_subresource(resource: Resource, subresource: Subresource) -> Discove
 def _aggregate_resource(resource: Resource) -> DiscoveryDocument:
     entry: DiscoveryDocument = {
         "resource": resource.plural,
-        "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom),
+        "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, with_version=resource.custom),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": _verbs(resource),
@@ -375,7 +369,7 @@ def _aggregate_resource(resource: Resource) -> DiscoveryDocument:
                 subresource.gvk.group,
                 subresource.gvk.version,
                 subresource.gvk.kind,
-                told=resource.custom or _foreign(resource, subresource),
+                with_version=resource.custom or _has_foreign_kind(resource, subresource),
             ),
             "verbs": sorted(subresource.verbs),
         }
@@ -384,11 +378,11 @@ def _aggregate_resource(resource: Resource) -> DiscoveryDocument:
     return entry | {"subresources": below} if below else entry
 
 
-def _response_kind(group: str, version: str, kind: str, *, told: bool) -> DiscoveryDocument:
-    return {"group": group if told else "", "version": version if told else "", "kind": kind}
+def _response_kind(group: str, version: str, kind: str, *, with_version: bool) -> DiscoveryDocument:
+    return {"group": group if with_version else "", "version": version if with_version else "", "kind": kind}
 
 
-def _foreign(resource: Resource, subresource: Subresource) -> bool:
+def _has_foreign_kind(resource: Resource, subresource: Subresource) -> bool:
     """Reports whether its kind belongs to another group or version."""
     return (subresource.gvk.group, subresource.gvk.version) != (resource.group, resource.version)
 
@@ -439,7 +433,7 @@ class DiscoveryEndpoints:
         path = request.info.path
         parts = split_path(path)
         if path == "/apis":
-            return self._answer_aggregated(request, self._documents.current().group_names) or self._groups(request)
+            return self._respond_aggregated(request, self._documents.current().group_names) or self._groups(request)
         if path == "/apis/":
             return self._groups(request)
         if path.startswith("//") or not parts:
@@ -454,7 +448,7 @@ class DiscoveryEndpoints:
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
             self._check(request, _OLD)
-            found = self._answer_aggregated(request, [""])
+            found = self._respond_aggregated(request, [""])
             return found or responses.negotiate_response(_core_versions(request), f"{META_V1}APIVersions", request)
         current = self._documents.current()
         document = current.resources("", parts[1]) if len(parts) == 2 else None
@@ -468,10 +462,8 @@ class DiscoveryEndpoints:
 
     def _group(self, request: Request, group: str) -> Response | None:
         current = self._documents.current()
-        if not current.is_registered(group) and self._is_builtin(
-            group
-        ):  # the router answers, since no aggregator is in front of it
-            self._check(request, _OLD)
+        if not current.is_registered(group) and self._is_builtin(group):
+            self._check(request, _OLD)  # the router responds, since no aggregator is in front of it
         document = current.group(group)
         if document is None:
             return None
@@ -502,7 +494,7 @@ class DiscoveryEndpoints:
 
     # ------------------------------------------------------------ encodings
 
-    def _answer_aggregated(self, request: Request, groups: list[str]) -> Response | None:
+    def _respond_aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """Returns the aggregated form of these groups if the client prefers it, else None."""
         headers = request.headers
         try:
@@ -510,7 +502,7 @@ class DiscoveryEndpoints:
             chosen = self._aggregated_offer.output(headers.get("accept") or "*/*", pretty=pretty)
         except StatusError:
             return None
-        body, etag = _aggregated_answer(self._documents.current(), groups, chosen)
+        body, etag = _encode_aggregated(self._documents.current(), groups, chosen)
         caching = [("Cache-Control", "public"), ("Etag", etag), ("Vary", "Accept")]
         if headers.get("if-none-match") == etag:
             return Response(304, caching, b"")
@@ -524,7 +516,7 @@ def _find_encodings(current: Snapshot, *parts: str) -> dict[MediaType, bytes]:
     return current.plain_encodings.setdefault(parts, {})
 
 
-def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:
+def _encode_aggregated(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:
     """Returns the cached body and ETag. The ETag is that of the content in any format."""
     key = (groups == [""], chosen)
     found = current.encodings.get(key)

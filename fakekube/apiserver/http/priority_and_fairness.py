@@ -24,7 +24,7 @@ _LEVELS: Final = "prioritylevelconfigurations"
 _ALL: Final = "*"
 _SEATS: Final = 600
 """The requests that a real server serves at once, of which the levels have their shares: 400 that read, 200 that write."""
-_MAXIMUM_KEPT: Final = 4096
+_MAX_CLASSIFICATIONS: Final = 4096
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -99,7 +99,7 @@ class Flows:
         found = schemas.known.get(key)
         if found is None:
             found = schemas.find(info, user)
-            if len(schemas.known) < _MAXIMUM_KEPT and len(info.path) + len(user.name) <= LONGEST_TEXT:
+            if len(schemas.known) < _MAX_CLASSIFICATIONS and len(info.path) + len(user.name) <= LONGEST_TEXT:
                 schemas.known[key] = found
         return found
 

@@ -70,34 +70,30 @@ class Caller:
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
         """See `apis.rest.cluster_access.Call`."""
-        allowed = min(timeout, _CLIENT_TIMEOUT)
-        endpoint, body = self._endpoint(client_config, timeout), json.dumps(review) + b"\n"
-        observed = None if self.observe is None else self.observe(endpoint, body, review, allowed)
-
-        def send() -> Answer:
-            return self._transport.post(endpoint, body, allowed)
-
-        return self._review(send if observed is None else lambda: observed.perform(send), review, timeout)
+        endpoint = self._endpoint(client_config, timeout)
+        body, allowed, observed = self._prepare(endpoint, review, timeout)
+        send = partial(self._transport.post, endpoint, body, allowed)
+        return self._review(send if observed is None else partial(observed.perform, send), review, timeout)
 
     def begin(
         self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT
     ) -> Callable[[], Object]:
         """See `apis.rest.cluster_access.Call`."""
-        allowed = min(timeout, _CLIENT_TIMEOUT)
         try:
             endpoint = self._endpoint(client_config, timeout)
         except CallError as error:
             return partial(_raise, error)
-        body = json.dumps(review) + b"\n"
-        observed = None if self.observe is None else self.observe(endpoint, body, review, allowed)
-
-        def send() -> Answer:
-            return self._transport.post(endpoint, body, allowed)
-
+        body, allowed, observed = self._prepare(endpoint, review, timeout)
+        send = partial(self._transport.post, endpoint, body, allowed)
         if observed is not None and observed.has_faults:
-            return partial(self._review, _in_a_thread(lambda: observed.perform(send)), review, timeout)
+            return partial(self._review, _in_a_thread(partial(observed.perform, send)), review, timeout)
         answer = self._transport.begin(endpoint, body, allowed) or _in_a_thread(send)
-        return partial(self._review, answer if observed is None else lambda: observed.perform(answer), review, timeout)
+        return partial(self._review, answer if observed is None else partial(observed.perform, answer), review, timeout)
+
+    def _prepare(self, endpoint: Endpoint, review: Object, timeout: float) -> tuple[bytes, float, CallObservation | None]:
+        """Returns the body of a call, its timeout in seconds, and its observation, if calls are observed."""
+        body, allowed = json.dumps(review) + b"\n", min(timeout, _CLIENT_TIMEOUT)
+        return body, allowed, None if self.observe is None else self.observe(endpoint, body, review, allowed)
 
     @staticmethod
     def _review(send: Callable[[], Answer], review: Object, timeout: float) -> Object:
@@ -119,9 +115,9 @@ class Caller:
         service = client_config.get("service")
         if service is None:
             parts = urlsplit(client_config["url"])
-            return Endpoint(f"{parts.scheme}://{parts.netloc}{_clean(parts.path)}{query}", None, authorities)
+            return Endpoint(f"{parts.scheme}://{parts.netloc}{_clean_path(parts.path)}{query}", None, authorities)
         namespace, name, port = service["namespace"], service["name"], service.get("port") or SERVICE_PORT
-        url = f"https://{name}.{namespace}.svc:{port}{_clean(service.get('path') or '')}{query}"
+        url = f"https://{name}.{namespace}.svc:{port}{_clean_path(service.get('path') or '')}{query}"
         try:
             address = self._resolver.resolve(namespace, name, port)
             return Endpoint(url, address, authorities or self._resolver.authorities(namespace, name))
@@ -147,7 +143,7 @@ def _in_a_thread(send: Callable[[], Answer]) -> Callable[[], Answer]:
     return done.result
 
 
-def _clean(path: str) -> str:
+def _clean_path(path: str) -> str:
     cleaned = posixpath.normpath(f"/{path}")
     return re.sub(r"^/+", "/", cleaned)
 

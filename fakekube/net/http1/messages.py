@@ -12,7 +12,7 @@ body.readTrailer; internal/chunked.go).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from fakekube.base.golang.strconv import go_quote
@@ -80,7 +80,7 @@ def quote_line(line: str) -> str:
     return go_quote(line.encode("latin-1").decode("utf-8", "surrogateescape"))
 
 
-def parse_content_length(values: Iterable[str]) -> int | None:
+def parse_content_length(values: Sequence[str]) -> int | None:
     """Returns the value of the fields Content-Length, of which equal ones count once; None if there are none.
 
     Raises:

@@ -119,6 +119,8 @@ class Map(Atom):
         Args:
             declare: makes the declared fields on first use (types may be recursive).
             other: the atom of undeclared entries; None if there must be none.
+            atomic: whether the value is replaced as a whole.
+            exact: see `Atom.exact`.
             deduced: whether the type was deduced from a value; field sets below it are never reconciled.
         """
         self._declare = declare
@@ -399,8 +401,10 @@ class ItemList(Atom):
     ) -> None:
         """
         Args:
+            item: the atom of the items.
             keys: the keys of an associative list in the order of error messages; none for a set.
             defaults: the defaults of keys that an item may omit.
+            exact: see `Atom.exact`.
         """
         self._item = item
         self._keys = tuple(keys)

@@ -43,6 +43,7 @@ class ElementError(ValueError):
 
 
 def field(name: str) -> str:
+    """Returns the path element of a field of an object."""
     return f"f:{name}"
 
 
@@ -61,7 +62,7 @@ class TooLongError(ValueError):
 
 
 def key(*names_and_values: Any) -> str:
-    """Returns the path element of an item of an associative list; `names` (sorted) and values alternate in the arguments."""
+    """Returns the path element of an item of an associative list; its names (sorted) and values alternate in the arguments."""
     try:
         return known_key(*names_and_values)
     except (TypeError, TooLongError):
@@ -70,7 +71,7 @@ def key(*names_and_values: Any) -> str:
 
 @lru_cache(maxsize=8192, typed=True)  # `typed` distinguishes 1 from True and 1.0
 def known_key(*names_and_values: Any) -> str:
-    """Returns the same from a cache. Raises TypeError for values that are no scalars, TooLongError."""
+    """Returns the same as `key`, from a cache. Raises TypeError for values that are no scalars, TooLongError."""
     text = _key(*names_and_values)
     if len(text) > LONGEST_TEXT:
         raise TooLongError
@@ -102,8 +103,7 @@ def _json(item: Any) -> str:
 
 @cache_by_text(8192)
 def canonical(text: str) -> str | None:
-    """Parses a path element of a client and returns its canonical form; None for an unknown prefix, which sets
-    ignore.
+    """Parses a path element of a client and returns its canonical form; None for an unknown prefix, which sets ignore.
 
     Raises:
         ElementError: the string is not a valid path element.
@@ -119,7 +119,7 @@ def canonical(text: str) -> str | None:
         keys = _loads(content)
         if not isinstance(keys, dict):
             raise ElementError(text)
-        return _key(*_flat(keys))
+        return _key(*_alternate(keys))
     if kind == "i:":
         if not re.fullmatch(r"[+-]?[0-9]+", content):
             raise ElementError(text)
@@ -127,7 +127,7 @@ def canonical(text: str) -> str | None:
     return None
 
 
-def _flat(keys: Mapping[str, Any]) -> Iterable[Any]:
+def _alternate(keys: Mapping[str, Any]) -> Iterable[Any]:
     for name in sorted(keys):
         yield name
         yield keys[name]
@@ -175,23 +175,24 @@ def print_element(element: str) -> str:
         return f".{content}"
     if kind == "k:":
         keys = orjson.loads(content)
-        return "[" + ",".join(f"{name}={_printed_value(item)}" for name, item in keys.items()) + "]"
+        return "[" + ",".join(f"{name}={_print_value(item)}" for name, item in keys.items()) + "]"
     if kind == "v:":
-        return f"[={_printed_value(orjson.loads(content))}]"
+        return f"[={_print_value(orjson.loads(content))}]"
     return f"[{content}]"
 
 
-def printed_path(path: Path) -> str:
+def print_path(path: Path) -> str:
+    """Prints a path as in error messages: `.spec.containers[name="x"]`."""
     return "".join(map(print_element, path))
 
 
-def _printed_value(item: Any) -> str:
+def _print_value(item: Any) -> str:
     if isinstance(item, str):
         return go_quote(item)
     if isinstance(item, list):
-        return f"[{','.join(map(_printed_value, item))}]"
+        return f"[{','.join(map(_print_value, item))}]"
     if isinstance(item, dict):
-        return "".join(f"{name}={_printed_value(entry)}" for name, entry in item.items())
+        return "".join(f"{name}={_print_value(entry)}" for name, entry in item.items())
     return "null" if item is None else plain(item)
 
 
@@ -201,7 +202,7 @@ def _printed_value(item: Any) -> str:
 # objects are used without conversion, and results share unchanged parts.
 #
 # Invariant: trees are never changed; no element has an empty set of children that is not a leaf; elements are
-# canonical and in canonical order (see `elements`), which every operation keeps.
+# canonical and in canonical order (`order`), which every operation keeps.
 #
 # Specified by: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
 

@@ -22,7 +22,7 @@ from fakekube.apimachinery.errors.status import bad_request, not_convertible
 from fakekube.apimachinery.patch import uninterpreted_error
 from fakekube.apimachinery.patch.apply import managed_fields, updater
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
-from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, printed_path
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, print_path
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Change, Changes, Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
@@ -36,9 +36,8 @@ from fakekube.base.golang.timestamps import ZERO_TIME, print_time
 from fakekube.base.objects import Object, group_version
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
-"""(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind
-there; None if
-there is no such version. Objects have kind and apiVersion or not, as at rest."""
+"""(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind there; None if there is no
+such version. Objects have kind and apiVersion or not, as at rest."""
 
 #: The fields that no manager ever owns.
 _NEVER_OWNED: Final = FieldSet.from_paths(
@@ -216,9 +215,7 @@ class FieldManager:
         return None if text is None or rest is None else (self, manager, text, rest)
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
-        """Returns the managers before a change: the request's own if it may set them and they are valid, else the live
-        object's.
-        """
+        """Returns the managers before a change: those in the request if they may be set and are valid, else the stored ones."""
         if requested is not None and not self._subresource and requested != before:
             if managed_fields.is_reset(requested):
                 return Managed()
@@ -487,17 +484,17 @@ def _conflict_error(conflicts: Conflicts) -> StatusError:
     """Returns a 409 with one cause per field."""
     found = list(conflicts)
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {manager.printed}", "field": printed_path(path)}
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager.printed}", "field": print_path(path)}
         for manager, path in found
     ]
     if len(found) == 1:
         (manager, path), *_ = found
-        message = f"Apply failed with 1 conflict: conflict with {manager.printed}: {printed_path(path)}"
+        message = f"Apply failed with 1 conflict: conflict with {manager.printed}: {print_path(path)}"
     else:
         lines = []
         for manager, fields in conflicts.paths.items():
             lines.append(f"conflicts with {manager.printed}:")
-            lines += [f"- {printed_path(path)}" for path in fields]
+            lines += [f"- {print_path(path)}" for path in fields]
         message = f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
     return StatusError(409, "Conflict", message, {"causes": causes})
 

@@ -78,8 +78,8 @@ def validate_resize(new: Object, old: Object) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     errors: list[FieldError] = []
     status = old.get("status") or {}
-    quality = status.get("qosClass") or qos_class(before)
-    if quality != qos_class(spec):
+    old_class = status.get("qosClass") or qos_class(before)
+    if old_class != qos_class(spec):
         shown = (new.get("status") or {}).get("qosClass", "")
         errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
     if not _node_supports_resize(status):

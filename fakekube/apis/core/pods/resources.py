@@ -24,10 +24,12 @@ _NONE = quantity("0")
 
 
 def container_sums(spec: Mapping[str, Any], side: str) -> Amounts:
-    """Returns the total of the containers (`side`: "requests" or "limits"): the sum of all regular containers, or the
-    maximum of the init containers (each with the sidecars started before it), whichever is larger.
+    """Returns the total of the containers: the sum of all regular containers, or the maximum of the init containers (each with
+    the sidecars started before it), whichever is larger (AggregateContainerRequests, AggregateContainerLimits).
 
-    Specified by: k8s.io/component-helpers/resource (AggregateContainerRequests, AggregateContainerLimits).
+    Args:
+        spec: the spec of the pod.
+        side: "requests" or "limits".
     """
     sums: Amounts = {}
     for container in spec.get("containers") or ():
@@ -44,8 +46,8 @@ def container_sums(spec: Mapping[str, Any], side: str) -> Amounts:
             needed = {}
             _add(needed, amounts)
             _add(needed, sidecars)
-        _raise(largest, needed)
-    _raise(sums, largest)
+        _take_larger(largest, needed)
+    _take_larger(sums, largest)
     return sums
 
 
@@ -65,7 +67,7 @@ def _add(sums: Amounts, amounts: Amounts) -> None:
         sums[name] = sums[name] + amount if name in sums else amount
 
 
-def _raise(sums: Amounts, amounts: Amounts) -> None:
+def _take_larger(sums: Amounts, amounts: Amounts) -> None:
     """Replaces sums by the amounts that are larger."""
     for name, amount in amounts.items():
         if name not in sums or amount > sums[name]:
@@ -85,9 +87,7 @@ def validate_pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) 
 
 
 def _validate_container_totals(spec: Mapping[str, Any], resources: Mapping[str, Any], path: str) -> list[FieldError]:
-    """Validates that pod-level resources are not less than the total of the containers
-    (validatePodResourceConsistency).
-    """
+    """Validates that pod-level resources are not less than the total of the containers (validatePodResourceConsistency)."""
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     errors: list[FieldError] = []
     for name, amount in container_sums(spec, "requests").items():
@@ -140,9 +140,7 @@ def with_status_resources(pod: StoredObject) -> StoredObject:
 
 
 def with_allocated_resources(pod: Object) -> Object:
-    """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in
-    progress.
-    """
+    """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in progress."""
     statuses = _statuses_with_resources(pod)
     if not statuses:
         return pod
@@ -171,8 +169,8 @@ def _with_allocated(container: Object, status: StoredObject, refused: bool) -> O
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
     resources = {side: {} if refused else _amounts_of(container, side) for side in ("requests", "limits")}
     for side, sums in resources.items():
-        _raise(sums, _amounts_of(status, side))
-    _raise(resources["requests"], amounts(status.get("allocatedResources")))
+        _take_larger(sums, _amounts_of(status, side))
+    _take_larger(resources["requests"], amounts(status.get("allocatedResources")))
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 
 

@@ -92,8 +92,8 @@ class ServiceStrategy(Strategy):
         return allocation.finish
 
     def begin_update(self, context: WriteContext, obj: Object, old: Object) -> Finish:
-        _restore_allocated(obj["spec"], old["spec"])
-        _match_cluster_ips(obj["spec"], old["spec"])
+        _patch_allocated_values(obj["spec"], old["spec"])
+        _normalize_cluster_ips(obj["spec"], old["spec"])
         allocation = Allocation(context, obj, old)
         allocation.begin()
         return allocation.finish
@@ -117,8 +117,8 @@ def _default_affinity(spec: Object) -> None:
             spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _DEFAULT_AFFINITY_SECONDS}}
 
 
-def _restore_allocated(spec: Object, old: Object) -> None:
-    """Keeps values that the server allocated and the client does not send (patchAllocatedValues)."""
+def _patch_allocated_values(spec: Object, old: Object) -> None:
+    """Keeps values that the server allocated and the client does not send."""
     if needs_cluster_ip(old) and needs_cluster_ip(spec):
         for field in ("clusterIP", "clusterIPs"):
             if not spec.get(field) and old.get(field):
@@ -140,8 +140,8 @@ def _has_node_ports(spec: Object) -> bool:
     return spec.get("type") == "NodePort"
 
 
-def _match_cluster_ips(spec: Object, old: Object) -> None:
-    """Sets clusterIPs for clients that know only clusterIP (normalizeClusterIPs)."""
+def _normalize_cluster_ips(spec: Object, old: Object) -> None:
+    """Sets clusterIPs for clients that know only clusterIP."""
     ip, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     old_ip, old_ips = old.get("clusterIP", ""), old.get("clusterIPs") or []
     if old_ips and not ips and ip == old_ip:

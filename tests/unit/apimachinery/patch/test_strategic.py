@@ -338,11 +338,11 @@ def test_long_lists_are_sorted_in_a_bounded_time() -> None:
 
 def test_many_items_are_deleted_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[Any] = []
-    find = strategic.found_identity
-    monkeypatch.setattr(strategic, "found_identity", lambda item, key: looked_at.append(item) or find(item, key))
+    find = strategic.identity_or_none
+    monkeypatch.setattr(strategic, "identity_or_none", lambda item, key: looked_at.append(item) or find(item, key))
     items = [{"name": f"a{number}"} for number in range(100)]
     deletions = [{**item, "$patch": "delete"} for item in items[1:]]
-    assert strategic._special_items(items, [*deletions, {"name": "b"}], "name") == ([{"name": "a0"}], [{"name": "b"}])
+    assert strategic._apply_item_directives(items, [*deletions, {"name": "b"}], "name") == ([{"name": "a0"}], [{"name": "b"}])
     assert len(looked_at) == len(items)
 
 

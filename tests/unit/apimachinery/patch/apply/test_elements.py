@@ -38,7 +38,7 @@ def test_equal_values_of_different_types_are_different_elements() -> None:
 
 def test_printed_path() -> None:
     path = (fieldpath.field("spec"), fieldpath.key("name", "x"), fieldpath.value("y"))
-    assert fieldpath.printed_path(path) == '.spec[name="x"][="y"]'
+    assert fieldpath.print_path(path) == '.spec[name="x"][="y"]'
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
-from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, printed_path
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, print_path
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Filter, Typed, Updater
@@ -115,7 +115,7 @@ class World:
         try:
             self._write(step, version)
         except Conflicts as conflicts:
-            after["conflicts"] = sorted(f"{manager.name}: {printed_path(path)}" for manager, path in conflicts)
+            after["conflicts"] = sorted(f"{manager.name}: {print_path(path)}" for manager, path in conflicts)
         except TypingError as error:  # the reference meets the unknown fields of an object in any order
             after["error"] = UNKNOWN_FIELD if UNKNOWN_FIELD in str(error) else str(error)
         now = zip(("live", "owned"), before, (self.live, self.owned()), strict=True)

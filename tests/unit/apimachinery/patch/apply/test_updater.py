@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply.atoms import TypingError
-from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, printed_path
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, print_path
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Typed, UnknownVersion, Updater
@@ -54,7 +54,7 @@ class World:
         self.value = value
 
     def owned(self) -> dict[str, set[str]]:
-        return {manager.name: {printed_path(path)[1:] for path in owned.fields} for manager, owned in self.owners.items()}
+        return {manager.name: {print_path(path)[1:] for path in owned.fields} for manager, owned in self.owners.items()}
 
 
 def item(name: str, **more: Any) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_recorded_updater_scenarios(story: str) -> None:
         elif isinstance(expected, set):
             with pytest.raises(Conflicts) as caught:
                 world.apply(name, value)
-            assert {printed_path(path) for _, path in caught.value} == expected, number
+            assert {print_path(path) for _, path in caught.value} == expected, number
             assert world.value == before
         else:
             world.apply(name, value, force=deed == "force")
