@@ -10,7 +10,7 @@ import { filterSuggestions } from "fk/saved_filters";
 /** @typedef {import("fk/app").App} App */
 /** @typedef {{text: string, about: string, run: (() => void) | null}} Suggestion without `run` the text is completed */
 
-/** Of commands whose meaning depends on names. */
+/** The pattern of commands that are only listed: `filterSuggestions` says what they mean with a name. */
 const NEVER = /(?!)/;
 
 /** @type {{syntax: string, about: string, pattern: RegExp, run: (app: App, match: RegExpExecArray) => void, live?: boolean}[]} */

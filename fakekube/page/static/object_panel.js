@@ -21,8 +21,8 @@ import { yamlText } from "fk/yaml_lines";
 
 /** @type {Lazy | undefined} */
 let objects;
-/** The newest value of each object, shown while a newer one is read. @type {Map<string, any>} */
-const shownValues = new Map();
+/** The object that was shown last: it stays while a newer state of it is read. @type {{key: string, value: any}} */
+let shown = { key: "", value: undefined };
 
 /** @param {App} app @param {ObjectId} id */
 export function objectPanel(app, id) {
@@ -30,8 +30,8 @@ export function objectPanel(app, id) {
   const key = Object.values(id).join("|");
   const version = app.at !== null ? `@${app.at}` : `r${lastRevisionOf(app, id)}`;
   const entry = objects.get(`${key}${version}`, () => app.provider.object(id, app.at));
-  if (entry.state === "done") shownValues.set(key, entry.value);
-  const value = entry.state === "done" ? entry.value : app.at === null ? shownValues.get(key) : undefined;
+  if (entry.state === "done") shown = { key, value: entry.value };
+  const value = entry.state === "done" ? entry.value : app.at === null && shown.key === key ? shown.value : undefined;
   measureSelection(value);
   return html`${head(app, id, value)}
     ${value ? content(app, id, value) : entry.state === "failed" ? gone(app, id, entry, () => objects?.forget(`${key}${version}`)) : html`<p class="muted pad">Reading …</p>`}`;
@@ -65,12 +65,20 @@ function head(app, id, value) {
 
 /** @param {App} app @param {ObjectId} id */
 function isPinned(app, id) {
-  return app.pins.some((pin) => pin.resource === id.resource && pin.namespace === id.namespace && pin.name === id.name);
+  return app.pins.some((one) => isSame(one, id));
 }
 
-/** @param {App} app @param {ObjectId} id */
+/** @param {ObjectId} one @param {ObjectId} other */
+function isSame(one, other) {
+  return one.resource === other.resource && one.namespace === other.namespace && one.name === other.name;
+}
+
+/** The lanes of pinned objects that the Timeline has room for: the oldest one goes. */
+const MAX_PINS = 6;
+
+/** Pins an object as a lane of the Timeline, or unpins it. @param {App} app @param {ObjectId} id */
 export function pin(app, id) {
-  app.pins = isPinned(app, id) ? app.pins.filter((one) => one.name !== id.name || one.resource !== id.resource || one.namespace !== id.namespace) : [...app.pins, id].slice(-6);
+  app.pins = isPinned(app, id) ? app.pins.filter((one) => !isSame(one, id)) : [...app.pins, id].slice(-MAX_PINS);
   app.notice(isPinned(app, id) ? `${id.name} is a lane of the Timeline now.` : `${id.name} is no lane of the Timeline any more.`);
 }
 
@@ -173,7 +181,7 @@ function eventsTab(app, id, value) {
       <td>${visible(event.source?.component ?? event.reportingComponent)}</td><td>${visibleLines(event.message ?? event.note)}</td></tr>`)}</tbody></table>`;
 }
 
-/** So many Events are read for one object: those whose names begin as the object's, as of most recorders, then the newest others. */
+/** Events that are read for one object: those whose names begin with that of the object, as most recorders name them, then the newest others. */
 const READ_EVENTS = 100;
 /** Events that were read, by name and revision. @type {Map<string, Promise<any>>} */
 const readEvents = new Map();
@@ -193,14 +201,17 @@ async function eventsOf(app, table, id, uid) {
   return values.filter((one) => one && (one.involvedObject ?? one.regarding)?.uid === uid);
 }
 
-/** Reads an Event, each version once; null if it is gone. @param {App} app @param {import("fk/store").Table} table @param {number} row */
+/** Reads an Event, each version once; null if it is gone or cannot be read. @param {App} app @param {import("fk/store").Table} table @param {number} row */
 function readEvent(app, table, row) {
   const id = { resource: table.text("resource", row), namespace: table.text("namespace", row), name: table.text("name", row) };
   const key = [...Object.values(id), table.text("uid", row), table.value("revision", row)].join("|");
   let reading = readEvents.get(key);
   if (!reading) {
     if (readEvents.size >= 10 * READ_EVENTS) readEvents.clear();
-    reading = app.provider.object(id, app.at).then((one) => one.object, () => null);
+    reading = app.provider.object(id, app.at).then((one) => one.object, () => {
+      readEvents.delete(key);
+      return null;
+    });
     readEvents.set(key, reading);
   }
   return reading;

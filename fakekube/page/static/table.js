@@ -148,7 +148,7 @@ export class Grid {
     this.atEnd = false;
   }
 
-  /** Called when other columns fit. @type {(() => void) | undefined} */
+  /** Called when the template must be rendered again: other columns fit, or the end was reached. @type {(() => void) | undefined} */
   onResize = undefined;
 
   #renderRows() {

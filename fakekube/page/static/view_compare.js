@@ -12,7 +12,9 @@ import { failed } from "fk/view_requests";
 
 /** @type {Lazy | undefined} */
 let compared;
+/** The objects of each sort, and the fields of an object, that are shown. */
 const MAX_ROWS = 500;
+const MAX_FIELDS = 50;
 
 /** @type {import("fk/app").View} */
 export const compareView = {
@@ -64,7 +66,7 @@ function result(app, from, to) {
       ${added.slice(0, MAX_ROWS).map((/** @type {any} */ one) => html`<tr><td class="sign">+</td><th scope="row">${objectLink(app, one)}</th><td>created at ${visible(one.revision)}${one.actor ? html` by ${visible(one.actor)}` : nothing}</td></tr>`)}
       ${removed.slice(0, MAX_ROWS).map((/** @type {any} */ one) => html`<tr><td class="sign">−</td><th scope="row">${objectLink(app, one)}</th><td>deleted at ${visible(one.revision)}${one.actor ? html` by ${visible(one.actor)}` : nothing}</td></tr>`)}
     </tbody></table>
-    ${size > MAX_ROWS || value.more ? html`<p class="muted">There are more objects than are shown; a filter of paths or a smaller range shows them.</p>` : nothing}`;
+    ${value.more || [changed, added, removed].some((one) => one.length > MAX_ROWS) ? html`<p class="muted">There are more objects than are shown; a filter of paths or a smaller range shows them.</p>` : nothing}`;
 }
 
 /** The time of the clock between two revisions, as far as their changes are known. @param {App} app @param {string} from @param {string} to */
@@ -90,9 +92,9 @@ function objectLink(app, one) {
 
 /** @param {App} app @param {any} one */
 function fields(app, one) {
-  return html`<ul class="fields-list">${one.changed.slice(0, 50).map((/** @type {any} */ part) => html`<li><button type="button" class="link" @click=${() => app.openObject(one, { tab: "history", path: part.path })}><code>${visible(part.path)}</code></button>
+  return html`<ul class="fields-list">${one.changed.slice(0, MAX_FIELDS).map((/** @type {any} */ part) => html`<li><button type="button" class="link" @click=${() => app.openObject(one, { tab: "history", path: part.path })}><code>${visible(part.path)}</code></button>
     <span class="old">${visible(inline(part.old))}</span> → <span class="new">${visible(inline(part.new))}</span>
-    <span class="muted">${part.actor ? visible(part.actor) : ""}${part.writes > 1 ? `, ${plural(part.writes, "write")} between` : ""}</span></li>`)}</ul>`;
+    <span class="muted">${part.actor ? visible(part.actor) : ""}${part.writes > 1 ? `, ${plural(part.writes, "write")} between` : ""}</span></li>`)}${one.changed.length > MAX_FIELDS ? html`<li class="muted">and ${plural(one.changed.length - MAX_FIELDS, "field")} more</li>` : nothing}</ul>`;
 }
 
 /** @param {any} value */

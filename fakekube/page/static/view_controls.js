@@ -110,8 +110,8 @@ function clock(app) {
   return html`<h2 id="clock-title">Clock</h2>
     <p class="clock-now"><strong class="mono">${visible(value.now ?? "")}</strong> <span class="tag">${value.held ? "held" : `running ×${value.scale ?? 1}`}</span>
       ${value.held ? button(app, "Release", () => clockAct(app, "clock/release")) : button(app, "Hold", () => clockAct(app, "clock/hold"))} ${copies(app, value.held ? "cluster.clock.release()" : "cluster.clock.hold()", value.held ? "clock/release" : "clock/hold", {})}</p>
-    <p class="buttons">${STEPS.map(([title, seconds]) => button(app, title, () => advanced(app, seconds)))}
-      <form class="inline" @submit=${(/** @type {Event} */ event) => { event.preventDefault(); if (Number(amount) > 0) advanced(app, Number(amount)); }}>
+    <p class="buttons">${STEPS.map(([title, seconds]) => button(app, title, () => advanceAndSettle(app, seconds)))}
+      <form class="inline" @submit=${(/** @type {Event} */ event) => { event.preventDefault(); if (Number(amount) > 0) advanceAndSettle(app, Number(amount)); }}>
         <label>or seconds <input type="text" inputmode="decimal" size="8" .value=${amount} @input=${(/** @type {any} */ event) => { amount = event.target.value; }}></label>${html`<button type="submit" ?disabled=${app.readOnly !== ""} title=${app.readOnly}>Advance</button>`}</form>
       ${copies(app, "cluster.clock.advance(hours=1)", "clock/advance", { seconds: 3600 })}</p>
     <p><label>speed <select ?disabled=${app.readOnly !== ""} @change=${(/** @type {any} */ event) => clockAct(app, "clock/scale", { factor: Number(event.target.value) })}>${[...new Set([...SPEEDS, value.scale ?? 1])].sort((a, b) => a - b).map((one) => html`<option value=${one} .selected=${live(one === (value.scale ?? 1))}>×${one}</option>`)}</select></label>
@@ -135,7 +135,7 @@ async function refreshClock(app) {
 }
 
 /** @param {App} app @param {number} seconds */
-async function advanced(app, seconds) {
+async function advanceAndSettle(app, seconds) {
   await advance(app, seconds);
   if (settles) await app.act("settle", { method: "POST", body: {} });
   await refreshClock(app);
@@ -159,7 +159,7 @@ function stateControls(app) {
       ${button(app, "Delete", () => changeSnapshots(app, `snapshots/${encodeURIComponent(one.name)}`, { method: "DELETE" }))}</li>`)}</ul>` : nothing}
     <p class="buttons">${button(app, "Take a snapshot…", () => takeSnapshot(app))} ${copies(app, "snapshot = cluster.snapshot()", "snapshots", { name: "a" })}</p>
     <p class="buttons">${button(app, "Settle", () => settle(app))} ${copies(app, "cluster.settle()", "settle", {})}
-      ${button(app, "Compact", () => done(app, "compact", "Compacted: older revisions get 410 Gone."))} ${copies(app, "cluster.compact()", "compact", {})}</p>
+      ${button(app, "Compact", () => compact(app))} ${copies(app, "cluster.compact()", "compact", {})}</p>
     <p class="buttons">${button(app, "Restart…", () => confirm(app, "Restart the API server?", "All connections drop, this page reconnects; objects stay. The watch cache is cold for a second.", "Restart", "restart"))} ${copies(app, "cluster.restart()", "restart", {})}
       ${button(app, "Outage of 5 s…", () => confirm(app, "Begin an outage?", "All connections drop, and none is accepted for five seconds of the clock.", "Begin", "outage", { seconds: 5 }))} ${copies(app, "cluster.outage(5)", "outage", { seconds: 5 })}
       ${button(app, "Reset…", () => confirm(app, "Reset the cluster?", "All objects are replaced by those of the beginning; requests and faults are cleared, snapshots stay.", "Reset", "reset", {}, true), "danger")} ${copies(app, "cluster.reset()", "reset", {})}</p>
@@ -169,9 +169,9 @@ function stateControls(app) {
       <button type="button" @click=${() => save(app, "trace", "POST", "trace.html", "text/html")}>Save trace</button> ${copies(app, `cluster.trace(${pythonLiteral("trace.html")})`, "trace", {})}</p>`;
 }
 
-/** @param {App} app @param {string} path @param {string} told */
-async function done(app, path, told) {
-  if (await app.act(path)) app.notice(told);
+/** @param {App} app */
+async function compact(app) {
+  if (await app.act("compact")) app.notice("Compacted: older revisions get 410 Gone.");
 }
 
 /** @param {App} app @param {string} title @param {string} consequence @param {string} verb @param {string} path @param {any} [body] @param {boolean} [danger] */
@@ -211,16 +211,16 @@ function takeSnapshot(app) {
 
 /** @param {App} app */
 function load(app) {
-  let text = "";
+  let content = Promise.resolve("");
   app.openDialog({
     title: "Load manifests, a saved state or a trace file",
     wide: true,
     confirm: "Load",
     body: () => html`<p>Manifests are applied; a state or a trace replaces all objects.</p>
-      <label class="field"><span>file</span><input type="file" @change=${async (/** @type {any} */ event) => { text = await event.target.files[0].text(); }}></label>
-      <label class="field"><span>or YAML</span><textarea class="code" rows="12" @input=${(/** @type {any} */ event) => { text = event.target.value; }}></textarea></label>`,
+      <label class="field"><span>file</span><input type="file" @change=${(/** @type {any} */ event) => { content = event.target.files[0]?.text() ?? Promise.resolve(""); }}></label>
+      <label class="field"><span>or YAML</span><textarea class="code" rows="12" @input=${(/** @type {any} */ event) => { content = Promise.resolve(event.target.value); }}></textarea></label>`,
     act: async () => {
-      const answer = await app.provider.call("load", { method: "POST", body: text, raw: true });
+      const answer = await app.provider.call("load", { method: "POST", body: await content, raw: true });
       app.notice(`Loaded ${answer.items?.length ?? 0} objects`);
     },
   });

@@ -8,6 +8,7 @@ import { visible } from "fk/escape";
 import { count, milliseconds, plural } from "fk/format";
 import { begin, end } from "fk/measure";
 import { isChange, rowOf } from "fk/order";
+import { pin } from "fk/object_panel";
 import { digits } from "fk/revisions";
 import { SHAPES, actorCell, changeKind, changeLine, codeClass, markKind, nameOf, requestLine, timeCell, wroteText } from "fk/rows";
 import { Grid } from "fk/table";
@@ -48,7 +49,7 @@ export const timelineView = {
         <span class="buttons" role="group" aria-label="Zoom">
           <button type="button" class="icon" aria-label="Zoom in" title="Zoom in (+)" @click=${() => zoom(app, 0.5)}>+</button>
           <button type="button" class="icon" aria-label="Zoom out" title="Zoom out (−)" @click=${() => zoom(app, 2)}>−</button>
-          <button type="button" title="Show all (0)" @click=${() => all(app)}>All</button>
+          <button type="button" title="Show all (0)" @click=${() => showAll(app)}>All</button>
         </span>
         <label class="check"><input type="checkbox" .checked=${model.axis === "clock"} @change=${(/** @type {any} */ event) => app.set({ axis: event.target.checked ? "clock" : undefined })}> clock time</label>
         <span class="legend muted" aria-hidden="true">▲ create ■ update ◧ status ▼ delete ◆ bind · read ✕ refused ★ fault</span>
@@ -101,11 +102,11 @@ const KEYS = {
   "+": (app) => zoom(app, 0.5),
   "=": (app) => zoom(app, 0.5),
   "-": (app) => zoom(app, 2),
-  0: (app) => all(app),
-  ArrowLeft: (app, model) => along(app, model, -1),
-  ArrowRight: (app, model) => along(app, model, 1),
-  p: (app, model) => pin(app, model),
-  r: (app, model) => markRange(app, model),
+  0: (app) => showAll(app),
+  ArrowLeft: (app, model) => selectAlong(app, model, -1),
+  ArrowRight: (app, model) => selectAlong(app, model, 1),
+  p: pinSelected,
+  r: markRange,
 };
 
 // ---------------------------------------------------------------- model and selection
@@ -165,7 +166,7 @@ function openEntry(app, model, index) {
 }
 
 /** Moves the selection along its lane. @param {App} app @param {TimelineModel} model @param {number} step */
-function along(app, model, step) {
+function selectAlong(app, model, step) {
   const selected = selectedIndex(app, model);
   if (selected < 0) return model.size ? select(app, model, step > 0 ? 0 : model.size - 1) : undefined;
   for (let index = selected + step; index >= 0 && index < model.size; index += step) {
@@ -175,14 +176,11 @@ function along(app, model, step) {
 }
 
 /** @param {App} app @param {TimelineModel} model */
-function pin(app, model) {
+function pinSelected(app, model) {
   const selected = selectedIndex(app, model);
   const id = selected < 0 ? null : objectOf(app, model.entries[selected]);
-  if (!id) return app.notice("Select a row of an object first.");
-  const same = (/** @type {any} */ one) => one.resource === id.resource && one.namespace === id.namespace && one.name === id.name;
-  app.pins = app.pins.some(same) ? app.pins.filter((one) => !same(one)) : [...app.pins, id];
-  app.render();
-  return undefined;
+  if (id) pin(app, id);
+  else app.notice("Select a row of an object first.");
 }
 
 /** Starts a range at the selection, and ends it there. @param {App} app @param {TimelineModel} model */
@@ -234,7 +232,7 @@ function zoom(app, factor, centre) {
 }
 
 /** @param {App} app */
-function all(app) {
+function showAll(app) {
   const model = modelOf(app);
   move(app, model, -model.step, model.end + model.step);
 }
@@ -330,7 +328,7 @@ function listen(app, canvas) {
   });
 }
 
-/** A drag selects a range, a click an entry. @param {App} app @param {HTMLCanvasElement} canvas @param {PointerEvent} event */
+/** A drag selects a range, a click an entry; one that the browser takes for a scroll selects nothing. @param {App} app @param {HTMLCanvasElement} canvas @param {PointerEvent} event */
 function startDrag(app, canvas, event) {
   if (event.button !== 0) return;
   const start = event.offsetX;
@@ -340,15 +338,19 @@ function startDrag(app, canvas, event) {
     draw(app);
   };
   canvas.setPointerCapture(event.pointerId);
-  canvas.addEventListener("pointermove", moved);
-  canvas.addEventListener("pointerup", (up) => {
+  const finish = (/** @type {PointerEvent} */ at) => {
     canvas.removeEventListener("pointermove", moved);
+    canvas.removeEventListener("pointerup", finish);
+    canvas.removeEventListener("pointercancel", finish);
     const model = modelOf(app);
-    if (state.drag) setRange(app, model.revisionAt(state.drag[0]) + 1, model.revisionAt(state.drag[1]));
-    else click(app, canvas, up);
+    if (at.type === "pointerup" && state.drag) setRange(app, model.revisionAt(state.drag[0]) + 1, model.revisionAt(state.drag[1]));
+    else if (at.type === "pointerup") click(app, canvas, at);
     state.drag = null;
     app.render();
-  }, { once: true });
+  };
+  canvas.addEventListener("pointermove", moved);
+  canvas.addEventListener("pointerup", finish);
+  canvas.addEventListener("pointercancel", finish);
 }
 
 /** @param {App} app @param {HTMLCanvasElement} canvas @param {PointerEvent} event */
