@@ -17,10 +17,13 @@ from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.checker.trace import read_number
+from fakekube.net.streams import TruncatedStreamError
 from fakekube.powers.fault import Action, Frequency
 from fakekube.powers.fault_actions import End, ErrorEvent, Refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from fakekube.apimachinery.errors.status import StatusError
     from fakekube.apiserver.endpoints.request import Request
     from fakekube.powers.action_context import ActionContext
@@ -144,6 +147,35 @@ class BreakUnanswered(Refuse):
     def before_request(self, fault: Fault, exchange: Exchange, request: Request, context: ActionContext) -> Response | None:
         context.wait_until(lambda: fault.removed, fault.until)
         return Refuse.before_request(self, fault, exchange, request, context)
+
+
+@dataclass(slots=True, frozen=True)
+class BreakHalfway(Action):
+    """Performs a request and breaks the connection in the middle of the answer."""
+
+    name = "break halfway"
+    on_watches = False
+    may_break: Callable[[Exchange], bool]
+    """Called after a request was performed; reports whether its answer breaks."""
+    broken: list[Exchange]
+    """Takes the requests whose answers have broken."""
+
+    def __post_init__(self) -> None:
+        """Skips the validation of faults that users arm."""
+
+    def after_response(self, fault: Fault, exchange: Exchange, response: Response) -> None:
+        if not 200 <= response.status < 300 or not self.may_break(exchange):
+            return
+        self.broken.append(exchange)
+        whole = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+        response.headers.append(("Content-Length", str(len(whole))))
+        response.body = _break_halfway(whole)  # type: ignore[assignment]
+
+
+def _break_halfway(whole: bytes) -> Iterator[bytes]:
+    """Yields the first half of a body. Raises TruncatedStreamError then."""
+    yield whole[: len(whole) // 2]
+    raise TruncatedStreamError("the answer breaks off")
 
 
 @dataclass(slots=True, frozen=True)

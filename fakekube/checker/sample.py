@@ -52,6 +52,11 @@ def new_early_token(dice: random.Random) -> str:
     return "22" + new_token(dice)[2:]
 
 
+def new_late_token(dice: random.Random) -> str:
+    """Returns a random suffix that comes after nearly all others in the order of a list."""
+    return "zz" + new_token(dice)[2:]
+
+
 def changes_of_texts(obj: Object, ending: str) -> list[Object]:
     """Returns some merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
     replaces the data of Secrets.

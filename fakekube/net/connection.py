@@ -23,7 +23,7 @@ from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Raw, RequestService, WebSocketMessages
 from fakekube.net.response import APPLICATION_FAILED, Answer
-from fakekube.net.streams import BrokenStreamError, Stream, Tunnel, is_stream
+from fakekube.net.streams import BrokenStreamError, Stream, TruncatedStreamError, Tunnel, is_stream
 from fakekube.net.transport import RECEIVE_BYTES, UNEXPECTED_ERROR, Disconnected, Transport
 
 if TYPE_CHECKING:
@@ -387,7 +387,8 @@ class Connection:
         except BrokenStreamError as error:
             if answer.status and answer.head is None:
                 answer.write(b"")  # the body broke before its first byte
-            self._transport.reset()
+            if not isinstance(error, TruncatedStreamError):
+                self._transport.reset()
             raise Disconnected(str(error)) from None
         except BodyError as error:
             if answer.head is not None:

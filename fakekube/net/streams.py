@@ -190,6 +190,10 @@ class BrokenStreamError(Exception):
     further data."""
 
 
+class TruncatedStreamError(BrokenStreamError):
+    """A body ends too early: what has been sent arrives, because the server closes the connection and does not reset it."""
+
+
 class Tunnel(Stream, Protocol):
     """The stream of a 101 response with another protocol: headers and frames are sent unchanged, and the stream
     receives the data that the client sends.

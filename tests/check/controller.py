@@ -100,7 +100,8 @@ class Controller:
             time.sleep(self._slow * random.uniform(0.5, 1.0))
             try:
                 self._reconcile(key)
-                self._queue.forget(key)
+                if not active("R2-remembers"):
+                    self._queue.forget(key)
             except Retry:
                 self._queue.forget(key)
                 self._queue.add(key, 1.0)
@@ -164,6 +165,8 @@ class Controller:
             "message": (widget.get("spec") or {}).get("message", ""),
             "config": config["metadata"]["name"],
         }
+        if active("S3-once") and widget.get("status"):
+            status["message"] = widget["status"].get("message", "")
         if widget.get("status") != status:
 
             def ready(obj: Object) -> bool:
@@ -205,7 +208,7 @@ class Controller:
             return
         if not active("C8-blind"):
             expected = self._expected.get(uid)
-            if expected and time.monotonic() - expected[1] < EXPECTATION:
+            if expected and (active("S3-waits") or time.monotonic() - expected[1] < EXPECTATION):
                 self._queue.add(key_of(widget), EXPECTATION)
                 return
             if not active("S1-restart") and self._owned(self._list_children(collection), widget):

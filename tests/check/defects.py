@@ -94,6 +94,9 @@ DEFECTS = {
         Defect("R2-stop", "stops for good after a server error"),
         Defect("R2-page", "the process ends at a page of HTML"),
         Defect("R2-dropped", "tries again at once when a connection drops"),
+        Defect("R2-remembers", "never forgets the failures of a key", CONTROLLER),
+        Defect("R2-fivefold", "waits five times as long after each failure of a stream"),
+        Defect("R7-half", "takes the items before the break for the whole list", options=("--lists",)),
         Defect("R3-resend-create", "sends a create again whose connection broke", CONTROLLER),
         Defect("R3-resend-timeout", "sends a create again that was answered with 504", CONTROLLER),
         Defect("R4-no-jitter", "reconnects exactly a second after each drop"),
@@ -159,6 +162,8 @@ DEFECTS = {
         Defect("S2-marker", "marks an object as done before its child exists, and believes the mark", CONTROLLER),
         Defect("S2-first", "makes children for objects that it has not marked yet, without a look at what exists", CONTROLLER),
         Defect("S3-new", "sees in a new list what is new and what is gone, and not what has changed", CONTROLLER),
+        Defect("S3-once", "writes a text into the status once, and never again", CONTROLLER),
+        Defect("S3-waits", "waits without limit for the event of a child that it has created", CONTROLLER),
         Defect("S3-edges", "acts on events, not on what there is", CONTROLLER),
     )
 }

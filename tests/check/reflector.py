@@ -42,7 +42,7 @@ class Backoff:
         if now - self._asked > self.reset:
             self._delay = self.first
         self._asked = now
-        delay, self._delay = self._delay, min(self._delay * 2, self.cap)
+        delay, self._delay = self._delay, min(self._delay * (5 if active("R2-fivefold") else 2), self.cap)
         if active("R4-no-jitter"):
             return 1.0
         if active("R2-none", "W6-hot", "W4-hot"):

@@ -174,7 +174,9 @@ class Api:
         try:
             data = _decoded(response, response.read())
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(error) from error
+            data = _salvaged(error) if method == "GET" else None
+            if data is None:
+                raise Broken(error) from error
         finally:
             _close(connection, response)
         if response.status < 400:
@@ -278,6 +280,18 @@ def _shut(connection: http.client.HTTPConnection) -> None:
     if connection.sock is not None:
         with contextlib.suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _salvaged(error: Exception) -> bytes | None:
+    """A defect: what has arrived of an answer that broke off, with what it lacks."""
+    if not isinstance(error, http.client.IncompleteRead):
+        return None
+    data = error.partial
+    while active("R7-half") and b'"items"' in data and b"}" in data:
+        with contextlib.suppress(ValueError):
+            return json.dumps(json.loads(data + b"]}")).encode()
+        data = data[: data.rindex(b"}", 0, -1) + 1]
+    return None
 
 
 def _decoded(response: http.client.HTTPResponse, data: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fakekube.checker.rules import (
+    answers,
     apply,
     changes,
     conflicts,
@@ -14,6 +15,7 @@ from fakekube.checker.rules import (
     denials,
     discovery,
     economy,
+    history,
     identity,
     leases,
     lifecycles,
@@ -43,6 +45,7 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     deletions.RULES,
     lists.RULES,
     retries.RULES,
+    answers.RULES,
     conflicts.RULES,
     apply.RULES,
     identity.RULES,
@@ -56,6 +59,7 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     lifecycles.RULES,
     outages.RULES,
     changes.RULES,
+    history.RULES,
     denials.RULES,
     namespaces.RULES,
     terminations.RULES,

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors.status import StatusError
-from fakekube.checker.judges import judge_write_backoff
+from fakekube.checker.pauses import judge_write_backoff
 from fakekube.checker.provocations import answer_with
 from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_early_token

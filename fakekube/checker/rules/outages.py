@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
 from fakekube.checker.client_run import ClientEnded
-from fakekube.checker.judges import judge_backoff, judge_write_backoff
+from fakekube.checker.pauses import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import BreakUnanswered, Budget, EachWrite, answer_with, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
@@ -20,13 +21,13 @@ from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
-from fakekube.checker.trace import LEASES, WRITES, is_failure
+from fakekube.checker.trace import LEASES, WRITES, is_failure, mentions
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
-from fakekube.checker.waits import require_resumption
+from fakekube.checker.waits import await_quiet, require_resumption
 from fakekube.checker.writes import own_objects, refusable_writes, refuse_writes, require_writes, set_editor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
@@ -144,6 +145,82 @@ class EachWriteRefused(FailingWrites):
             return self._refusal if self._budget.take_write(exchange) else None
 
         return trial.faults.on(verb, resource).intercept(refuse, label="write refused")
+
+
+class ForgottenFailures(MissedChange):
+    """A copy is changed several times, each time the writes that follow fail twice, and then succeed: the pauses begin anew."""
+
+    id = "R2"
+    name = "forgets"
+    provocation = "the writes for one object fail twice and succeed, again and again"
+    fast = False
+    steps = ()
+    obligation = ServerErrors.obligation
+    advice = "when work has succeeded, forget its failures, so that the next pause is the first one again"
+    source = "client-go util/workqueue (Forget of ItemExponentialFailureRateLimiter)"
+    expected_seconds = 15.0
+
+    #: How many rounds at most, how many writes fail in each, and the seconds after which no further round begins.
+    ROUNDS, FAILURES, SECONDS = 6, 2, 30.0
+    #: The pauses go on where those of the last round ended if the first pause of each round is at least this part of the last one
+    #: of the round before, and the last one so many times the first one, and so many seconds.
+    GOES_ON, GROWN, LONG = 0.5, 6.0, 0.8
+    #: Below so many seconds pauses cannot be compared; then a pause that has not grown so much shows that nothing goes on.
+    SHORT, MORE = 0.15, 1.5
+
+    def __init__(self) -> None:
+        self.rounds: list[Sequence[float]] = []
+        """The pauses after the failures of each round, in seconds."""
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        writes = sorted({*refusable_writes(trial.baseline), *self.writes_after_change})
+        subject, begun = trial.copies[0], trial.now
+        refusal = answer_with(status.StatusError(500, "InternalError", "etcdserver: leader changed"))
+        while len(self.rounds) < self.ROUNDS and trial.now - begun < self.SECONDS:
+            budget = Budget(self.FAILURES, most=self.FAILURES)
+
+            def refuse(exchange: Exchange, budget: Budget = budget) -> tuple[int, Any] | None:
+                refused = mentions(exchange, subject.token) and budget.take(None)
+                return refusal if refused else None
+
+            self.mark = mark = trial.trace.mark()
+            with ExitStack() as refusals:
+                for verb, resource in writes:
+                    refusals.enter_context(trial.faults.on(verb, resource).intercept(refuse, label="write refused"))
+                self._alter(trial, subject)
+                if not trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout):
+                    return
+            pauses = _pauses_after_failures(trial, subject, mark)
+            if len(pauses) < self.FAILURES:
+                raise NotExercised("the client does not repeat a write that failed, one after the other")
+            self.rounds.append(pauses)
+            await_quiet(trial, mark, [subject.token])
+            newest = pauses[0]
+            if len(self.rounds) > 1 and newest > self.SHORT and newest < self.MORE * self.rounds[0][0]:
+                return
+
+    def _goes_on(self) -> bool:
+        """Reports whether the pauses of each round go on where those of the last one ended."""
+        return all(after[0] >= self.GOES_ON * before[-1] for before, after in pairwise(self.rounds))
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        first = [pauses[0] for pauses in self.rounds]
+        if len(first) > 2 and self._goes_on() and first[-1] >= max(self.GROWN * first[0], self.LONG):
+            shown = ", ".join(f"{pause:.2f}" for pause in first)
+            return Verdict.failure(
+                f"the failures of {trial.copies[0].names()[0]} are not forgotten when its work succeeds: the first pause of each "
+                f"round grows, {shown} s",
+                *trial.excerpt(),
+                by_chance=True,
+            )
+        return super().judge_trace(trial)
+
+
+def _pauses_after_failures(trial: Trial, copy: Copy, mark: int) -> list[float]:
+    """Returns the pauses in seconds after the failed writes for a copy, each until the next request about it."""
+    calls = [call for call in trial.trace.since(mark) if not call.is_watch and call.mentions(copy.token)]
+    return [after.at - (call.end or call.at) for call, after in pairwise(calls) if call.is_write and is_failure(call)]
 
 
 class ConflictOutage(WriteOutage):
@@ -406,6 +483,7 @@ RULES = (
     FailingWrites,
     UnansweredWrites,
     EachWriteRefused,
+    ForgottenFailures,
     ConflictOutage,
     RefusedAgainAndAgain,
     ChangedUnderFault,

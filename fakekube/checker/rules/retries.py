@@ -11,7 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
-from fakekube.checker.judges import judge_backoff, judge_extra_children, judge_jitter
+from fakekube.checker.judges import judge_extra_children
+from fakekube.checker.pauses import judge_backoff, judge_growth, judge_jitter
 from fakekube.checker.provocations import EachWrite, RefuseEach, RefuseInText, answer_with, arm
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.watch_errors import judge_only_failures
@@ -323,7 +324,7 @@ class ServerErrors(Rule):
         if not any(map(is_failure, trial.trace.since(trial.provoked_at))):
             return Verdict.not_exercised("the client sent no request that failed")
         streams = trial.attempts_since()
-        return judge_backoff(streams) or judge_jitter(streams) or super().judge_trace(trial)
+        return judge_backoff(streams) or judge_jitter(streams) or judge_growth(streams) or super().judge_trace(trial)
 
 
 #: How many attempts the client makes while everything fails, if there is time. If it only lists, everything fails for so

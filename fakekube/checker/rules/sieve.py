@@ -6,6 +6,7 @@ A controller restarts with an old view of the cluster, is killed between two wri
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ from fakekube.checker.rules.deletions import is_repaired, require_repaired
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES, mentions
-from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import await_long_watches, await_quiet, await_requests
 from fakekube.checker.writes import (
     delete_children,
@@ -234,6 +235,65 @@ class MissedChildDeletion(Rule):
             trial.compact()
 
 
+class UnseenChild(MissedChildDeletion):
+    """A child is deleted before the client's watch has told of its creation: no event of it will ever come."""
+
+    name = "unseen"
+    provocation = "a child is deleted before its watch has told of it, and the events are compacted"
+    fast = False
+    watches = True
+    steps = ("W8", "W1")
+    advice = "let expectations of events end after some seconds, and with each new list; then compare desired and present state"
+    source = f"{_SIEVE}: unobserved state; kube-controller-manager (ControllerExpectations, ExpectationsTimeout)"
+
+    #: Seconds in which a client completes its reaction without the events of its children; some wait for these.
+    UNTOLD: ClassVar[float] = 5.0
+
+    lost: Copy | None = None
+
+    def require(self, baseline: Baseline) -> None:
+        super().require(baseline)
+        watched = set(baseline.streams.values())
+        if not any(resource in watched for resource in baseline.reaction.children):
+            raise NotExercised("the client does not watch the children that it creates")
+
+    def provoke(self, trial: Trial) -> None:
+        known = trial.copies[0]
+        watched = set(trial.baseline.streams.values())
+        mended = [one for one in trial.baseline.reaction.children if one in watched and is_repaired(trial, known, one)]
+        require_repaired(mended)
+        trial.await_all()
+        with ExitStack() as untold:
+            for resource in mended:
+                untold.enter_context(trial.faults.on("watch", resource).silence(label="late"))
+            subject = trial.stimulate()
+            if not trial.await_until(
+                lambda: all(children_of(trial.cluster, subject, one) for one in mended),
+                trial.baseline.seconds_to_react(self.UNTOLD),
+            ):
+                raise NotExercised("the client makes no children while their watch is silent")
+            await_quiet(trial, subject.mark, [subject.token])
+            for resource in mended:
+                delete_children(trial, subject, resource)
+            trial.compact()
+        for resource in mended:
+            trial.faults.on("watch", resource).cut(label="late").remove()
+        self.lost = subject
+        trial.await_reaction(subject)
+
+    def judge(self, trial: Trial) -> Verdict:
+        lost = self.lost
+        if lost is None or trial.ended or trial.loop or not (missing := trial.missing_of(lost)):
+            return super().judge(trial)
+        return Verdict.failure(
+            f"{lost.names()[0]} stays incomplete: what the client had made was deleted before any event told of it, and in the "
+            f"baseline run the client {missing[0]}",
+            *trial.excerpt(),
+            by_time=True,
+            symptom=Symptom.NO_REACTION,
+        )
+
+
 class MissedDeletion(Rule):
     """A copy is deleted while the client is disconnected, and the history is compacted."""
 
@@ -445,6 +505,7 @@ RULES = (
     KilledBetweenWrites,
     DeletedWhileKilled,
     MissedChildDeletion,
+    UnseenChild,
     MissedDeletion,
     DeletionBehindEnd,
     MissedChange,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fakekube.checker.judges import judge_write_backoff
+from fakekube.checker.pauses import judge_write_backoff
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired

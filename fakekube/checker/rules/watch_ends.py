@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import LOST_ITS_LEASE, has_lost_its_lease, judge_backoff, judge_resumption, judge_unknown_revision
+from fakekube.checker.judges import LOST_ITS_LEASE, has_lost_its_lease, judge_resumption, judge_unknown_revision
+from fakekube.checker.pauses import judge_backoff
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule

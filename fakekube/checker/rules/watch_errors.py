@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.errors import status
-from fakekube.checker.judges import judge_backoff, judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
+from fakekube.checker.judges import judge_duplicate_watches, judge_expired, judge_misread_status, revision_of
+from fakekube.checker.pauses import judge_backoff
 from fakekube.checker.provocations import EndExpired, ExpireResumed, answer_with, arm, asked_revision
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict

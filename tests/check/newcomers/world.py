@@ -5,6 +5,7 @@ KUBECONFIG=… python world.py            (DEFECT=NAME puts one in)
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import queue
@@ -61,7 +62,7 @@ def request(method, path, body=None, kind="application/json", timeout=10.0):
         raise Later(
             f"{method} {path}: {problem.code} {text[:300]}", float(after) if after.isdigit() else 0.0, problem.code
         ) from None
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, http.client.HTTPException) as problem:
         raise Later(f"{method} {path}: {problem}") from None
 
 
@@ -69,7 +70,7 @@ def call(method, path, body=None, kind="application/json"):
     try:
         with request(method, path, body, kind) as answer:
             return json.loads(answer.read())
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, http.client.HTTPException) as problem:
         raise Later(f"{method} {path}: {problem}") from None
 
 
@@ -226,7 +227,7 @@ def watch(path, selector=""):
                 raise Later("nothing came")
             pause = 0.6
             continue
-        except (Later, OSError, ValueError) as problem:
+        except (Later, OSError, ValueError, http.client.HTTPException) as problem:
             after = getattr(problem, "after", 0.0)
             if getattr(problem, "code", 0) in (410, 504) and DEFECT != "same-revision":
                 revision = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,6 @@ import pytest
 
 from fakekube.checker import judges
 from fakekube.checker.judges import (
-    judge_backoff,
-    judge_jitter,
     judge_late_reaction,
     judge_lists_beside_watch,
     judge_misread_status,
@@ -20,7 +17,7 @@ from fakekube.checker.judges import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
@@ -106,70 +103,6 @@ def test_a_watch_is_resumed_from_what_the_client_has_read(
 ) -> None:
     monkeypatch.setattr(judges, "excerpt", list)
     assert (resumed(**run) is not None) is broken
-
-
-def attempts(*failures: float, then: Sequence[float] = (), dropped: bool = False) -> Any:
-    """A stream with attempts that fail at some times, also because connections drop, and others that succeed."""
-    kind = {"is_watch": True, "is_list": False, "dropped": dropped}
-    calls = [SimpleNamespace(at=at, fails=at in failures, **kind) for at in (*failures, *then)]
-    return SimpleNamespace(key="configmaps", calls=calls)
-
-
-def with_lists(stream: Any, *late: float) -> Any:
-    """The same, and each attempt asks for initial events first, and lists so many seconds later."""
-    calls = []
-    for call, after in zip(stream.calls, late, strict=True):
-        call.sends_initial_events = True
-        kind = {"is_watch": False, "is_list": True, "dropped": False}
-        calls += [call, SimpleNamespace(at=call.at + after, fails=True, succeeded=False, **kind)]
-    return SimpleNamespace(key="configmaps", calls=calls)
-
-
-@pytest.mark.parametrize(
-    ("stream", "verdict"),
-    [
-        (attempts(0.0, 1.0, 3.0, 7.0), None),
-        (with_lists(attempts(0.0, 1.4, 4.9, 9.6), 0.3, 0.4, 0.2, 0.3), None),  # on a busy machine
-        (with_lists(attempts(*range(9)), *[0.2] * 9), "fail"),
-        (attempts(0.0, 1.0, 3.0, 7.0, then=(8.0, 8.2, 8.4, 8.6)), None),
-        (attempts(*range(9)), "fail"),
-        (attempts(*range(9), dropped=True), None),  # as client-go's HTTP client
-        (attempts(*range(13), dropped=True), "fail"),
-        (attempts(*(number / 10 for number in range(40)), dropped=True), "fail"),
-        (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2, 8.0), "warn"),
-        (attempts(0.0, 1.5, 5.2, 11.8, 15.8, 19.2, 20.7, 22.9), None),  # random lengths
-        (attempts(*(number / 10 for number in range(40))), "fail"),
-    ],
-)
-def test_the_pauses_between_failures_grow_and_what_follows_them_does_not_count(
-    stream: Any, verdict: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judges, "is_failure", lambda call: call.fails)
-    monkeypatch.setattr(judges, "excerpt", list)
-    found = judge_backoff([stream])
-    assert (None if found is None else str(found.outcome)) == verdict
-
-
-@pytest.mark.parametrize(
-    ("streams", "broken"),
-    [
-        ([attempts(0.0, 1.0, 3.0, 7.0, 15.0)], True),
-        ([attempts(0.0, 1.0, 3.3, 7.0, 15.0)], False),
-        ([attempts(0.0, 1.0, 3.0, 7.0)], False),
-        ([attempts(0.0, 1.0, 2.0, 3.0, 4.0)], False),
-        ([attempts(0.0, 1.0, 3.0, 7.0, 15.0), attempts(0.0, 1.0, 3.3, 7.0, 15.0)], False),  # the first one by chance
-        ([attempts(0.0, 1.0, 3.0, 7.0), attempts(0.0, 1.0, 3.0, 7.0, 15.0)], True),  # the first one says nothing
-        ([attempts(0.0, 1.0, 3.0, 7.0, 15.0, 31.0), attempts(0.0, 1.0, 3.3, 7.0, 15.0)], True),  # hardly by chance
-    ],
-)
-def test_pauses_that_grow_by_the_same_factor_have_no_jitter(
-    streams: list[Any], broken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judges, "is_failure", lambda call: call.fails)
-    monkeypatch.setattr(judges, "excerpt", list)
-    found = judge_jitter(streams)
-    assert (found is not None) is broken
-    assert found is None or found.by_chance
 
 
 def listed(*revisions: int, watched: bool = True, write_at: float | None = None) -> Any:
@@ -259,30 +192,3 @@ def asking_for(name: str, *, told: str = "", status: int = 404) -> Any:
 def test_a_name_that_nothing_has_had_comes_from_a_bookmark(verdict: str, how: Any) -> None:
     found = asking_for(**how)
     assert (str(found.outcome) if found else "") == verdict
-
-
-def refused(*at: float) -> Any:
-    """A run in which a write was refused at some times."""
-    call = {"verb": "create", "path": "/secrets", "name": "a", "is_write": True, "collection": "secrets", "dropped": False}
-    calls = [SimpleNamespace(**call, at=one, status=500) for one in at]
-    return SimpleNamespace(provoked_at=0, trace=SimpleNamespace(since=lambda mark: calls), excerpt=list)
-
-
-def tries(*pauses: float, each: int = 1) -> list[float]:
-    """The times of attempts after some pauses, of so many calls within a few milliseconds each."""
-    begun = itertools.accumulate(pauses)
-    return [at + 0.01 * number for at in begun for number in range(each)]
-
-
-@pytest.mark.parametrize(
-    ("times", "broken"),
-    [
-        (tries(*[0.08] * 64), True),  # so close to each other that two of them are one attempt, but not all of them
-        (tries(*[0.3] * 20), True),
-        (tries(*(0.005 * 2**step for step in range(11))), False),
-        (tries(*(0.005 * 2**step for step in range(11)), each=5), False),  # a helper within a queue
-        (tries(0.5, 1.0, 2.0), False),
-    ],
-)
-def test_refused_writes_need_growing_pauses(times: list[float], broken: bool) -> None:
-    assert (judges.judge_write_backoff(refused(*times)) is not None) is broken

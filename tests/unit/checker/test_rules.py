@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CATALOGUE = [
     *(f"W{number}" for number in range(1, 17)),
-    "P1 P2 R1 R2 R3 R4 R5 R6 C1 C2 C3 C4 C5 C6 C7 C8 C9 V1 D1 D2 D3 A1 L1 N1 N2 N3 S1 S2 S3",
+    "P1 P2 R1 R2 R3 R4 R5 R6 R7 C1 C2 C3 C4 C5 C6 C7 C8 C9 V1 D1 D2 D3 A1 L1 N1 N2 N3 S1 S2 S3",
 ]
 IDS = " ".join(CATALOGUE).split()
 
