@@ -58,8 +58,6 @@ class ClientRun:
     def __init__(self, session: Session, name: str, arguments: Mapping[str, Any], *, token_file: bool) -> None:
         self.session = session
         self.zero = time.monotonic()
-        self.random = random.Random(f"{session.seed}/{name}")
-        """Seeded by the check's seed and the name."""
         self._token_file = token_file
         self._arguments = {
             "profile": session.profile,
@@ -69,7 +67,7 @@ class ClientRun:
             **arguments,
         }
         self.cluster = Cluster(**self._arguments)
-        self.cluster.faults.seed(self.random.randrange(1 << 30))
+        self.seed(name)
         self.trace = Trace(self.cluster, self.zero)
         self.folder = session.new_folder(name)
         self.process: ClientProcess | None = None
@@ -85,6 +83,11 @@ class ClientRun:
         """When the end of the client was noticed, in seconds of the trial."""
         self.printed: Sequence[str] = ()
         """The last lines of its output before it ended."""
+
+    def seed(self, name: str) -> None:
+        """Makes the random choices follow from the seed of the check and a name."""
+        self.random = random.Random(f"{self.session.seed}/{name}")
+        self.cluster.faults.seed(self.random.randrange(1 << 30))
 
     # ------------------------------------------------------------ properties
 

@@ -45,58 +45,108 @@ def unmet_requirement(baseline: Baseline, rule: Rule) -> str:
 
 def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections) -> Run:
     """Runs a fresh rule of the same class on a cluster of its own."""
-    begun = time.monotonic()
+    return run_in_turn(baseline, [rule], inspections)[rule]
+
+
+def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspections) -> dict[Rule, Run]:
+    """Runs fresh rules of the same classes one after the other, with one client on one cluster.
+
+    Returns the results that count: that of the first rule, and of the following ones as long as the client passes. One that does
+    not pass may suffer from what it has undergone before: what follows has to be run without that.
+    """
     if baseline.session.time_is_up():
-        return Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)
-    verdict = _run(baseline, rule.make_fresh(), inspections)
-    return Run(verdict, time.monotonic() - begun)
-
-
-def _run(baseline: Baseline, rule: Rule, inspections: Inspections) -> Verdict:
-    trial = Trial(baseline.session, rule, baseline)
-    verdict = Verdict.not_exercised("aborted")
+        return {rules[0]: Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)}
+    life = _Life(baseline, inspections)
+    found: dict[Rule, Run] = {}
     try:
-        verdict = _exercise(rule, trial, inspections)
-    except NotExercised as problem:
-        verdict = Verdict.not_exercised(str(problem))
-    except Exception as problem:  # a bug in a rule must not lose the verdicts of the others
-        place = traceback.extract_tb(problem.__traceback__)[-1]
-        verdict = Verdict.not_exercised(
-            f"the check itself failed: {type(problem).__name__}: {problem} ({Path(place.filename).name}:{place.lineno})"
-        )
+        for rule in rules:
+            begun = time.monotonic()
+            verdict = life.exercise(rule.make_fresh())
+            if found and verdict.outcome is not Outcome.PASS:
+                break
+            life.keep(verdict)
+            found[rule] = Run(verdict, time.monotonic() - begun)
+            if verdict.outcome is not Outcome.PASS or baseline.session.time_is_up():
+                break
     finally:
+        life.end()
+    return found
+
+
+class _Life:
+    """A client on a cluster of its own, from its start to its end, and the rules that it undergoes."""
+
+    def __init__(self, baseline: Baseline, inspections: Inspections) -> None:
+        self._baseline, self._inspections = baseline, inspections
+        self._trial: Trial | None = None
+        self._shown: list[tuple[Rule, Verdict, int]] = []
+        """The rules that count, with their verdicts and the marks at which the provocations began."""
+
+    def exercise(self, rule: Rule) -> Verdict:
+        """Returns the verdict of a rule about this client, which it starts first if this has not happened."""
+        begins = self._trial is None
+        if self._trial is None:
+            trial = self._trial = Trial(self._baseline.session, rule, self._baseline)
+        else:
+            trial = self._trial
+            trial.go_on(rule)
+        try:
+            return self._exercise(rule, trial, begins=begins)
+        except NotExercised as problem:
+            return Verdict.not_exercised(str(problem))
+        except Exception as problem:  # a bug in a rule must not lose the verdicts of the others
+            place = traceback.extract_tb(problem.__traceback__)[-1]
+            return Verdict.not_exercised(
+                f"the check itself failed: {type(problem).__name__}: {problem} ({Path(place.filename).name}:{place.lineno})"
+            )
+
+    def _exercise(self, rule: Rule, trial: Trial, *, begins: bool) -> Verdict:
+        """Returns the verdict of a run. Raises NotExercised."""
+        try:
+            if begins:
+                _begin(rule, trial)
+            else:
+                _stimulate(rule, trial)
+            _run_steps(rule, trial)
+        except _NoReaction:
+            return self._run_fallback(rule)
+        except Decided:
+            pass
+        except (ClientEnded, HotLoop):
+            if not trial.provoked and rule.fallback is not None:
+                return self._run_fallback(rule)
+            if not trial.provoked:
+                return Verdict.not_exercised(f"before the provocation: {trial.ended or trial.loop}")
+        return judge_safely(rule, trial)
+
+    def _run_fallback(self, rule: Rule) -> Verdict:
+        """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
+        if rule.fallback is None:
+            raise NotExercised("the client did not react as in the baseline run, before anything was provoked")
+        self.end()
+        self._trial, self._shown = None, []
+        return self.exercise(rule.fallback())
+
+    def keep(self, verdict: Verdict) -> None:
+        """Keeps what the run of the last rule has shown, when this client has ended."""
+        trial = self._trial
+        assert trial is not None
+        if trial.rule is not None:
+            self._shown.append((trial.rule, verdict, trial.provoked_at))  # type: ignore[arg-type]
+
+    def end(self) -> None:
+        """Ends the client and its cluster."""
+        trial = self._trial
+        if trial is None:
+            return
         trial.close()
-        inspections.inspect(trial)
-        keep_run(trial, verdict)
-    return verdict
-
-
-def _exercise(rule: Rule, trial: Trial, inspections: Inspections) -> Verdict:
-    """Returns the verdict of a run. Raises NotExercised."""
-    try:
-        _run_steps(rule, trial)
-    except _NoReaction:
-        return _run_fallback(rule, trial, inspections)
-    except Decided:
-        pass
-    except (ClientEnded, HotLoop):
-        if not trial.provoked and rule.fallback is not None:
-            return _run_fallback(rule, trial, inspections)
-        if not trial.provoked:
-            return Verdict.not_exercised(f"before the provocation: {trial.ended or trial.loop}")
-    return judge_safely(rule, trial)
+        self._inspections.inspect(trial)
+        for trial.rule, verdict, trial.provoked_at in self._shown:
+            keep_run(trial, verdict)
 
 
 class _NoReaction(NotExercised):
     """The client did not react to a copy before the provocation."""
-
-
-def _run_fallback(rule: Rule, trial: Trial, inspections: Inspections) -> Verdict:
-    """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
-    if rule.fallback is None:
-        raise NotExercised("the client did not react as in the baseline run, before anything was provoked")
-    trial.close()
-    return _run(trial.baseline, rule.fallback(), inspections)
 
 
 def judge_safely(rule: Rule, trial: Trial) -> Verdict:
@@ -109,22 +159,34 @@ def judge_safely(rule: Rule, trial: Trial) -> Verdict:
         return Verdict.not_exercised(str(problem))
 
 
-def _run_steps(rule: Rule, trial: Trial) -> None:
-    """Starts the client, provokes it, and waits until it converges. Raises NotExercised, Decided, ClientEnded, HotLoop."""
+def _begin(rule: Rule, trial: Trial) -> None:
+    """Starts the client, and makes a copy, unless the provocation begins with the start.
+
+    Raises NotExercised, ClientEnded, HotLoop.
+    """
     trial.open()
     rule.prepare(trial)
     if rule.at_start:
         trial.begin_provocation()
         trial.start_client()
-    else:
-        fallback_after = min(10.0 + 5 * trial.baseline.start_seconds, trial.session.start_timeout)
-        trial.start_client(None if rule.fallback is None else fallback_after)
-        if rule.fallback is not None and not trial.trace.count_since(-1):
-            raise _NoReaction
-        trial.stimulate()
-        if not trial.await_reaction(trial.copies[0], trial.baseline.seconds_to_react(20.0) + 3 * trial.baseline.start_seconds):
-            raise _NoReaction
-        trial.begin_provocation()
+        return
+    fallback_after = min(10.0 + 5 * trial.baseline.start_seconds, trial.session.start_timeout)
+    trial.start_client(None if rule.fallback is None else fallback_after)
+    if rule.fallback is not None and not trial.trace.count_since(-1):
+        raise _NoReaction
+    _stimulate(rule, trial)
+
+
+def _stimulate(rule: Rule, trial: Trial) -> None:
+    """Makes the copy with which a provocation begins, and waits for the reaction. Raises NotExercised, ClientEnded, HotLoop."""
+    trial.stimulate()
+    if not trial.await_reaction(trial.copies[0], trial.baseline.seconds_to_react(20.0) + 3 * trial.baseline.start_seconds):
+        raise _NoReaction
+    trial.begin_provocation()
+
+
+def _run_steps(rule: Rule, trial: Trial) -> None:
+    """Provokes the client, and waits until it converges. Raises NotExercised, Decided, ClientEnded, HotLoop."""
     rule.provoke(trial)
     if rule.converges:
         trial.converge()

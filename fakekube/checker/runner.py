@@ -12,14 +12,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import BaselineFailed, learn
-from fakekube.checker.execution import Inspections, judge_safely, keep_run, run_rule, unmet_requirement
+from fakekube.checker.execution import Inspections, judge_safely, keep_run, run_in_turn, run_rule, unmet_requirement
 from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report, rows_of
-from fakekube.checker.rules import in_order, step_rule
+from fakekube.checker.rules import group_by_life, in_order, step_rule
 from fakekube.checker.session import STALLED
 from fakekube.checker.verdict import Outcome, Run, Verdict
 
@@ -143,46 +143,63 @@ class _Check:
         """The first runs, by class of the rule."""
         self._failed: set[str] = set()
         """The ids of rules that have failed for certain."""
+        self._estimate = Estimate(baseline, (), _AT_ONCE)
         self._confirming = threading.BoundedSemaphore(_AT_ONCE_CONFIRMING)
 
     def run_all(self, rules: Sequence[Rule]) -> dict[Rule, Run]:
-        """Runs rules, several at once; the longest start first."""
+        """Runs rules, several at once; those that take longest start first."""
         found: dict[Rule, Run] = {}
         for rule in rules:
             reason = unmet_requirement(self._baseline, rule)
             if reason:
                 found[rule] = Run(Verdict.not_exercised(reason), 0.0)
-        ordered = sorted((rule for rule in rules if rule not in found), key=lambda rule: -rule.expected_seconds)
-        estimate = Estimate(self._baseline, ordered, _AT_ONCE)
-        self._progress(f"{len(ordered)} of {len(rules)} provocations apply to this client; about {estimate.seconds():.0f} s")
-
-        def run_one(rule: Rule) -> Run:
-            one = self._run(rule)
-            estimate.record(rule, one.seconds)
-            shown = f": {one.verdict.evidence[0]}" if one.verdict.evidence and one.verdict.outcome is not Outcome.PASS else ""
-            self._progress(f"{rule.key} ({rule.provocation}): {one.verdict.outcome}{shown} [{estimate}]")
-            return one
-
+        lives = group_by_life([rule for rule in rules if rule not in found])
+        lives.sort(key=lambda life: -sum(rule.expected_seconds for rule in life))
+        count = sum(map(len, lives))
+        self._estimate = Estimate(self._baseline, lives, _AT_ONCE)
+        self._progress(f"{count} of {len(rules)} provocations apply to this client; about {self._estimate.seconds():.0f} s")
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fakekube-check") as pool:
             try:
-                return found | dict(zip(ordered, pool.map(run_one, ordered), strict=True))
+                jobs = {pool.submit(self._run_life, life): life for life in lives}
+                while jobs:
+                    for job in wait(jobs, return_when=FIRST_COMPLETED).done:
+                        life, results = jobs.pop(job), job.result()
+                        found |= results
+                        jobs |= {pool.submit(self._run_life, [rule]): [rule] for rule in life if rule not in results}
+                return found
             except BaseException:  # Ctrl-C: the running rules end when they next check `stopping`
                 self._session.stopping.set()
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _run(self, rule: Rule) -> Run:
-        """Returns the result of a rule after a second run, if it needs one."""
+    def _run_life(self, rules: Sequence[Rule]) -> dict[Rule, Run]:
+        """Runs rules with one client; returns the results that count."""
         begun = time.monotonic()
-        first = self._run_first(rule)
-        verdict = self._without_steps(rule, first.verdict)
+        if len(rules) == 1:
+            return {rules[0]: self._finish(rules[0], self._run_first(rules[0]), begun)}
+        results = run_in_turn(self._baseline, rules, self._inspections)
+        return {rule: self._finish(rule, first, begun) for rule, first in results.items()}
+
+    def _finish(self, rule: Rule, first: Run, begun: float) -> Run:
+        """Returns the result of a rule after a second run, if it needs one, and tells it."""
+        again = time.monotonic()
+        found = Run(self._confirmed(rule, first.verdict, begun), first.seconds + time.monotonic() - again)
+        self._estimate.record(rule, found.seconds)
+        verdict = found.verdict
+        shown = f": {verdict.evidence[0]}" if verdict.evidence and verdict.outcome is not Outcome.PASS else ""
+        self._progress(f"{rule.key} ({rule.provocation}): {verdict.outcome}{shown} [{self._estimate}]")
+        return found
+
+    def _confirmed(self, rule: Rule, first: Verdict, begun: float) -> Verdict:
+        """Returns the verdict of a rule after a second run, if it needs one; `begun`: when the first one began."""
+        verdict = self._without_steps(rule, first)
         stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in _BLAMED
         unsure = verdict.outcome is Outcome.FAIL and verdict.by_time and rule.id not in self._failed
         if stalled or unsure:
             verdict = self._run_again(rule, verdict, stalled=stalled)
         if verdict.outcome is Outcome.FAIL:
             self._failed.add(rule.id)
-        return Run(verdict, time.monotonic() - begun)
+        return verdict
 
     def _run_first(self, rule: Rule) -> Run:
         """Runs a rule unless it has run already as a step of another one."""
@@ -242,13 +259,14 @@ class Estimate:
 
     Args:
         baseline: the result of the baseline run.
-        rules: the rules that will run.
+        lives: the rules that will run, those together that run one after the other.
         at_once: how many run at the same time.
     """
 
-    def __init__(self, baseline: Baseline, rules: Sequence[Rule], at_once: int) -> None:
+    def __init__(self, baseline: Baseline, lives: Sequence[Sequence[Rule]], at_once: int) -> None:
         self._start = baseline.start_seconds + _WORK
-        self._left = {rule: rule.expected_seconds for rule in rules}
+        self._left = {rule: rule.expected_seconds for life in lives for rule in life}
+        self._lives = lives
         self._at_once = at_once
         self._processors = baseline.session.processors
         self._begun = time.monotonic()
@@ -264,13 +282,14 @@ class Estimate:
     def seconds(self) -> float:
         """Returns the seconds that are left."""
         with self._lock:
-            left = list(self._left.values())
+            left = [[self._left[rule] for rule in life if rule in self._left] for life in self._lives]
             scale = self._taken / self._expected if self._expected else 1.0
-        if not left:
+        sums = [sum(one) for one in left if one]
+        if not sums:
             return 0.0
-        waiting = max(scale, 1.0) * sum(left) / self._at_once
-        starting = len(left) * self._start / self._processors
-        longest = max(left) + self._start - (time.monotonic() - self._begun)
+        waiting = max(scale, 1.0) * sum(sums) / self._at_once
+        starting = len(sums) * self._start / self._processors
+        longest = max(sums) + self._start - (time.monotonic() - self._begun)
         return max(waiting, starting, longest, 1.0)
 
     def __str__(self) -> str:

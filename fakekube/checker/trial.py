@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -111,6 +111,11 @@ class Baseline:
     finalized: frozenset[int]
     """The positions in the sample of the objects to which the client adds a finalizer."""
 
+    repaired: set[str] = field(default_factory=set)
+    """The resources of the children that the client creates again when they are deleted, as far as a run has shown this."""
+    change: tuple[int, Reaction] | None = None
+    """The number of a change of a copy to which the client reacts, and its writes then, as soon as a run has shown this."""
+
     @property
     def session(self) -> Session:
         """The shared state of the check."""
@@ -187,6 +192,11 @@ class Provocation(Protocol):
         """Returns a failure that the trace already shows."""
 
 
+def _name_of(rule: Provocation) -> str:
+    """Returns the name that the seeds of a rule follow from."""
+    return f"{rule.id}-{rule.provocation}"
+
+
 class Trial(ClientRun):
     """One run of the client, with the copies of the sample that it receives.
 
@@ -197,7 +207,7 @@ class Trial(ClientRun):
     """
 
     def __init__(self, session: Session, rule: Provocation | None = None, baseline: Baseline | None = None) -> None:
-        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"
+        name = _name_of(rule) if rule is not None else "calm"
         arguments = rule.cluster_arguments() if rule is not None else {}
         super().__init__(session, name, arguments, token_file=rule is not None and rule.token_file)
         self.rule = rule
@@ -215,6 +225,15 @@ class Trial(ClientRun):
         """The streams that the client has not watched again in time."""
         self.notes: list[str] = []
         """Evidence for a passed rule."""
+
+    def go_on(self, rule: Provocation) -> None:
+        """Begins to exercise another rule with the same client; what has happened until now is not judged again."""
+        self.faults.clear()
+        self.rule = rule
+        self.seed(_name_of(rule))
+        self.loop, self.unmet = "", None
+        self.copies, self.missing, self.not_received, self.abandoned, self.notes = [], [], [], [], []
+        self.provoked, self.provoked_at = False, self.trace.mark()
 
     @property
     def baseline(self) -> Baseline:

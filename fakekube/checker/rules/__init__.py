@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from fakekube.checker.rule import Rule
 
-__all__ = ["UnknownRule", "all_rules", "choose_rules", "find_provocation", "in_order", "known_ids", "step_rule"]
+__all__ = ["UnknownRule", "all_rules", "choose_rules", "find_provocation", "group_by_life", "in_order", "known_ids", "step_rule"]
 
 _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     watch_errors.RULES,
@@ -65,6 +65,18 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     terminations.RULES,
 )
 
+#: The provocations that one client can undergo one after the other, in this order: none makes the next one another one.
+LIVES: tuple[Sequence[str], ...] = (
+    ("W1/reconnect", "W13/relist", "W8/together", "W10/none", "W10/often"),
+    ("S3/deletion", "W12/offline", "W12/expiry", "W12/end", "S3/deletion-end", "C5/again"),
+    ("S3/child", "W12/child-end", "W12/children", "S3/unseen", "C6/terminating"),
+    ("S3/change", "S3/under-fault", "C1/changed", "C2/changed", "C7/changed", "S3/meanwhile", "R2/forgets"),
+    ("C1/conflict", "C2/update", "C3/children", "C3/status", "N3/needless", "C6/there", "R3/lost", "R3/timeout"),
+    ("C6/gone", "C6/vanished", "C5/child", "S3/deletion-fault", "C5/foreign"),
+    ("C4/added", "C4/removed", "C4/deleting", "C4/kept"),
+    ("R7/object", "R2/writes-once", "R6/denied", "R1/write"),
+)
+
 #: The first letters of ids, in the order of docs/client-rules.md.
 _ORDER = "WPRCVDALNS"
 
@@ -81,6 +93,13 @@ def all_rules() -> list[Rule]:
 def in_order(rules: Sequence[Rule]) -> list[Rule]:
     """Returns rules in the order of docs/client-rules.md."""
     return sorted(rules, key=lambda rule: (_ORDER.index(rule.id[0]), int(rule.id[1:])))
+
+
+def group_by_life(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """Returns rules in groups that one client can undergo, one after the other."""
+    lives = [[rule for key in keys for rule in rules if rule.key == key] for keys in LIVES]
+    shared = {rule.key for life in lives for rule in life}
+    return [*filter(None, lives), *([rule] for rule in rules if rule.key not in shared)]
 
 
 def known_ids(ids: Sequence[str]) -> list[str]:

@@ -247,12 +247,17 @@ def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
 
     Raises ClientEnded, HotLoop and Decided.
     """
+    if resource in trial.baseline.repaired:
+        return bool(children_of(trial.cluster, copy, resource))
+    mark = copy.mark
     for _ in range(_REPAIRS):
-        await_quiet(trial, copy.mark, [copy.token])
+        await_quiet(trial, mark, [copy.token])
+        mark = trial.trace.mark()
         if not delete_children(trial, copy, resource):
             return False
         if not trial.await_reaction(copy, trial.baseline.seconds_to_react(_REPAIRED_WITHIN)):
             return False
+    trial.baseline.repaired.add(resource)
     if resource in trial.baseline.streams.values():
         await_delivery(trial, resource, children_of(trial.cluster, copy, resource))
     return True

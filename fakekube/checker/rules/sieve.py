@@ -235,65 +235,6 @@ class MissedChildDeletion(Rule):
             trial.compact()
 
 
-class UnseenChild(MissedChildDeletion):
-    """A child is deleted before the client's watch has told of its creation: no event of it will ever come."""
-
-    name = "unseen"
-    provocation = "a child is deleted before its watch has told of it, and the events are compacted"
-    fast = False
-    watches = True
-    steps = ("W8", "W1")
-    advice = "let expectations of events end after some seconds, and with each new list; then compare desired and present state"
-    source = f"{_SIEVE}: unobserved state; kube-controller-manager (ControllerExpectations, ExpectationsTimeout)"
-
-    #: Seconds in which a client completes its reaction without the events of its children; some wait for these.
-    UNTOLD: ClassVar[float] = 5.0
-
-    lost: Copy | None = None
-
-    def require(self, baseline: Baseline) -> None:
-        super().require(baseline)
-        watched = set(baseline.streams.values())
-        if not any(resource in watched for resource in baseline.reaction.children):
-            raise NotExercised("the client does not watch the children that it creates")
-
-    def provoke(self, trial: Trial) -> None:
-        known = trial.copies[0]
-        watched = set(trial.baseline.streams.values())
-        mended = [one for one in trial.baseline.reaction.children if one in watched and is_repaired(trial, known, one)]
-        require_repaired(mended)
-        trial.await_all()
-        with ExitStack() as untold:
-            for resource in mended:
-                untold.enter_context(trial.faults.on("watch", resource).silence(label="late"))
-            subject = trial.stimulate()
-            if not trial.await_until(
-                lambda: all(children_of(trial.cluster, subject, one) for one in mended),
-                trial.baseline.seconds_to_react(self.UNTOLD),
-            ):
-                raise NotExercised("the client makes no children while their watch is silent")
-            await_quiet(trial, subject.mark, [subject.token])
-            for resource in mended:
-                delete_children(trial, subject, resource)
-            trial.compact()
-        for resource in mended:
-            trial.faults.on("watch", resource).cut(label="late").remove()
-        self.lost = subject
-        trial.await_reaction(subject)
-
-    def judge(self, trial: Trial) -> Verdict:
-        lost = self.lost
-        if lost is None or trial.ended or trial.loop or not (missing := trial.missing_of(lost)):
-            return super().judge(trial)
-        return Verdict.failure(
-            f"{lost.names()[0]} stays incomplete: what the client had made was deleted before any event told of it, and in the "
-            f"baseline run the client {missing[0]}",
-            *trial.excerpt(),
-            by_time=True,
-            symptom=Symptom.NO_REACTION,
-        )
-
-
 class MissedDeletion(Rule):
     """A copy is deleted while the client is disconnected, and the history is compacted."""
 
@@ -435,12 +376,17 @@ class MissedChange(Rule):
     def learn(self, trial: Trial) -> Reaction:
         """Returns the writes of the client after it sees changes of copies; tries several until it writes something. Raises
         NotExercised if it never does."""
+        if trial.baseline.change is not None:
+            self.change, reaction = trial.baseline.change
+            await_quiet(trial, trial.copies[0].mark, [trial.copies[0].token])
+            return reaction
         copies = self._await_copies(trial, (trial.copies[0], trial.stimulate()))
         undone = False
         for _ in range(self.CHANGES):
             writes = self._observe(trial, copies) and self._observe(trial, copies)  # does it react each time?
             undone = any(trial.missing_of(copy) for copy in copies)
             if writes and not undone:
+                trial.baseline.change = self.change, Reaction(writes)
                 return Reaction(writes)
             self.change += 1
             if undone:
@@ -499,14 +445,84 @@ class MissedChange(Rule):
         return Verdict.failure(text, *trial.excerpt(), by_time=True)
 
 
+class UnseenChild(MissedChange):
+    """A child is deleted before the client's watch has told of its creation: no event of it will ever come. Then its owner
+    changes."""
+
+    name = "unseen"
+    provocation = "a child is deleted before its watch has told of it, the events are compacted, and its owner changes"
+    fast = False
+    watches = True
+    steps = ("W8", "W1")
+    advice = "let expectations of events end after some seconds, and with each new list; then compare desired and present state"
+    source = f"{_SIEVE}: unobserved state; kube-controller-manager (ControllerExpectations, ExpectationsTimeout)"
+    expected_seconds = 15.0
+
+    #: Seconds in which a client completes its reaction without the events of its children; some wait for these.
+    UNTOLD: ClassVar[float] = 5.0
+    #: How many times the owner changes: a client may wait some seconds for the event.
+    TIMES: ClassVar[int] = 2
+
+    lost: Copy | None = None
+
+    def require(self, baseline: Baseline) -> None:
+        super().require(baseline)
+        watched = set(baseline.streams.values())
+        if not any(resource in watched for resource in baseline.reaction.children):
+            raise NotExercised("the client does not watch the children that it creates")
+
+    def provoke(self, trial: Trial) -> None:
+        known = trial.copies[0]
+        watched = set(trial.baseline.streams.values())
+        mended = [one for one in trial.baseline.reaction.children if one in watched and is_repaired(trial, known, one)]
+        require_repaired(mended)
+        self.reaction = self.learn(trial)
+        with ExitStack() as untold:
+            for resource in mended:
+                untold.enter_context(trial.faults.on("watch", resource).silence(label="late"))
+            subject = trial.stimulate()
+            enough = trial.baseline.seconds_to_react(self.UNTOLD)
+            if not trial.await_until(lambda: all(children_of(trial.cluster, subject, one) for one in mended), enough):
+                raise NotExercised("the client makes no children while their watch is silent")
+            await_quiet(trial, subject.mark, [subject.token])
+            for resource in mended:
+                delete_children(trial, subject, resource)
+            trial.compact()
+        for resource in mended:
+            trial.faults.on("watch", resource).cut(label="late").remove()
+        subject.judged = False
+        trial.converge()
+        subject.judged = True
+        self.lost = subject
+        for _ in range(self.TIMES):  # without any event a client need not look at the copy
+            self._alter(trial, subject)
+            if trial.await_reaction(subject):
+                return
+
+    def judge(self, trial: Trial) -> Verdict:
+        lost = self.lost
+        if lost is None or trial.ended or trial.loop or not (missing := trial.missing_of(lost)):
+            return super().judge(trial)
+        return Verdict.failure(
+            f"{lost.names()[0]} stays incomplete, although it was changed: what the client had made was deleted before any event "
+            f"told of it, and in the baseline run the client {missing[0]}",
+            *trial.excerpt(),
+            by_time=True,
+            symptom=Symptom.NO_REACTION,
+        )
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.success()
+
+
 RULES = (
     StaleRestart,
     StaleChildren,
     KilledBetweenWrites,
     DeletedWhileKilled,
     MissedChildDeletion,
-    UnseenChild,
     MissedDeletion,
     DeletionBehindEnd,
     MissedChange,
+    UnseenChild,
 )

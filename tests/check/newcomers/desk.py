@@ -68,7 +68,7 @@ def call(method, path, body=None, timeout=10.0, **query):
 
 
 def utc():
-    return datetime.datetime.now(datetime.timezone.utc)
+    return datetime.datetime.now(datetime.UTC)
 
 
 class Election:
@@ -219,7 +219,7 @@ def parse_leniently(text):
 
 
 def list_all():
-    found, query = {}, {"limit": 2}
+    found, query, revision = {}, {"limit": 2}, ""
     while True:
         try:
             page = page_of(query)
@@ -374,6 +374,10 @@ def wants(known, change):
     return change(json.loads(json.dumps(known)))
 
 
+def order(conditions):
+    return sorted(conditions or (), key=lambda one: one["type"])
+
+
 def sum_up(path, known):
     def change(one):
         spec, status = one.get("spec") or {}, one.get("status") or {}
@@ -384,7 +388,6 @@ def sum_up(path, known):
             "generation": one["metadata"]["generation"],
             "conditions": [*(told if DEFECT != "only-taken" else ()), {"type": "Taken", "status": "True", "reason": "Desk"}],
         }
-        order = lambda parts: sorted(parts or (), key=lambda part: part["type"])
         same = {**new, "conditions": order(new["conditions"])} == {**status, "conditions": order(status.get("conditions"))}
         if same:
             return False

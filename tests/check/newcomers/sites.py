@@ -57,7 +57,9 @@ class Server:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def open(self, method, path, body=None, kind="application/json", idle=10.0):
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None if DEFECT == "endless" and idle > 10 else idle)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=10, sock_read=None if DEFECT == "endless" and idle > 10 else idle
+        )
         headers = {**self.headers(), **({"Content-Type": kind} if body is not None else {})}
         data = None if body is None else json.dumps(body)
         return self.session.request(method, path, data=data, headers=headers, timeout=timeout)
@@ -144,7 +146,7 @@ class Informer:
                 least = refused.after
                 if refused.code in (410, 504):
                     self.revision = ""
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 backoff.reset()  # silence: the connection may be dead
                 continue
             except TROUBLE as trouble:
@@ -219,9 +221,9 @@ class Operator:
         self.failures, self.applied = {}, {}
 
     def site_changed(self, site, old):
-        if DEFECT == "generation-only" and old is not None:
-            if old["metadata"].get("generation") == site["metadata"].get("generation"):
-                return
+        same = old is not None and old["metadata"].get("generation") == site["metadata"].get("generation")
+        if DEFECT == "generation-only" and same:
+            return
         self.add(key_of(site))
 
     def child_changed(self, child, _):
@@ -298,7 +300,10 @@ class Operator:
             found[plural] = {"apiVersion": "v1", "kind": kind, "metadata": head}
         found["configmaps"]["metadata"]["annotations"] = notes
         found["configmaps"]["data"] = {"title": spec["title"], "index.html": spec.get("index", "")}
-        found["services"]["spec"] = {"selector": {"site": meta["name"]}, "ports": [{"port": spec.get("port", 80), "name": "http"}]}
+        found["services"]["spec"] = {
+            "selector": {"site": meta["name"]},
+            "ports": [{"port": spec.get("port", 80), "name": "http"}],
+        }
         known = self.children["configmaps"].store.get((meta["namespace"], name))
         if DEFECT == "label-once" and known is not None and "team" in (known["metadata"].get("labels") or {}):
             found["configmaps"]["metadata"]["labels"]["team"] = known["metadata"]["labels"]["team"]
@@ -378,12 +383,10 @@ class Operator:
                 raise
 
     async def run(self):
-        for one in (*self.children.values(), self.sites):
-            TASKS.append(asyncio.create_task(one.run()))
+        TASKS.extend(asyncio.create_task(one.run()) for one in (*self.children.values(), self.sites))
         for one in (*self.children.values(), self.sites):
             await one.synced.wait()
-        for _ in range(4):
-            TASKS.append(asyncio.create_task(self.work()))
+        TASKS.extend(asyncio.create_task(self.work()) for _ in range(4))
         await asyncio.gather(*TASKS, return_exceptions=True)
 
 

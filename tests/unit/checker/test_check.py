@@ -7,6 +7,7 @@ import http.client
 import json
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -167,6 +168,46 @@ def test_rules_that_do_not_exist_are_an_error() -> None:
 def test_exit_codes(arguments: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *arguments]) == code
     assert text in capsys.readouterr().err
+
+
+class Patience(float):
+    """A timeout that has passed from the end of the baseline run on, however long that takes."""
+
+    is_over = False
+
+    def __lt__(self, seconds: float) -> bool:
+        return self.is_over
+
+    def hear(self, progress: str) -> None:
+        """Takes a line of progress."""
+        self.is_over = self.is_over or "apply to this client" in progress
+
+
+def check_that_is_cut_short(*, allow: bool) -> Report:
+    timeout = Patience(60.0)
+    return fakekube.check(
+        reflector(), rules="N2,W6", timeout=timeout, allow_timeout=allow, progress=timeout.hear, **{**FAST, "seconds": 600.0}
+    )
+
+
+#: The same, and whether the timeout may leave rules unexercised.
+CUT_SHORT = {allow: partial(check_that_is_cut_short, allow=allow) for allow in (False, True)}
+
+
+@pytest.mark.parametrize("awaited", [CUT_SHORT[False]], indirect=True)
+def test_a_check_whose_time_is_up_is_not_green(awaited: Report) -> None:
+    assert {rule.id: rule.verdict for rule in awaited.rules} == {"W6": "not exercised", "N2": "pass"}
+    assert (awaited.exit_code, awaited.ok) == (4, False)
+    assert "--timeout: the time was up before all of W6 had a verdict; --allow-timeout accepts this" in str(awaited)
+    with pytest.raises(AssertionError, match="the time was up"):
+        awaited.require_ok()
+
+
+@pytest.mark.parametrize("awaited", [CUT_SHORT[True]], indirect=True)
+def test_a_check_whose_time_is_up_is_green_if_this_is_allowed(awaited: Report) -> None:
+    assert {rule.id: rule.verdict for rule in awaited.rules} == {"W6": "not exercised", "N2": "pass"}
+    assert (awaited.exit_code, awaited.ok) == (0, True)
+    assert "the timeout of the check had passed" in awaited["W6"].evidence[0]
 
 
 def check_of_two_rules() -> Report:
