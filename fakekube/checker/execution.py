@@ -69,7 +69,7 @@ def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspecti
             if verdict.outcome is not Outcome.PASS or baseline.session.time_is_up():
                 break
     finally:
-        life.end()
+        life.stop()
     return found
 
 
@@ -123,7 +123,7 @@ class _Life:
         """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
         if rule.fallback is None:
             raise NotExercised("the client did not react as in the baseline run, before anything was provoked")
-        self.end()
+        self.stop()
         self._trial, self._shown = None, []
         return self.exercise(rule.fallback())
 
@@ -134,7 +134,7 @@ class _Life:
         if trial.rule is not None:
             self._shown.append((trial.rule, verdict, trial.provoked_at))  # type: ignore[arg-type]
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Ends the client and its cluster."""
         trial = self._trial
         if trial is None:

@@ -96,6 +96,26 @@ def judge_growth(streams: Sequence[Stream]) -> Verdict | None:
 _STEEP_PAUSES, _RISES, _STEEP, _LONG_PAUSE = 3, 1.5, 3.5, 3.0
 
 
+def judge_pauses_after_success(stream: Stream, ended: Sequence[Call]) -> Verdict | None:
+    """Judges whether the pauses after watches that have delivered events and ended normally grow, as if they had failed."""
+    following = [(one, stream.next_call(one)) for one in ended]
+    pauses = [after.at - one.end for one, after in following if after is not None and one.end is not None]
+    if len(pauses) < 2 * _APART or pauses[-1] < _LATE_AGAIN:
+        return None
+    if not all(late >= _RISES * early for early, late in zip(pauses, pauses[_APART:], strict=False)):
+        return None
+    shown = ", ".join(f"{pause:.2f}" for pause in pauses)
+    return Verdict.failure(
+        f"the pauses after watches of {stream.key} that ended normally grow, {shown} s: a success does not reset the backoff",
+        *excerpt(stream.calls),
+        by_chance=True,
+    )
+
+
+#: Each pause is compared with the one that is so many before it, because of the jitter; the last one has at least this length.
+_APART, _LATE_AGAIN = 2, 2.5
+
+
 def judge_jitter(streams: Sequence[Stream]) -> Verdict | None:
     """Judges whether the pauses between failing attempts grow by exactly the same factor: many clients would come together.
 
@@ -204,7 +224,7 @@ def _are_around(pauses: Sequence[float]) -> bool:
 
 
 #: Pauses surely do not grow if there are so many of them around one length, or so many times more attempts in the second half.
-_CERTAIN, _MORE = 8, 2.0
+_CERTAIN, _MORE = 6, 2.0
 
 
 #: A jitter of a half around one length makes the longest pause three times as long as the shortest one. Pauses that do not grow

@@ -17,12 +17,11 @@ from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apimachinery.errors import status
 from fakekube.apiserver.endpoints.request import Query, Response
 from fakekube.checker.trace import read_number
-from fakekube.net.streams import TruncatedStreamError
 from fakekube.powers.fault import Action, Frequency
-from fakekube.powers.fault_actions import End, ErrorEvent, Refuse
+from fakekube.powers.fault_actions import End, ErrorEvent, Refuse, truncate_body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from fakekube.apimachinery.errors.status import StatusError
     from fakekube.apiserver.endpoints.request import Request
@@ -167,15 +166,7 @@ class BreakHalfway(Action):
         if not 200 <= response.status < 300 or not self.may_break(exchange):
             return
         self.broken.append(exchange)
-        whole = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-        response.headers.append(("Content-Length", str(len(whole))))
-        response.body = _break_halfway(whole)  # type: ignore[assignment]
-
-
-def _break_halfway(whole: bytes) -> Iterator[bytes]:
-    """Yields the first half of a body. Raises TruncatedStreamError then."""
-    yield whole[: len(whole) // 2]
-    raise TruncatedStreamError("the answer breaks off")
+        truncate_body(response)
 
 
 @dataclass(slots=True, frozen=True)

@@ -183,14 +183,14 @@ class _Check:
     def _finish(self, rule: Rule, first: Run, begun: float) -> Run:
         """Returns the result of a rule after a second run, if it needs one, and tells it."""
         again = time.monotonic()
-        found = Run(self._confirmed(rule, first.verdict, begun), first.seconds + time.monotonic() - again)
+        found = Run(self._confirm(rule, first.verdict, begun), first.seconds + time.monotonic() - again)
         self._estimate.record(rule, found.seconds)
         verdict = found.verdict
         shown = f": {verdict.evidence[0]}" if verdict.evidence and verdict.outcome is not Outcome.PASS else ""
         self._progress(f"{rule.key} ({rule.provocation}): {verdict.outcome}{shown} [{self._estimate}]")
         return found
 
-    def _confirmed(self, rule: Rule, first: Verdict, begun: float) -> Verdict:
+    def _confirm(self, rule: Rule, first: Verdict, begun: float) -> Verdict:
         """Returns the verdict of a rule after a second run, if it needs one; `begun`: when the first one began."""
         verdict = self._without_steps(rule, first)
         stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in _BLAMED

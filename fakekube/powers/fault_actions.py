@@ -21,7 +21,7 @@ from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object, group_resource
-from fakekube.net.streams import BrokenStreamError
+from fakekube.net.streams import BrokenStreamError, TruncatedStreamError
 from fakekube.powers.fault import Action
 from fakekube.powers.streams import CUT, ObservedStream
 
@@ -511,3 +511,14 @@ class _SlicedBody:
         for piece in self._pieces:
             for start in range(0, len(piece), self._size):
                 yield piece[start : start + self._size]
+
+
+def truncate_body(response: Response) -> None:
+    """Makes the connection end in the middle of the body of a response, whose first half arrives."""
+    whole = _join_body(response)[0]
+
+    def send_half() -> Iterator[bytes]:
+        yield whole[: len(whole) // 2]
+        raise TruncatedStreamError(CUT)
+
+    response.body = send_half()  # type: ignore[assignment]

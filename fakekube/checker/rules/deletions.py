@@ -111,11 +111,11 @@ class ChildDeletionsBehindEnd(MissedDeletions):
     fast = False
 
     def require(self, baseline: Baseline) -> None:
-        _watched_children(baseline)
+        watched_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         lost = trial.copies[0]
-        repaired = [one for one in _watched_children(trial.baseline) if is_repaired(trial, lost, one)]
+        repaired = [one for one in watched_children(trial.baseline) if is_repaired(trial, lost, one)]
         require_repaired(repaired)
         await_long_watches(trial)
         with trial.faults.on("watch").hang(label="held up"):
@@ -136,10 +136,10 @@ class MissedDeletionsOfChildren(MissedDeletions):
     steps = ("W8", "R2")
 
     def require(self, baseline: Baseline) -> None:
-        _watched_children(baseline)
+        watched_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        kinds = _watched_children(trial.baseline)
+        kinds = watched_children(trial.baseline)
         lost = trial.copies[0]
         repaired = [resource for resource in kinds if is_repaired(trial, lost, resource)]
         require_repaired(repaired)
@@ -172,10 +172,10 @@ class RemovedOwners(Rule):
     mark: int | None = None
 
     def require(self, baseline: Baseline) -> None:
-        _watched_children(baseline)
+        watched_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        kinds = _watched_children(trial.baseline)
+        kinds = watched_children(trial.baseline)
         lost = trial.copies[0]
         children = [(one, child) for one in kinds for child in children_of(trial.cluster, lost, one)]
         with trial.disconnect():
@@ -233,7 +233,7 @@ def _is_for_another(call: Call, uids: set[str]) -> bool:
 _KEPT = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
-def _watched_children(baseline: Baseline) -> list[str]:
+def watched_children(baseline: Baseline) -> list[str]:
     """Returns the resources of the children that the client creates and watches. Raises NotExercised if there are none."""
     watched = set(baseline.streams.values())
     found = [resource for resource in baseline.reaction.children if resource in watched]

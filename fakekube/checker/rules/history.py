@@ -111,7 +111,7 @@ class KeptInStep(Rule):
 
     def _find_stale(self, trial: Trial, compared: _Compared) -> tuple[_Place, _Path, bool] | None:
         """Returns what has not followed, first what is in an object of which something else has."""
-        followed = compared.followed()
+        followed = compared.find_followers()
         self.followed = bool(followed)
         found = [(place, path, place in followed) for place, path in compared.stale()]
         found = [one for one in found if one[2] or followed]
@@ -212,7 +212,8 @@ class _Compared:
                 continue
             for path, value in wanted.items():
                 old = before.get(path, _NOTHING)
-                if value != other.get(path, _NOTHING) or value == old or _is_time(value):
+                is_time = isinstance(value, str) and _TIME.match(value)
+                if value != other.get(path, _NOTHING) or value == old or is_time:
                     continue
                 yield place, path, old, value, after.get(path, _NOTHING)
 
@@ -220,7 +221,7 @@ class _Compared:
         """Returns the values that are still those of before the change."""
         return [(place, path) for place, path, old, _, now in self._differences() if now is old or now == old]
 
-    def followed(self) -> set[_Place]:
+    def find_followers(self) -> set[_Place]:
         """Returns the objects of which a value has followed the change."""
         return {place for place, _, _, wanted, now in self._differences() if now == wanted}
 
@@ -243,10 +244,6 @@ class _Compared:
         return True
 
 
-def _is_time(value: Any) -> bool:
-    return isinstance(value, str) and _TIME.match(value) is not None
-
-
 def _put(obj: Any, path: _Path, value: str) -> bool:
     """Sets a string in an object; returns whether its place exists."""
     for part in path[:-1]:
@@ -256,7 +253,7 @@ def _put(obj: Any, path: _Path, value: str) -> bool:
     if isinstance(obj, list) or not isinstance(obj, dict):
         return False
     old = obj.get(path[-1])
-    obj[path[-1]] = base64.b64encode(value.encode()).decode() if isinstance(old, str) and _decoded(old) is not None else value
+    obj[path[-1]] = base64.b64encode(value.encode()).decode() if isinstance(old, str) and _decode(old) is not None else value
     return True
 
 
@@ -305,11 +302,11 @@ def _normal(value: Any, token: str) -> Any:
     """Returns a value with {} in place of a token; what is text in base64 is decoded."""
     if not isinstance(value, str):
         return value
-    decoded = _decoded(value)
+    decoded = _decode(value)
     return (value if decoded is None else decoded).replace(token, "{}")
 
 
-def _decoded(value: str) -> str | None:
+def _decode(value: str) -> str | None:
     """Returns the text that a string has in base64; None if it has none."""
     if len(value) < 4:
         return None

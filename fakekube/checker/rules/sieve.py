@@ -16,7 +16,7 @@ from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import answer_with
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.deletions import is_repaired, require_repaired
+from fakekube.checker.rules.deletions import is_repaired, require_repaired, watched_children
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.trace import LEASES, WRITES, mentions
@@ -467,14 +467,11 @@ class UnseenChild(MissedChange):
 
     def require(self, baseline: Baseline) -> None:
         super().require(baseline)
-        watched = set(baseline.streams.values())
-        if not any(resource in watched for resource in baseline.reaction.children):
-            raise NotExercised("the client does not watch the children that it creates")
+        watched_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         known = trial.copies[0]
-        watched = set(trial.baseline.streams.values())
-        mended = [one for one in trial.baseline.reaction.children if one in watched and is_repaired(trial, known, one)]
+        mended = [one for one in watched_children(trial.baseline) if is_repaired(trial, known, one)]
         require_repaired(mended)
         self.reaction = self.learn(trial)
         with ExitStack() as untold:

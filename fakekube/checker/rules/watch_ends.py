@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import LOST_ITS_LEASE, has_lost_its_lease, judge_resumption, judge_unknown_revision
-from fakekube.checker.pauses import judge_backoff
+from fakekube.checker.pauses import judge_backoff, judge_pauses_after_success
 from fakekube.checker.process import fatal_line
 from fakekube.checker.provocations import JoinEvents, arm
 from fakekube.checker.rule import Rule
@@ -80,6 +82,11 @@ class NormalEnd(ResumedWatch):
                     *trial.excerpt([one, following]),
                 )
             relisted.append(following)
+        for key, stream in trial.streams_since().items():
+            same = [one for one in ended if one.stream == key and one.newest_delivered(bookmarks=False)]
+            slower = judge_pauses_after_success(stream, same) if not trial.baseline.is_shared(key) else None
+            if slower is not None:
+                return slower
         if len(relisted) > len(ended) / 2:  # this is allowed, but expensive
             often = f"{len(relisted)} of {len(ended)}"
             return Verdict.warning(
@@ -278,7 +285,7 @@ class BrokenFrames(WholeEvents):
 def _judge_text(trial: Trial) -> Verdict | None:
     """Judges whether the client writes a text of an object back with other characters."""
     for call in trial.trace.since(trial.provoked_at):
-        if call.is_write and any(mark in call.exchange.raw_body for mark in _REPLACED):
+        if call.is_write and _has_replaced(call):
             return Verdict.failure("writes U+FFFD instead of the characters of the object", *excerpt([call]))
     for copy in trial.copies:
         for _, obj in own_objects(trial, copy):
@@ -288,6 +295,22 @@ def _judge_text(trial: Trial) -> Verdict | None:
                 calls = [call for call in trial.trace.since(copy.mark) if call.is_write and call.name == obj["metadata"]["name"]]
                 return Verdict.failure(f"{obj['metadata']['name']} has a changed text", *excerpt(calls))
     return None
+
+
+def _has_replaced(call: Call) -> bool:
+    """Reports whether a body has replacement characters, as text, or in the data of a Secret."""
+    if any(mark in call.exchange.raw_body for mark in _REPLACED):
+        return True
+    data = call.body.get("data") if call.collection == "secrets" and isinstance(call.body, dict) else None
+    return isinstance(data, dict) and any(_REPLACED[0] in _decode(value) for value in data.values())
+
+
+def _decode(value: Any) -> bytes:
+    """Returns what a value of a Secret's data stands for; b"" if it cannot be read."""
+    try:
+        return base64.b64decode(str(value))
+    except binascii.Error:
+        return b""
 
 
 #: The replacement character for invalid bytes, in UTF-8 and in the escapes of JSON.

@@ -336,7 +336,7 @@ DEFECTS = (
     ("batches", "text-pieces", "W8"),
     ("batches", "one-line", "R6"),
     ("batches", "about-a-second", "R2"),
-    ("batches", "only-living", "S3,W12"),
+    ("batches", "only-living", "C4,S2"),
     ("batches", "waits-for-ever", "S3"),
     ("batches", "waits-for-goodbyes", "S3,W12"),
     ("batches", "owner-by-name", "C5"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakekube.checker import pauses
-from fakekube.checker.pauses import judge_backoff, judge_growth, judge_jitter, judge_write_backoff
+from fakekube.checker.pauses import judge_backoff, judge_growth, judge_jitter, judge_pauses_after_success, judge_write_backoff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ def with_lists(stream: Any, *late: float) -> Any:
         (attempts(*range(9), dropped=True), None),  # as client-go's HTTP client
         (attempts(*range(13), dropped=True), "fail"),
         (attempts(*(number / 10 for number in range(40)), dropped=True), "fail"),
-        (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2), "warn"),
+        (attempts(0.0, 1.9, 2.8, 3.2, 4.1, 4.5), "warn"),
         (attempts(0.0, 1.1, 1.9, 3.2, 4.0, 5.3, 6.1, 7.2, 8.0), "fail"),
         (attempts(0.0, 4.0, 8.0, 10.0, 11.0, 12.0, 12.5, 13.0, 13.5, 14.0, 14.3), "fail"),  # they become shorter
         (attempts(0.0, 1.5, 5.2, 11.8, 15.8, 19.2, 20.7, 22.9), None),  # random lengths
@@ -98,6 +98,28 @@ def test_pauses_that_grow_much_faster_than_by_doubling_keep_the_client_away(
     monkeypatch.setattr(pauses, "is_failure", lambda call: call.fails)
     monkeypatch.setattr(pauses, "excerpt", list)
     assert (judge_growth([attempts(*times)]) is not None) is broken
+
+
+@pytest.mark.parametrize(
+    ("paused", "broken"),
+    [
+        ((0.8, 1.6, 3.2, 6.4), True),
+        ((1.2, 0.9, 3.9, 4.0), True),  # with jitter
+        ((0.8, 1.4, 0.6, 1.1), False),
+        ((0.0, 0.0, 0.0, 0.0), False),
+        ((0.1, 0.2, 0.4, 0.8), False),  # it ends soon
+        ((0.8, 1.6, 3.2), False),
+    ],
+)
+def test_a_watch_that_ended_normally_begins_the_backoff_anew(
+    paused: tuple[float, ...], broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pauses, "excerpt", list)
+    ended = [SimpleNamespace(end=10.0 * number) for number in range(len(paused))]
+    after = {id(one): SimpleNamespace(at=one.end + pause) for one, pause in zip(ended, paused, strict=True)}
+    stream: Any = SimpleNamespace(key="configmaps", calls=[], next_call=lambda call: after[id(call)])
+    known: Any = ended
+    assert (judge_pauses_after_success(stream, known) is not None) is broken
 
 
 def refused(*at: float) -> Any:

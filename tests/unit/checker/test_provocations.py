@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fakekube.checker.provocations import ExpireResumed
+import fakekube
+from fakekube.checker.provocations import BreakHalfway, ExpireResumed, arm
 from fakekube.checker.rules import all_rules, leases
 from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.leases import SkewedClock
@@ -251,3 +253,23 @@ def test_a_client_does_not_work_while_another_candidate_leads(
     run: Any = SimpleNamespace(trace=Reads([write]), excerpt=list)
     found = rule.find_failure(run)
     assert (None if found is None else str(found.outcome)) == verdict
+
+
+def test_an_answer_that_breaks_off_arrives_as_far_as_its_middle() -> None:
+    broken: list[Any] = []
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "motd"}, "data": {"text": "hello"}})
+        path = "/api/v1/namespaces/default/configmaps/motd"
+        arm(cluster.faults.on("get", "configmaps"), BreakHalfway(lambda exchange: not broken, broken), label="breaks off")
+        connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+        connection.request("GET", path, headers={"Authorization": "Bearer admin-token"})
+        answer = connection.getresponse()
+        length = int(answer.headers["Content-Length"])
+        with pytest.raises(http.client.IncompleteRead) as caught:
+            answer.read()
+        connection.close()
+        assert len(caught.value.partial) == length // 2
+        connection.request("GET", path, headers={"Authorization": "Bearer admin-token"})
+        assert b"hello" in connection.getresponse().read()
+        connection.close()
+    assert [(one.verb, one.name) for one in broken] == [("get", "motd")]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fakekube.checker import execution
 from fakekube.checker.reaction import Expectation
 from fakekube.checker.report import rows_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules import UnknownRule, all_rules, choose_rules, find_provocation, step_rule
+from fakekube.checker.rules import LIVES, UnknownRule, all_rules, choose_rules, find_provocation, group_by_life, step_rule
 from fakekube.checker.verdict import Run, Symptom, Verdict
 
 if TYPE_CHECKING:
@@ -69,6 +71,70 @@ def row_of(id_: str, *verdicts: Verdict) -> RuleReport:
     rules = choose_rules([id_], [])[: len(verdicts)]
     (row,) = rows_of(rules, {rule: Run(verdict, 1.0) for rule, verdict in zip(rules, verdicts, strict=True)})
     return row
+
+
+def test_rules_that_share_a_life_begin_when_the_client_runs_and_do_not_start_it_again() -> None:
+    rules = {rule.key: rule for rule in all_rules()}
+    shared = [rules[key] for life in LIVES for key in life]
+    assert len({rule.key for rule in shared}) == len(shared)
+    assert [
+        rule.key for rule in shared if rule.at_start or rule.restarts or rule.distorts or rule.token_file or rule.is_step
+    ] == []
+    assert [rule.key for rule in shared if rule.fallback or rule.on_baseline or rule.in_every_run] == []
+    own = {"prepare": Rule.prepare, "cluster_arguments": Rule.cluster_arguments}
+    assert [rule.key for rule in shared for name, default in own.items() if getattr(type(rule), name) is not default] == []
+
+
+def test_rules_are_grouped_by_the_lives_of_which_they_are_part() -> None:
+    chosen = [rule for rule in all_rules() if rule.key in ("W5/ends", "C2/update", "C1/conflict", "W13/relist")]
+    assert [[rule.key for rule in life] for life in group_by_life(chosen)] == [
+        ["W13/relist"],
+        ["C1/conflict", "C2/update"],
+        ["W5/ends"],
+    ]
+
+
+class Lives:
+    """What `run_in_turn` does with clients whose verdicts are known."""
+
+    def __init__(self, *outcomes: Verdict) -> None:
+        self.verdicts = list(outcomes)
+        self.kept: list[Verdict] = []
+        self.stopped = 0
+
+    def exercise(self, rule: Rule) -> Verdict:
+        return self.verdicts.pop(0)
+
+    def keep(self, verdict: Verdict) -> None:
+        self.kept.append(verdict)
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+GOOD, BAD, NONE = Verdict.success(), Verdict.failure("what happened"), Verdict.not_exercised("why")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "count"),
+    [
+        ((GOOD, GOOD, GOOD), [GOOD, GOOD, GOOD]),
+        ((GOOD, BAD, GOOD), [GOOD]),  # it may suffer from the first one
+        ((GOOD, GOOD, NONE), [GOOD, GOOD]),
+        ((BAD, GOOD, GOOD), [BAD]),
+        ((NONE, GOOD, GOOD), [NONE]),
+    ],
+)
+def test_what_follows_a_verdict_other_than_pass_is_run_with_another_client(
+    outcomes: tuple[Verdict, ...], count: list[Verdict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Lives(*outcomes)
+    monkeypatch.setattr(execution, "_Life", lambda baseline, inspections: life)
+    baseline: Any = SimpleNamespace(session=SimpleNamespace(time_is_up=lambda: False))
+    rules = choose_rules(["C2"], [])[:1] + choose_rules(["C3"], [])[:2]
+    found = execution.run_in_turn(baseline, rules, execution.Inspections())
+    assert [found[rule].verdict for rule in rules if rule in found] == count
+    assert (life.kept, life.stopped) == (count, 1)
 
 
 def test_the_worst_verdict_of_a_row_counts() -> None:

@@ -1,0 +1,98 @@
+"""What must not depend on the history of an object, and failures that are forgotten when work has succeeded."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker.rules import history
+from fakekube.checker.rules.history import _Compared, _metadata_change, _normal
+from fakekube.checker.rules.outages import ForgottenFailures
+
+CHILD = ("secrets", "{}-copy")
+OTHER = ("services", "{}-copy")
+#: The values of a child by the name of what changes, before and after.
+BEFORE = {("data", "text"): "hello", ("metadata", "labels", "team"): "green"}
+AFTER = {("data", "text"): "hello-x", ("metadata", "labels", "team"): "green-x"}
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, other: Any = None) -> _Compared:
+    """The effects of a changed object, where they are those of `BEFORE` and should be those of `AFTER`."""
+    wanted = {CHILD: AFTER} if wanted is None else wanted
+    before = dict.fromkeys(wanted, BEFORE)
+    states = iter([before, now, wanted, wanted if other is None else other])
+    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    known: Any = None
+    return _Compared(known, known, [known, known], known)
+
+
+def test_a_value_that_is_still_that_of_before_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compared(monkeypatch, {CHILD: {**AFTER, ("metadata", "labels", "team"): "green"}})
+    assert found.stale() == [(CHILD, ("metadata", "labels", "team"))]
+    assert found.find_followers() == {CHILD}
+
+
+def test_an_object_without_what_is_new_in_others_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    label = ("metadata", "labels", "added")
+    found = compared(monkeypatch, {CHILD: AFTER}, wanted={CHILD: {**AFTER, label: "x"}})
+    assert found.stale() == [(CHILD, label)]
+
+
+@pytest.mark.parametrize(
+    ("now", "other"),
+    [
+        (AFTER, None),
+        ({**AFTER, ("data", "text"): "something else"}, None),
+        ({**AFTER, ("data", "text"): "hello"}, {CHILD: {**AFTER, ("data", "text"): "at random"}}),  # equal objects differ
+    ],
+)
+def test_what_follows_and_what_differs_between_equal_objects_is_not_stale(
+    now: Any, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert compared(monkeypatch, {CHILD: now}, other=other).stale() == []
+
+
+def test_times_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = ("status", "since")
+    assert compared(monkeypatch, {CHILD: BEFORE}, wanted={CHILD: {at: "2026-11-27T00:00:01Z"}}).stale() == []
+
+
+def test_what_only_other_objects_follow_is_seen_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compared(monkeypatch, {CHILD: AFTER, OTHER: BEFORE}, wanted={CHILD: AFTER, OTHER: AFTER})
+    assert {place for place, _ in found.stale()} == {OTHER}
+    assert found.find_followers() == {CHILD}
+
+
+def test_labels_that_are_selected_keep_their_values() -> None:
+    obj = {"metadata": {"labels": {"mirror": "yes", "team": "green"}, "annotations": {"note": "first"}}}
+    change = _metadata_change(obj, "x7", "mirror=yes,!old")["metadata"]
+    assert change["labels"] == {"team": "green-x7", "check.fakekube.dev/added": "x7"}
+    assert change["annotations"] == {"note": "first-x7", "check.fakekube.dev/added": "x7"}
+
+
+def test_the_token_of_a_copy_is_no_difference() -> None:
+    assert _normal("motd-k2x9", "k2x9") == _normal("motd-b7c8", "b7c8") == "motd-{}"
+    assert _normal("bW90ZC1rMng5", "k2x9") == "motd-{}"
+    assert _normal(7, "k2x9") == 7
+
+
+@pytest.mark.parametrize(
+    ("rounds", "broken"),
+    [
+        ([(0.2, 0.4), (0.8, 1.6), (3.2, 6.4)], True),
+        ([(0.01, 0.01), (0.02, 0.04), (0.08, 0.16), (0.3, 0.6), (1.2, 2.4)], True),
+        ([(0.25, 0.5), (1.1, 2.0), (2.1, 1.9)], True),  # at most two seconds
+        ([(0.2, 0.4), (0.2, 0.4), (0.25, 0.4)], False),
+        ([(0.01, 0.01), (0.02, 0.02), (0.04, 0.03), (0.06, 0.05), (0.07, 0.09)], False),  # on a busy machine
+        ([(0.5, 1.4), (0.9, 0.3), (0.8, 1.9)], False),  # at random up to a growing length
+        ([(0.2, 0.4), (1.0, 2.0)], False),
+    ],
+)
+def test_failures_are_not_forgotten_if_the_first_pause_of_each_round_grows(rounds: Any, broken: bool) -> None:
+    rule = ForgottenFailures()
+    rule.rounds = rounds
+    rule._missing = lambda trial: []  # type: ignore[method-assign]
+    run: Any = SimpleNamespace(copies=[SimpleNamespace(names=lambda: ["motd"])], excerpt=list)
+    assert (str(rule.judge_trace(run).outcome) == "fail") is broken
