@@ -515,7 +515,7 @@ class _SlicedBody:
 
 def truncate_body(response: Response) -> None:
     """Makes the connection end in the middle of the body of a response, whose first half arrives."""
-    whole = _join_body(response)[0]
+    whole = _take_body(response)
 
     def send_half() -> Iterator[bytes]:
         yield whole[: len(whole) // 2]
