@@ -294,6 +294,15 @@ def options(
     Raises:
         Usage: an option is unknown, or lacks its argument.
     """
+    pairs, operands = option_pairs(program, short, long, mixed=mixed)
+    names = aliases or {}
+    return {names.get(name, name): value for name, value in pairs}, operands
+
+
+def option_pairs(
+    program: Program, short: str, long: Sequence[str] = (), *, mixed: bool = True
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Returns as `options` does, but each option as often as it is given, in order."""
     read = getopt.gnu_getopt if mixed else getopt.getopt
     try:
         found, operands = read(list(program.args), short, list(long))
@@ -301,8 +310,7 @@ def options(
         unknown = "not recognized" in error.msg
         text = f"unrecognized option: {error.opt}" if unknown else f"option requires an argument: {error.opt}"
         raise Usage(text) from None
-    names = aliases or {}
-    return {names.get(name.lstrip("-"), name.lstrip("-")): value for name, value in found}, list(operands)
+    return [(name.lstrip("-"), value) for name, value in found], list(operands)
 
 
 _UNITS = {"b": 512, "k": 1024, "K": 1024, "kB": 1000, "M": 1024**2, "MB": 1000**2, "G": 1024**3, "GB": 1000**3}

@@ -16,6 +16,24 @@ __all__ = ["APPLETS", "command"]
 _Commands = Mapping[str, "Command"]
 
 
+def _load_echo() -> _Commands:
+    from fakekube.nodes.runtime.commands.echo import COMMANDS
+
+    return COMMANDS
+
+
+def _load_encodings() -> _Commands:
+    from fakekube.nodes.runtime.commands.encodings import COMMANDS
+
+    return COMMANDS
+
+
+def _load_sort() -> _Commands:
+    from fakekube.nodes.runtime.commands.sort import COMMANDS
+
+    return COMMANDS
+
+
 def _load_text() -> _Commands:
     from fakekube.nodes.runtime.commands.text import COMMANDS
 
@@ -77,8 +95,10 @@ def _load_network() -> _Commands:
 
 
 _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
-    _load_text: "cat cut echo head nl printf rev seq sort tac tail tee tr uniq wc yes"
-    " base64 md5sum sha1sum sha256sum sha512sum hexdump od",
+    _load_echo: "echo printf",
+    _load_text: "cat cut head nl rev seq tac tail tee tr uniq wc yes",
+    _load_sort: "sort",
+    _load_encodings: "base64 hd hexdump md5sum od sha1sum sha256sum sha512sum",
     _load_awk: "awk",
     _load_grep_sed: "grep egrep fgrep sed",
     _load_files: "basename chmod chown chgrp cp dirname ln mkdir mknod mktemp mv readlink realpath rm rmdir touch truncate"

@@ -1,119 +1,55 @@
-"""Commands that read and write text, encode it and sum it.
+"""Commands that read and write lines of text.
 
-Specified by: busybox coreutils and findutils (base64, cat, cut, echo, head, hexdump, md5sum, nl, od, printf, seq, sort, tail,
-tee, tr, uniq, wc …).
+Specified by: busybox coreutils/{cat,cut,head,nl,seq,tac,tail,tee,tr,uniq,wc,yes}.c, libbb/printable.c, util-linux/rev.c.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
+import math
 import re
-from collections.abc import AsyncIterator, Iterator
-from typing import Final
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
-from fakekube.nodes.runtime.descriptors import collect
+from fakekube.nodes.runtime.commands.echo import unescape
+from fakekube.nodes.runtime.descriptors import Descriptor, collect
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
 from fakekube.nodes.runtime.scheduling import check_memory, checkpoint, sleep
 
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", "e": "\x1b"}
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|(.))", re.DOTALL)
-
-
-def unescape(text: str) -> str:
-    """Replaces backslash escapes."""
-
-    def replace_escape(found: re.Match[str]) -> str:
-        if found[1]:
-            return bytes([int(found[1], 16)]).decode("utf-8", "surrogateescape")
-        if found[2]:
-            return bytes([int(found[2], 8) & 255]).decode("utf-8", "surrogateescape")
-        return _ESCAPES.get(found[3], found[0])
-
-    return _ESCAPE.sub(replace_escape, text)
-
-
-async def _echo(program: Program) -> int:
-    args, end, escapes = list(program.args), "\n", False
-    while args and re.fullmatch(r"-[neE]+", args[0]):
-        flags = args.pop(0)
-        end = "" if "n" in flags else end
-        escapes = "e" in flags or (escapes and "E" not in flags)
-    text = " ".join(args)
-    if escapes:
-        text, stop, _ = text.partition("\\c")
-        text, end = unescape(text), "" if stop else end
-    await program.write(text + end)
-    return 0
-
-
 #: The number of lines that seq writes at once.
-_AT_ONCE: Final = 512
-_CONVERSION: Final = re.compile(r"%(%|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([diouxXeEfgGcsb]))")
-
-
-async def _printf(program: Program) -> int:
-    if not program.args:
-        raise Usage("usage: printf FORMAT [ARGUMENT...]")
-    pattern, rest = program.args[0], list(program.args[1:])
-    while True:
-        before = len(rest)
-        await program.write(_format(pattern, rest))
-        if not rest or len(rest) == before:
-            return 0
-
-
-def _format(pattern: str, rest: list[str]) -> str:
-    def convert(found: re.Match[str]) -> str:
-        if found[1] == "%":
-            return "%"
-        width = rest.pop(0) if found[3] == "*" and rest else found[3] or ""
-        digits = f".{found[4]}" if found[4] else ""
-        check_memory(sum(int(one) for one in (width, found[4] or "") if one.strip("-").isdigit() and len(one) < 20))
-        if any(len(one) >= 20 for one in (width, found[4] or "")):
-            raise Usage("invalid width")
-        value, kind = rest.pop(0) if rest else "", found[5]
-        if kind in "sbc":
-            shown = unescape(value) if kind == "b" else value[:1] if kind == "c" else value
-            return f"%{found[2]}{width}{digits}s" % shown
-        return f"%{found[2]}{width}{digits}{kind}" % _number(value, kind)
-
-    made, place = "", 0
-    for found in _CONVERSION.finditer(pattern):
-        made += unescape(pattern[place : found.start()]) + convert(found)
-        check_memory(len(made))
-        place = found.end()
-    return made + unescape(pattern[place:])
-
-
-def _number(text: str, kind: str) -> int | float:
-    text = text.strip() or "0"
-    if text[0] in "'\"":
-        return ord(text[1:2] or "\0")
-    try:
-        return float(text) if kind in "eEfgG" else int(text, 0 if not re.fullmatch(r"-?0\d+", text) else 8)
-    except ValueError:
-        raise Usage(f"invalid number '{text}'") from None
+_SEQ_LINES: Final = 512
 
 
 async def _cat(program: Program) -> int:
-    flags, paths = options(program, "nbvetuAs")
-    number = 0
+    flags, paths = options(program, "nbvetuA")
+    shows_tabs, shows_ends = bool({"t", "A"} & flags.keys()), bool({"e", "A"} & flags.keys())
+    shows_bytes = shows_tabs or shows_ends or "v" in flags
+    numbers, number = bool({"n", "b"} & flags.keys()), 0
     async for _, source in program.inputs(paths):
         if not flags:
             while part := await source.read():
                 await program.stdout.write(part)
             continue
         async for line in source.lines():
-            shown = line
-            if "n" in flags or ("b" in flags and line.strip()):
+            text, end = line.removesuffix(b"\n"), line[len(line.removesuffix(b"\n")) :]
+            if shows_bytes:
+                text = "".join(_print_byte(one, shows_tabs=shows_tabs) for one in text).encode()
+                end = b"$\n" if shows_ends and end else end
+            elif numbers:
+                end = b"\n"
+            if numbers and not ("b" in flags and not text):
                 number += 1
-                shown = f"{number:6}\t".encode() + line
-            if "A" in flags or "e" in flags:
-                shown = shown.replace(b"\n", b"$\n")
-            await program.stdout.write(shown)
+                text = b"%6d\t%b" % (number, text)
+            await program.stdout.write(text + end)
     return int(program.failed)
+
+
+def _print_byte(code: int, *, shows_tabs: bool) -> str:
+    """Returns a byte as ^X or M-X unless it is printable (visible)."""
+    if code >= 128:
+        return f"M-{_print_byte(code - 128, shows_tabs=True)}"
+    if code == 127:
+        return "^?"
+    return f"^{chr(code + 64)}" if code < 32 and (shows_tabs or code != ord("\t")) else chr(code)
 
 
 async def _tac(program: Program) -> int:
@@ -124,156 +60,177 @@ async def _tac(program: Program) -> int:
 
 
 async def _rev(program: Program) -> int:
-    async for line in _lines(program, program.args):
-        await program.write(line[::-1] + "\n")
+    async for _, source in program.inputs(program.args):
+        async for line in source.lines():
+            text = line.decode("utf-8", "surrogateescape")
+            await program.write(text.removesuffix("\n")[::-1] + ("\n" if text.endswith("\n") else ""))
     return int(program.failed)
 
 
-async def _lines(program: Program, paths: list[str] | tuple[str, ...] | object = ()) -> AsyncIterator[str]:
-    async for _, source in program.inputs(paths):  # type: ignore[arg-type]
+async def _lines(program: Program, paths: Sequence[str] = ()) -> AsyncIterator[str]:
+    """Yields the lines of files, by default of stdin, without their ends."""
+    async for _, source in program.inputs(paths):
         async for line in source.lines():
             yield line.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-def _with_counts(args: list[str]) -> list[str]:
-    """Replaces the old form `-5` of head and tail."""
-    return [word for arg in args for word in (("-n", arg[1:]) if re.fullmatch(r"-\d+", arg) else (arg,))]
+def _with_option_for_count(args: Sequence[str]) -> list[str]:
+    """Replaces the old form `-5` or `+5` of the first argument of head and tail by `-n`."""
+    if args and re.fullmatch(r"[-+]\d\w*", args[0]):
+        return ["-n", args[0].removeprefix("-"), *args[1:]]
+    return list(args)
+
+
+async def _write_name(program: Program, name: str, *, is_first: bool) -> None:
+    """Writes the line of head and tail that names an input."""
+    await program.write(f"{'' if is_first else chr(10)}==> {'standard input' if name == '-' else name} <==\n")
 
 
 async def _head(program: Program) -> int:
-    program.args = _with_counts(list(program.args))
+    program.args = _with_option_for_count(program.args)
     flags, paths = options(program, "n:c:qv", ["lines=", "bytes="], aliases={"lines": "n", "bytes": "c"})
-    first = True
+    count, number = _count(flags.get("c", flags.get("n", "10")), signs="-"), 0
+    names = "v" in flags or (len(paths) > 1 and "q" not in flags)
     async for name, source in program.inputs(paths):
-        if len(paths) > 1:
-            await program.write(f"{'' if first else chr(10)}==> {name} <==\n")
-            first = False
-        if "c" in flags:
-            await program.stdout.write(await _at_most(source.read, size(flags["c"])))
-            continue
-        count = size(flags.get("n", "10"))
-        if count < 0:
+        if names:
+            await _write_name(program, name, is_first=number == 0)
+        number += 1
+        if "c" in flags and count < 0:
+            await program.stdout.write((await source.read_all())[:count])
+        elif "c" in flags:
+            await program.stdout.write(await _read_at_most(source, count))
+        elif count < 0:
             await program.stdout.write(b"".join((await collect(source.lines()))[:count]))
-            continue
-        for _ in range(count):
-            line = await source.readline()
-            if not line:
-                break
-            await program.stdout.write(line)
+        else:
+            await _copy_lines(program, source, count)
     return int(program.failed)
 
 
-async def _at_most(read: object, count: int) -> bytes:
+def _count(text: str, *, signs: str) -> int:
+    """Parses the count of head or tail; one of these signs may be before it. Raises Usage."""
+    digits = text[1:] if text[:1] and text[0] in signs else text
+    if not digits[:1].isdigit():
+        raise Usage(f"invalid number '{digits}'")
+    return -size(digits) if text != digits and text[0] == "-" else size(digits)
+
+
+async def _copy_lines(program: Program, source: Descriptor, count: int) -> None:
+    for _ in range(count):
+        line = await source.readline()
+        if not line:
+            break
+        await program.stdout.write(line)
+
+
+async def _read_at_most(source: Descriptor, count: int) -> bytes:
     data = bytearray()
-    while len(data) < count and (part := await read(count - len(data))):  # type: ignore[operator]
+    while len(data) < count and (part := await source.read(count - len(data))):
         data += part
         check_memory(len(data))
     return bytes(data)
 
 
 async def _tail(program: Program) -> int:
-    program.args = _with_counts(list(program.args))
+    program.args = _with_option_for_count(program.args)
     flags, paths = options(
-        program, "n:c:fFqs:", ["lines=", "bytes=", "follow"], aliases={"lines": "n", "bytes": "c", "follow": "f"}
+        program, "n:c:fFqvs:", ["lines=", "bytes=", "follow"], aliases={"lines": "n", "bytes": "c", "follow": "f"}
     )
-    many = len(paths) > 1
+    text, number = flags.get("c", flags.get("n", "10")), 0
+    count, from_start = abs(_count(text, signs="-+")), text.startswith("+")
+    names = "v" in flags or (len(paths) > 1 and "q" not in flags)
     async for name, source in program.inputs(paths):
-        if many:
-            await program.write(f"==> {name} <==\n")
+        if names:
+            await _write_name(program, name, is_first=number == 0)
+        number += 1
         if "c" in flags:
-            count, data = flags["c"], await source.read_all()
-            await program.stdout.write(data[int(count) - 1 :] if count.startswith("+") else data[-size(count) :])
+            await program.stdout.write(_last(await source.read_all(), count, from_start=from_start))
         else:
-            count = flags.get("n", "10")
-            lines = await collect(source.lines())
-            wanted = lines[int(count) - 1 :] if count.startswith("+") else lines[-size(count) :] if size(count) else []
-            await program.stdout.write(b"".join(wanted))
+            await program.stdout.write(b"".join(_last(await collect(source.lines()), count, from_start=from_start)))
         while "f" in flags or "F" in flags:
             while part := await source.read():
                 await program.stdout.write(part)
-            await sleep(float(flags.get("s", "1")))
+            await sleep(size(flags.get("s", "1")))
     return int(program.failed)
+
+
+_Items = TypeVar("_Items", bytes, list[bytes])
+
+
+def _last(items: _Items, count: int, *, from_start: bool) -> _Items:
+    """Returns so many of the last items, or with `from_start` those from this one on, counted from 1."""
+    return items[max(count - 1, 0) if from_start else max(len(items) - count, 0) :]
 
 
 async def _wc(program: Program) -> int:
     flags, paths = options(program, "lwcmL")
-    wanted = [flag for flag in "lwcm" if flag in flags] or ["l", "w", "c"]
-    totals = dict.fromkeys("lwcm", 0)
-    counted = 0
+    wanted = [flag for flag in _COUNTS if flag in flags] or ["l", "w", "c"]
+    totals = dict.fromkeys(_COUNTS, 0)
+    inputs = 0
     async for name, source in program.inputs(paths):
         data = await source.read_all()
-        counts = {"l": data.count(b"\n"), "w": len(data.split()), "c": len(data), "m": len(data.decode("utf-8", "replace"))}
-        totals = {key: totals[key] + counts[key] for key in totals}
-        counted += 1
-        await program.write(_counts(counts, wanted, name if paths else ""))
-    if counted > 1:
-        await program.write(_counts(totals, wanted, "total"))
+        text = data.decode("utf-8", "replace")
+        longest = max((len(line.expandtabs(8)) for line in text.split("\n")), default=0)
+        counts = {"l": data.count(b"\n"), "w": len(data.split()), "m": len(text), "c": len(data), "L": longest}
+        totals = {key: max(totals[key], counts[key]) if key == "L" else totals[key] + counts[key] for key in _COUNTS}
+        inputs += 1
+        await program.write(_print_counts(counts, wanted, name if paths else ""))
+    if inputs > 1:
+        await program.write(_print_counts(totals, wanted, "total"))
     return int(program.failed)
 
 
-def _counts(counts: dict[str, int], wanted: list[str], name: str) -> str:
+#: The counts of wc, in the order in which they are printed.
+_COUNTS: Final = ("l", "w", "m", "c", "L")
+
+
+def _print_counts(counts: Mapping[str, int], wanted: Sequence[str], name: str) -> str:
     if len(wanted) == 1:
         return f"{counts[wanted[0]]}{' ' + name if name else ''}\n"
     return " ".join(f"{counts[key]:9}" for key in wanted) + (f" {name}" if name else "") + "\n"
 
 
-async def _sort(program: Program) -> int:
-    flags, paths = options(program, "nruk:t:fbho:V")
-    lines = await collect(_lines(program, paths))
-
-    def key(line: str) -> object:
-        part = line
-        if "k" in flags:
-            first, _, last = flags["k"].partition(",")
-            start = int(re.match(r"\d+", first)[0]) - 1  # type: ignore[index]
-            end = int(re.match(r"\d+", last)[0]) if last else None  # type: ignore[index]
-            part = flags.get("t", " ").join(line.split(flags.get("t"))[start:end])
-        numeric = "n" in flags or "n" in flags.get("k", "") or "h" in flags
-        if numeric:
-            found = re.match(r"\s*(-?\d*\.?\d+)([KMGT]?)", part)
-            value = float(found[1]) * 1024 ** " KMGT".index(found[2] or " ") if found else 0.0
-            return (value, line)
-        return (part.lower() if "f" in flags else part, line)
-
-    lines.sort(key=key, reverse="r" in flags)  # type: ignore[arg-type]
-    if "u" in flags:
-        lines = list(dict.fromkeys(lines))
-    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-    if "o" in flags:
-        program.files.write(flags["o"], data, program.cwd)
-    else:
-        await program.write(data)
-    return int(program.failed)
-
-
 async def _uniq(program: Program) -> int:
-    flags, paths = options(program, "cdui")
+    flags, paths = options(program, "cduizf:s:w:")
+    fields, skip, width = (size(flags.get(name, "0")) for name in "fsw")
     runs: list[tuple[str, int]] = []
-    total = 0
+    last, total = "", 0
+
+    def key_of(line: str) -> str:
+        key = re.sub(rf"\A(?:[ \t]*[^ \t]*){{{fields}}}", "", line)[skip:] if fields or skip else line
+        key = key[:width] if "w" in flags else key
+        return key.lower() if "i" in flags else key
+
     async for line in _lines(program, paths[:1]):
-        same = runs and (runs[-1][0].lower() == line.lower() if "i" in flags else runs[-1][0] == line)
-        if same:
+        key = key_of(line)
+        if runs and key == last:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
             continue
         runs.append((line, 1))
+        last = key
         total += len(line) + 100
         check_memory(total)
-    for line, count in runs:
-        if ("d" in flags and count == 1) or ("u" in flags and count > 1):
-            continue
-        await program.write(f"{count:7} {line}\n" if "c" in flags else f"{line}\n")
+    shown = [run for run in runs if not ("d" in flags and run[1] == 1) and not ("u" in flags and run[1] > 1)]
+    text = "".join(f"{count:7} {line}\n" if "c" in flags else f"{line}\n" for line, count in shown)
+    if len(paths) > 1 and paths[1] != "-":
+        program.write_file(paths[1], text.encode("utf-8", "surrogateescape"))
+    else:
+        await program.write(text)
     return int(program.failed)
 
 
-def _ranges(text: str) -> list[tuple[int, int]]:
+def _parse_ranges(text: str) -> list[tuple[int, int]]:
+    """Parses the list of cut, such as `1,3-5,7-`. Raises Usage."""
     found = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        try:
-            start = int(first or 1)
-            found.append((start, int(last) if last else (1 << 30 if dash else start)))
-        except ValueError:
-            raise Usage(f"invalid range '{text}'") from None
+        for number in filter(None, (first, last)):
+            if not re.fullmatch(r"[0-9]{1,9}", number):
+                raise Usage(f"invalid number '{number}'")
+        start = max(int(first or 1), 1)
+        end = max(int(last), 1) if last else (1 << 30 if dash else start)
+        if end < start:
+            raise Usage(f"{end}<{start}")
+        found.append((start, end))
     return found
 
 
@@ -282,7 +239,7 @@ async def _cut(program: Program) -> int:
     wanted = flags.get("f") or flags.get("c") or flags.get("b")
     if wanted is None:
         raise Usage("expected a list of bytes, characters, or fields")
-    ranges, delimiter = _ranges(wanted), flags.get("d", "\t")
+    ranges, delimiter = _parse_ranges(wanted), flags.get("d", "\t") or "\0"
     async for line in _lines(program, paths):
         if "f" not in flags:
             await program.write("".join(one for n, one in enumerate(line, 1) if any(a <= n <= b for a, b in ranges)) + "\n")
@@ -297,17 +254,18 @@ async def _cut(program: Program) -> int:
     return int(program.failed)
 
 
-def _characters(text: str) -> list[str]:
+def _expand_set(text: str) -> list[str]:
+    """Returns the characters of a string of tr, with its escapes, ranges and classes."""
     import string
 
     classes = {"lower": string.ascii_lowercase, "upper": string.ascii_uppercase, "digit": string.digits, "space": " \t\n\r\f\v",
                "alpha": string.ascii_letters, "alnum": string.ascii_letters + string.digits, "punct": string.punctuation,
                "blank": " \t"}  # fmt: skip
     text = re.sub(r"\[:(\w+):\]", lambda found: classes.get(found[1], ""), unescape(text))
-    return [one for found in re.finditer(r"(.)-(.)|(.)", text, re.DOTALL) for one in _span(found)]
+    return [one for found in re.finditer(r"(.)-(.)|(.)", text, re.DOTALL) for one in _expand_range(found)]
 
 
-def _span(found: re.Match[str]) -> Iterator[str]:
+def _expand_range(found: re.Match[str]) -> Iterator[str]:
     if found[3] is not None:
         yield found[3]
     else:
@@ -318,8 +276,8 @@ async def _tr(program: Program) -> int:
     flags, sets = options(program, "dscC", mixed=False)
     if not sets:
         raise Usage("usage: tr [-cds] STRING1 [STRING2]")
-    first = _characters(sets[0])
-    second = _characters(sets[1]) if len(sets) > 1 else []
+    first = _expand_set(sets[0])
+    second = _expand_set(sets[1]) if len(sets) > 1 else []
     complement = "c" in flags or "C" in flags
     table = {} if complement or not second else {one: second[min(n, len(second) - 1)] for n, one in enumerate(first)}
     squeezed = set(second or first) if "s" in flags else set()
@@ -360,27 +318,39 @@ async def _tee(program: Program) -> int:
 
 
 async def _seq(program: Program) -> int:
-    args = list(program.args)
-    separator = "\n"
-    if args[:1] == ["-s"]:
-        separator, args = args[1], args[2:]
-    try:
-        values = [float(arg) for arg in args]
-        first = values[0] if len(values) > 1 else 1.0
-        step = values[1] if len(values) == 3 else 1.0
-        last = values[-1]
-    except (ValueError, IndexError):
-        raise Usage("invalid number") from None
-    whole = all(re.fullmatch(r"[-+]?\d+", arg) for arg in args)
-    count = max(int((last - first) / step) + 1, 0) if step else 1 << 30
-    for start in range(0, count, _AT_ONCE):
-        numbers = (first + place * step for place in range(start, min(start + _AT_ONCE, count)))
-        text = separator.join(str(int(one)) if whole else f"{one:g}" for one in numbers)
-        await program.write((separator if start else "") + text)
+    flags, operands = options(program, "+ws:", mixed=False) if not _begins_with_number(program.args) else ({}, list(program.args))
+    if not 1 <= len(operands) <= 3:
+        raise Usage("usage: seq [-w] [-s SEP] [FIRST [INC]] LAST")
+    numbers = [_read_number(one) for one in operands]
+    first = numbers[0] if len(numbers) > 1 else 1.0
+    step, last = numbers[1] if len(numbers) == 3 else 1.0, numbers[-1]
+    digits = max(len(one.partition(".")[2]) for one in operands)
+    width = max(len(f"{one:.{digits}f}") for one in (first, last)) if "w" in flags and math.isfinite(last) else 0
+    separator = flags.get("s", "\n")
+    count = 1 << 62 if not step or math.isinf(last) else max(math.floor((last - first) / step * (1 + 1e-12) + 1e-12) + 1, 0)
+    for start in range(0, count, _SEQ_LINES):
+        lines = (f"{first + place * step:0{width}.{digits}f}" for place in range(start, min(start + _SEQ_LINES, count)))
+        await program.write((separator if start else "") + separator.join(lines))
         await checkpoint()
     if count:
         await program.write("\n")
     return 0
+
+
+def _begins_with_number(args: Sequence[str]) -> bool:
+    """Reports whether the first argument is a number, which may be negative, and no option."""
+    return bool(args) and re.fullmatch(r"[-+]?[\d.].*", args[0]) is not None
+
+
+def _read_number(text: str) -> float:
+    """Parses a number of seq. Raises Usage."""
+    try:
+        number = float(int(text, 16)) if text.lower().startswith("0x") else float(text)
+    except (ValueError, OverflowError):
+        raise Usage(f"invalid number '{text}'") from None
+    if math.isnan(number) or "_" in text:
+        raise Usage(f"invalid number '{text}'")
+    return number
 
 
 async def _run_yes(program: Program) -> int:
@@ -392,60 +362,26 @@ async def _run_yes(program: Program) -> int:
 
 
 async def _nl(program: Program) -> int:
-    _, paths = options(program, "b:w:s:")
-    number = 0
+    flags, paths = options(program, "b:i:v:w:s:l:")
+    style, separator = flags.get("b", "t")[:1], flags.get("s", "\t")
+    step, number, width = size(flags.get("i", "1")), size(flags.get("v", "1")), size(flags.get("w", "6"))
+    check_memory(width + len(separator))
     async for line in _lines(program, paths):
-        number += bool(line)
-        await program.write(f"{number:6}\t{line}\n" if line else "\n")
-    return int(program.failed)
-
-
-async def _base64(program: Program) -> int:
-    flags, paths = options(program, "dw:i", ["decode"], aliases={"decode": "d"})
-    async for _, source in program.inputs(paths[:1]):
-        data = await source.read_all()
-        if "d" in flags:
-            try:
-                await program.stdout.write(base64.b64decode(b"".join(data.split()), validate=True))
-            except binascii.Error:
-                return await program.complain("invalid input")
-            continue
-        text, width = base64.b64encode(data).decode(), int(flags.get("w", "76"))
-        lines = [text[at : at + width] for at in range(0, len(text), width)] if width else [text]
-        await program.write("\n".join(lines) + ("\n" if width else ""))
-    return int(program.failed)
-
-
-async def _sum(program: Program) -> int:
-    _, paths = options(program, "bt")
-    async for name, source in program.inputs(paths):
-        digest = hashlib.new(program.name.removesuffix("sum"), await source.read_all(), usedforsecurity=False)
-        await program.write(f"{digest.hexdigest()}  {name}\n")
-    return int(program.failed)
-
-
-async def _hexdump(program: Program) -> int:
-    _, paths = options(program, "Cvn:A:t:c")
-    async for _, source in program.inputs(paths):
-        data = await source.read_all()
-        for at in range(0, len(data), 16):
-            row = data[at : at + 16]
-            shown = "".join(chr(one) if 32 <= one < 127 else "." for one in row)
-            await program.write(f"{at:08x}  {' '.join(f'{one:02x}' for one in row):<48} |{shown}|\n")
-        await program.write(f"{len(data):08x}\n")
+        if style == "a" or (style == "t" and line):
+            await program.write(f"{number:{max(width, 1)}}{separator}{line}\n")
+            number += step
+        else:
+            await program.write(f"{' ' * (width + len(separator))}{line}\n")
     return int(program.failed)
 
 
 COMMANDS: Final[dict[str, Command]] = {
     "cat": _cat,
     "cut": _cut,
-    "echo": _echo,
     "head": _head,
     "nl": _nl,
-    "printf": _printf,
     "rev": _rev,
     "seq": _seq,
-    "sort": _sort,
     "tac": _tac,
     "tail": _tail,
     "tee": _tee,
@@ -453,11 +389,4 @@ COMMANDS: Final[dict[str, Command]] = {
     "uniq": _uniq,
     "wc": _wc,
     "yes": _run_yes,
-    "base64": _base64,
-    "hexdump": _hexdump,
-    "md5sum": _sum,
-    "od": _hexdump,
-    "sha1sum": _sum,
-    "sha256sum": _sum,
-    "sha512sum": _sum,
 }

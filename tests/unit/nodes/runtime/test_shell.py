@@ -9,6 +9,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.nodes.rules import PodInside, Result
 from fakekube.nodes.runtime.shell.parser import IncompleteError, ShellSyntaxError, parse
+from tests.unit.nodes.runtime import busybox
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +129,15 @@ SCRIPTS = [
 def test_script_output(pod: PodInside, script: str, written: str) -> None:
     found = pod.exec(script)
     assert (found.stdout, found.stderr) == (written, "")
+
+
+def test_scripts_do_what_they_do_with_busybox(pod: PodInside) -> None:
+    different = []
+    for one in busybox.recorded():
+        found = pod.exec(one.script)
+        if (found.code, found.stdout) != (one.code, one.stdout):
+            different.append((one, found))
+    assert not different
 
 
 FAILURES = [
