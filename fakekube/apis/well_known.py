@@ -13,7 +13,12 @@ from __future__ import annotations
 
 from typing import Final
 
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
 KUBELET_PORT: Final = 10250
+
+#: The ConfigMap of each namespace that has the CA of the cluster.
+ROOT_CA_CERT_CONFIG_MAP_NAME: Final = "kube-root-ca.crt"
 
 NODE_USER_NAME_PREFIX: Final = "system:node:"
 
@@ -53,8 +58,10 @@ INVALID_SINCE_LABEL_KEY: Final = "kubernetes.io/legacy-token-invalid-since"
 IS_HEADLESS_SERVICE: Final = "service.kubernetes.io/headless"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 LABEL_IP_ADDRESS_FAMILY: Final = "ipaddress.kubernetes.io/ip-family"
+JOB_TRACKING_FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 LABEL_ARCH_STABLE: Final = "kubernetes.io/arch"
 LABEL_OS_STABLE: Final = "kubernetes.io/os"
+LABEL_SKIP_MIRROR: Final = "endpointslice.kubernetes.io/skip-mirror"
 LABEL_SERVICE_NAME: Final = "kubernetes.io/service-name"
 LABEL_TOPOLOGY_ZONE: Final = "topology.kubernetes.io/zone"
 LAST_APPLIED_CONFIG_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -65,6 +72,7 @@ PVC_PROTECTION_FINALIZER: Final = "kubernetes.io/pvc-protection"
 PV_PROTECTION_FINALIZER: Final = "kubernetes.io/pv-protection"
 SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX: Final = "container.seccomp.security.alpha.kubernetes.io/"
 SECCOMP_POD_ANNOTATION_KEY: Final = "seccomp.security.alpha.kubernetes.io/pod"
+SECRET_TYPE_BOOTSTRAP_TOKEN: Final = "bootstrap.kubernetes.io/token"
 SECRET_TYPE_SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
 SERVICE_ACCOUNT_NAME_KEY: Final = "kubernetes.io/service-account.name"
 SERVICE_ACCOUNT_UID_KEY: Final = "kubernetes.io/service-account.uid"

@@ -42,12 +42,12 @@ class BaselineFailed(Exception):
     """The client sent no request, or did not finish its baseline run."""
 
 
-def learn(session: Session) -> Baseline:
+def run_baseline(session: Session) -> Baseline:
     """Performs the baseline run. Raises BaselineFailed."""
     trial = Trial(session, None)
     try:
         with _failures_of(trial):
-            return _learn(trial)
+            return _observe_client(trial)
     except BaseException:
         trial.close()
         raise
@@ -67,9 +67,9 @@ def _failures_of(trial: Trial) -> Iterator[None]:
         raise problem
 
 
-def _learn(trial: Trial) -> Baseline:
+def _observe_client(trial: Trial) -> Baseline:
     """Returns what the client does with two copies of the sample, and with a third one, the control, which stays."""
-    start_seconds = _start(trial)
+    start_seconds = _start_client(trial)
     _complete_sample(trial)
     watches_at_start = _count_watches(trial)
     copies = (trial.stimulate(), trial.stimulate())
@@ -101,12 +101,12 @@ def _learn(trial: Trial) -> Baseline:
         finalized=frozenset(),
     )
     trial.learned = found
-    found.written = _positions(control, lambda resource, obj: is_written(found, control, resource, obj))
-    found.finalized = _positions(control, lambda resource, obj: is_finalized(found, control, resource, obj))
+    found.written = _find_positions(control, lambda resource, obj: is_written(found, control, resource, obj))
+    found.finalized = _find_positions(control, lambda resource, obj: is_finalized(found, control, resource, obj))
     return found
 
 
-def _start(trial: Trial) -> float:
+def _start_client(trial: Trial) -> float:
     """Starts the cluster and the client, and waits until it is quiet; returns the seconds until its first request.
 
     Raises BaselineFailed if there is none.
@@ -179,7 +179,7 @@ def _controls_children(trial: Trial, copy: Copy, reaction: Reaction) -> bool:
     return any(owner.get("controller") for child in made for owner in child["metadata"].get("ownerReferences") or ())
 
 
-def _positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[int]:
+def _find_positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[int]:
     """Returns the positions in the sample of the objects of a copy that are wanted."""
     pairs = zip(copy.resources, copy.objects, strict=True)
     return frozenset(number for number, (resource, obj) in enumerate(pairs) if wanted(resource, obj))
@@ -272,7 +272,9 @@ def _without_repairs(sent: Reaction, deleted: Mapping[str, int]) -> Reaction:
     """Returns the reaction to a deletion without what the client does, except deletes, to children that are deleted, too: it may
     make one again when it sees that it is gone, and not yet that its owner is.
 
-    `deleted`: the resources of these children.
+    Args:
+        sent: what the client sends for both copies.
+        deleted: the resources of these children.
     """
     kept = {
         effect: count

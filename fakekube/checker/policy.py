@@ -27,7 +27,7 @@ _IDS = re.compile(r"[A-Za-z]\d+(\s*,\s*[A-Za-z]\d+)*,?")
 
 @dataclass(slots=True, frozen=True)
 class Policy:
-    """The demands.
+    """The demands of the owner of a client.
 
     Args:
         accepted: the ids of rules whose failure is accepted, with the reasons.
@@ -44,29 +44,36 @@ class Policy:
     allow_timeout: bool = False
 
     def apply(self, report: Report, *, cut_short: Sequence[str]) -> Report:
-        """Returns the report with accepted failures, remarks and the exit code; `cut_short`: the ids of the rules for which the
-        timeout left no time."""
+        """Returns the report with accepted failures, remarks and the exit code.
+
+        Args:
+            report: the report of the check.
+            cut_short: the ids of the rules for which the timeout left no time.
+        """
         rules = [self._accept(rule) for rule in report.rules]
-        remarks, too_little = self._remarks(rules), self._too_little(rules, cut_short)
-        code = NOT_ENOUGH if too_little else None
+        remarks, shortfalls = self._find_needless_exceptions(rules), self._find_shortfalls(rules, cut_short)
+        code = NOT_ENOUGH if shortfalls else None
         if self.strict:
             suspected = [rule.id for rule in rules if rule.verdict == Outcome.WARN and rule.id not in self.accepted]
             if suspected:
                 remarks.append(f"--strict: the warnings of {', '.join(suspected)} are failures")
                 code = 1
-        return replace(report, rules=rules, remarks=[*report.remarks, *remarks, *too_little], code=code)
+        return replace(report, rules=rules, remarks=[*report.remarks, *remarks, *shortfalls], code=code)
 
     def _accept(self, rule: RuleReport) -> RuleReport:
+        """Returns the report of a rule, with the reason if its failure is accepted."""
         if rule.id not in self.accepted or rule.verdict not in (Outcome.FAIL, Outcome.WARN):
             return rule
         return replace(rule, accepted=self.accepted[rule.id])
 
-    def _remarks(self, rules: Sequence[RuleReport]) -> list[str]:
+    def _find_needless_exceptions(self, rules: Sequence[RuleReport]) -> list[str]:
+        """Returns remarks about accepted rules that are not broken any more."""
         by_id = {rule.id: rule for rule in rules}
         passing = [one for one in self.accepted if one in by_id and by_id[one].verdict == Outcome.PASS]
         return [f"{one} is accepted as broken, and passes now: remove it from --accept" for one in passing]
 
-    def _too_little(self, rules: Sequence[RuleReport], cut_short: Sequence[str]) -> list[str]:
+    def _find_shortfalls(self, rules: Sequence[RuleReport], cut_short: Sequence[str]) -> list[str]:
+        """Returns what should have been exercised and was not."""
         by_id = {rule.id: rule for rule in rules}
         exercised = [rule for rule in rules if rule.verdict != Outcome.NOT_EXERCISED]
         found = []

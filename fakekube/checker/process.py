@@ -124,6 +124,15 @@ class CommandStarter:
 
 
 class _Command:
+    """A started command.
+
+    Args:
+        command: the command line.
+        environment: variables in addition to those of this process.
+        output: the file to which its output is appended.
+        ended: called when it has been killed.
+    """
+
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], output: Path, ended: Callable[[_Command], None]
     ) -> None:
@@ -201,6 +210,8 @@ class InProcessStarter:
 
 
 class _InProcess:
+    """A function that runs in a thread, see `InProcessStarter`."""
+
     def __init__(self, function: Callable[..., Any], kubeconfig: Path) -> None:
         self.process_id = os.getpid()
         self._stopped = threading.Event()
@@ -229,7 +240,7 @@ class _InProcess:
         if not self._stopped.is_set():
             await function(kubeconfig)
 
-    def _run_until_stopped(self, made: Any) -> None:
+    def _run_until_stopped(self, made: object) -> None:
         """Waits until the client has to stop, and stops it."""
         if isinstance(made, AbstractContextManager):
             with made:
@@ -259,7 +270,7 @@ class _InProcess:
         return self._error
 
 
-#: The script reads lines "+ GROUP" and "- GROUP"; its argument is the folder of the check.
+#: The script of the watchdog reads lines "+ GROUP" and "- GROUP"; its argument is the folder of the check.
 _SCRIPT = """
 trap '' INT TERM HUP
 groups=
@@ -280,7 +291,7 @@ rm -rf -- "$1"
 """
 
 #: How many seconds `close` waits for the shell to end.
-_TIMEOUT = 10.0
+_CLOSE_TIMEOUT = 10.0
 
 
 class Watchdog:
@@ -301,7 +312,7 @@ class Watchdog:
         with self._lock:
             if self._shell is None:
                 with suppress(OSError):
-                    self._shell = _shell(folder)
+                    self._shell = _start_shell(folder)
         self._tell("+", group)
 
     def remove_group(self, group: int) -> None:
@@ -321,13 +332,13 @@ class Watchdog:
             return
         shell.stdin.close()
         try:
-            shell.wait(_TIMEOUT)
+            shell.wait(_CLOSE_TIMEOUT)
         except subprocess.TimeoutExpired:
             shell.kill()
             shell.wait()
 
 
-def _shell(folder: Path) -> subprocess.Popen[bytes]:
+def _start_shell(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         ["/bin/sh", "-c", _SCRIPT, "fakekube-check", str(folder)],
         stdin=subprocess.PIPE,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
-from fakekube.checker.baseline import BaselineFailed, learn
+from fakekube.checker.baseline import BaselineFailed, run_baseline
 from fakekube.checker.execution import Inspections, judge_safely, keep_run, run_in_turn, run_rule, unmet_requirement
 from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report, rows_of
@@ -73,7 +73,7 @@ def _learn(session: Session, progress: Progress) -> Baseline:
     with session.stalls.measuring():
         begun = time.monotonic()
         try:
-            found = learn(session)
+            found = run_baseline(session)
         except BaselineFailed:
             if session.stalls.longest(begun) <= STALLED:
                 raise
@@ -84,7 +84,7 @@ def _learn(session: Session, progress: Progress) -> Baseline:
         progress(
             f"baseline run: this process stood still for {session.stalls.longest(begun):.1f} s; observing the client once more"
         )
-        return learn(session)
+        return run_baseline(session)
 
 
 def _run_rules(

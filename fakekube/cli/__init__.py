@@ -470,10 +470,10 @@ def _envtest(options: Options) -> int:
     """Writes the replacements for envtest's binaries, and prints the shell command that sets KUBEBUILDER_ASSETS."""
     from fakekube.apiserver.http.nonresource_paths import git_version
     from fakekube.cli.envtest.folder import default_folder, installed_folder, named_release, write_folder
-    from fakekube.cli.values import release_of
+    from fakekube.cli.values import read_release
 
     named = named_release(options.dir) if options.dir is not None else None
-    releases = options.releases or [release_of(named) if named else (git_version(DEFAULT).removeprefix("v"), DEFAULT)]
+    releases = options.releases or [read_release(named) if named else (git_version(DEFAULT).removeprefix("v"), DEFAULT)]
     if len(releases) > 1 and not options.install:
         raise UsageError("several --kubernetes-version need --install: a folder has one")
     for release, minor in releases:

@@ -22,10 +22,10 @@ from fakekube.cli.values import (
     read_node_count,
     read_pause,
     read_port,
+    read_release,
     read_seconds,
     read_speed,
     read_user,
-    release_of,
 )
 
 PROFILES = ("apiserver", "envtest", "cluster")
@@ -432,7 +432,7 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
     )
     envtest.add_argument(
         "--kubernetes-version",
-        type=release_of,
+        type=read_release,
         dest="releases",
         action="append",
         default=[],

@@ -14,8 +14,8 @@ from fakekube.apimachinery.data import RELEASES
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
+#: The beginning of a user name with colons → the number of its parts.
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
-"""The beginning of a user name with colons → the number of its parts."""
 
 
 def read_user(text: str) -> tuple[str, tuple[str, ...]]:
@@ -90,8 +90,8 @@ def read_duration(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 5s or 1m30s")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not seconds:
-        raise argparse.ArgumentTypeError("the interval must not be zero")
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is {'too long' if seconds else 'zero'}")
     return seconds
 
 
@@ -150,8 +150,8 @@ def read_minor(text: str) -> str:
     return minor
 
 
-def release_of(text: str) -> tuple[str, str]:
-    """Returns a release without `v`, such as 1.35.4, and the minor that is emulated for it: its own or the nearest one."""
+def read_release(text: str) -> tuple[str, str]:
+    """Parses a release. Returns it without `v`, such as 1.35.4, and the minor that is emulated for it: its own or the nearest."""
     found = re.fullmatch(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a release such as 1.35.4")

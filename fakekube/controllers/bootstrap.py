@@ -14,12 +14,11 @@ from datetime import datetime
 from typing import Final
 
 from fakekube.apimachinery.codecs import json
-from fakekube.apis.well_known import NAMESPACE_SYSTEM
+from fakekube.apis.well_known import NAMESPACE_SYSTEM, SECRET_TYPE_BOOTSTRAP_TOKEN
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Reconciler
 
-TYPE: Final = "bootstrap.kubernetes.io/token"
 CLUSTER_INFO = Key("kube-public", "cluster-info")
 KUBECONFIG, SIGNATURE_PREFIX = "kubeconfig", "jws-kubeconfig-"
 
@@ -27,7 +26,7 @@ _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
 def _is_token(obj: StoredObject) -> bool:
-    return obj.get("type") == TYPE and obj["metadata"].get("namespace") == NAMESPACE_SYSTEM
+    return obj.get("type") == SECRET_TYPE_BOOTSTRAP_TOKEN and obj["metadata"].get("namespace") == NAMESPACE_SYSTEM
 
 
 def _decode_data(secret: Object) -> Mapping[str, str]:

@@ -8,8 +8,7 @@ Specified by: pkg/controller/clusterroleaggregation/clusterroleaggregation_contr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.base.objects import Object, StoredObject
@@ -42,8 +41,9 @@ class ClusterRoleAggregationController(Reconciler):
             }
             self.client.apply(applied, field_manager=MANAGER, force=True)
 
-    def _aggregate_rules(self, role: Object) -> list[dict[str, Any]]:
-        rules: list[dict[str, Any]] = []
+    def _aggregate_rules(self, role: Object) -> list[Object]:
+        """Returns the rules of the roles that the selectors of a role match, in the order that the module describes."""
+        rules: list[Object] = []
         for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
             matches = from_label_selector(selector).matches
             selected = {
@@ -51,6 +51,8 @@ class ClusterRoleAggregationController(Reconciler):
                 for one in self.cache.list(CLUSTER_ROLES)
                 if one["metadata"]["name"] != role["metadata"]["name"] and matches(one["metadata"].get("labels") or {})
             }
-            for _, one in sorted(selected.items(), key=itemgetter(0)):
-                rules += [rule for rule in one.get("rules") or () if rule not in rules]
+            for name in sorted(selected):
+                for rule in selected[name].get("rules") or ():
+                    if rule not in rules:
+                        rules.append(rule)
         return rules

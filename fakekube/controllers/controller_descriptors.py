@@ -6,7 +6,10 @@ changes. `starts_on` must list every resource of which a fresh cluster has objec
 The scheduler and the controllers of a cloud provider have descriptors, too; those of the kubelets are in
 `nodes.controller_descriptors`.
 
+Invariant: importing this module imports no controller, so that a controller that does not run costs nothing.
+
 Specified by: cmd/kube-controller-manager/names/controller_names.go, cmd/kube-controller-manager/app/controller_descriptor.go,
+cmd/kube-controller-manager/app/{apps,autoscaling,batch,certificates,core,discovery,networking,policy,rbac}.go,
 k8s.io/controller-manager/app/helper.go.
 """
 
@@ -18,15 +21,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+from fakekube.apis.well_known import (
+    DEFAULT_SCHEDULER_NAME,
+    JOB_TRACKING_FINALIZER,
+    LABEL_SKIP_MIRROR,
+    ROOT_CA_CERT_CONFIG_MAP_NAME,
+    SECRET_TYPE_BOOTSTRAP_TOKEN,
+    SECRET_TYPE_SERVICE_ACCOUNT_TOKEN,
+    TAINT_EFFECT_NO_EXECUTE,
+)
 
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
 
-# --- The constructors, each of which imports its controller when it is called ------------------------------------------
-# Invariant: importing this module imports no controller, so that a controller that does not run costs nothing.
-#
-# Specified by: cmd/kube-controller-manager/app/{apps,autoscaling,batch,certificates,core,discovery,networking,policy,rbac}.go.
+# ---------------------------------------------------------------- constructors, which import their controllers
 
 
 def new_garbage_collector() -> Reconciler:
@@ -335,30 +344,6 @@ def _any_object(obj: Mapping[str, Any]) -> bool:
     return True
 
 
-def _is_unscheduled(pod: Mapping[str, Any]) -> bool:
-    return not pod["spec"].get("nodeName") and pod["spec"].get("schedulerName") == "default-scheduler"
-
-
-def _is_namespace_or_root_certificate(obj: Mapping[str, Any]) -> bool:
-    return "namespace" not in obj["metadata"] or obj["metadata"]["name"] == "kube-root-ca.crt"
-
-
-def _has_no_execute_taint(node: Mapping[str, Any]) -> bool:
-    return any(taint.get("effect") == "NoExecute" for taint in node["spec"].get("taints") or ())
-
-
-def _has_selector(service: Mapping[str, Any]) -> bool:
-    return service["spec"].get("selector") is not None
-
-
-def _is_mirrored(endpoints: Mapping[str, Any]) -> bool:
-    return (endpoints["metadata"].get("labels") or {}).get("endpointslice.kubernetes.io/skip-mirror") != "true"
-
-
-def _is_load_balancer(service: Mapping[str, Any]) -> bool:
-    return bool(service["spec"].get("type") == "LoadBalancer")
-
-
 @dataclass(slots=True, frozen=True, eq=False)
 class ControllerDescriptor:
     """A controller that can be switched on (ControllerDescriptor of kube-controller-manager)."""
@@ -374,6 +359,33 @@ class ControllerDescriptor:
     """Whether `*` switches it on."""
 
 
+# ---------------------------------------------------------------- which objects start a controller
+
+
+def _is_unscheduled(pod: Mapping[str, Any]) -> bool:
+    return not pod["spec"].get("nodeName") and pod["spec"].get("schedulerName") == DEFAULT_SCHEDULER_NAME
+
+
+def _is_namespace_or_root_certificate(obj: Mapping[str, Any]) -> bool:
+    return "namespace" not in obj["metadata"] or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP_NAME
+
+
+def _has_no_execute_taint(node: Mapping[str, Any]) -> bool:
+    return any(taint.get("effect") == TAINT_EFFECT_NO_EXECUTE for taint in node["spec"].get("taints") or ())
+
+
+def _has_selector(service: Mapping[str, Any]) -> bool:
+    return service["spec"].get("selector") is not None
+
+
+def _is_mirrored(endpoints: Mapping[str, Any]) -> bool:
+    return (endpoints["metadata"].get("labels") or {}).get(LABEL_SKIP_MIRROR) != "true"
+
+
+def _is_load_balancer(service: Mapping[str, Any]) -> bool:
+    return bool(service["spec"].get("type") == "LoadBalancer")
+
+
 def _has_owners_or_is_collected(obj: Mapping[str, Any]) -> bool:
     """Reports whether the garbage collector has to look at the object. Other records of the store, such as allocated ports, have
     no metadata."""
@@ -385,11 +397,11 @@ def _has_owners_or_is_collected(obj: Mapping[str, Any]) -> bool:
 
 
 def _is_job_or_tracked_pod(obj: Mapping[str, Any]) -> bool:
-    return "batch.kubernetes.io/job-tracking" in (obj["metadata"].get("finalizers") or ()) or "template" in obj["spec"]
+    return JOB_TRACKING_FINALIZER in (obj["metadata"].get("finalizers") or ()) or "template" in obj["spec"]
 
 
 def _is_service_account_token(secret: Mapping[str, Any]) -> bool:
-    return bool(secret.get("type") == "kubernetes.io/service-account-token")
+    return bool(secret.get("type") == SECRET_TYPE_SERVICE_ACCOUNT_TOKEN)
 
 
 def _is_not_type_checked(policy: Mapping[str, Any]) -> bool:
@@ -408,7 +420,7 @@ def _has_managed_attachments(node: Mapping[str, Any]) -> bool:
 
 def _is_root_certificate_or_bundle(obj: Mapping[str, Any]) -> bool:
     """Reports whether this is a ClusterTrustBundle, or the ConfigMap of the CA, with which a cluster with TLS begins."""
-    return obj["metadata"]["name"] == "kube-root-ca.crt" or "trustBundle" in (obj.get("spec") or {})
+    return obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP_NAME or "trustBundle" in (obj.get("spec") or {})
 
 
 def _is_claim_or_pod_with_claims(obj: Mapping[str, Any]) -> bool:
@@ -420,7 +432,7 @@ def _is_assigned_or_terminating(pod: Mapping[str, Any]) -> bool:
 
 
 def _is_bootstrap_token_or_cluster_info(obj: Mapping[str, Any]) -> bool:
-    return obj.get("type") == "bootstrap.kubernetes.io/token" or obj["metadata"]["name"] == "cluster-info"
+    return obj.get("type") == SECRET_TYPE_BOOTSTRAP_TOKEN or obj["metadata"]["name"] == "cluster-info"
 
 
 def _is_budget_or_disruption_target(obj: Mapping[str, Any]) -> bool:
@@ -430,6 +442,8 @@ def _is_budget_or_disruption_target(obj: Mapping[str, Any]) -> bool:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(condition["type"] == "DisruptionTarget" for condition in conditions)
 
+
+# ---------------------------------------------------------------- all controllers
 
 _CSRS: Final = ("certificatesigningrequests.certificates.k8s.io",)
 
@@ -624,12 +638,13 @@ def _select_controllers(
 
 
 def _replace_alias(switch: str) -> str:
+    """Returns a value of --controllers with the name that a deprecated one stands for."""
     name = switch.removeprefix("-")
     return switch[: len(switch) - len(name)] + ALIASES.get(name, name)
 
 
 def _is_controller_enabled(descriptor: ControllerDescriptor, switches: list[str]) -> bool:
-    """IsControllerEnabled."""
+    """Reports whether the values of --controllers switch a controller on (IsControllerEnabled)."""
     if descriptor.name in switches:
         return True
     if "-" + descriptor.name in switches:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from fakekube.apis.well_known import ROOT_CA_CERT_CONFIG_MAP_NAME
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.reconciler import Key, Reconciler
 
-ROOT_CA_CERT_CONFIG_MAP: Final = "kube-root-ca.crt"
 _ANNOTATIONS: Final = {
     "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
     "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
@@ -30,11 +30,11 @@ class RootCertificatePublisher(Reconciler):
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)
-        return (Key("", metadata["namespace"]),) if metadata["name"] == ROOT_CA_CERT_CONFIG_MAP else ()
+        return (Key("", metadata["namespace"]),) if metadata["name"] == ROOT_CA_CERT_CONFIG_MAP_NAME else ()
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
-        return resource == "namespaces" or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP
+        return resource == "namespaces" or obj["metadata"]["name"] == ROOT_CA_CERT_CONFIG_MAP_NAME
 
     def reconcile(self, key: Key) -> None:
         namespace = self.client.get("namespaces", key.name)
@@ -43,11 +43,11 @@ class RootCertificatePublisher(Reconciler):
         config_map = {
             "kind": "ConfigMap",
             "apiVersion": "v1",
-            "metadata": {"name": ROOT_CA_CERT_CONFIG_MAP, "namespace": key.name, "annotations": _ANNOTATIONS},
+            "metadata": {"name": ROOT_CA_CERT_CONFIG_MAP_NAME, "namespace": key.name, "annotations": _ANNOTATIONS},
             "data": {"ca.crt": self.context.certificate_authority},
         }
         try:
-            found = self.client.get("configmaps", ROOT_CA_CERT_CONFIG_MAP, namespace=key.name)
+            found = self.client.get("configmaps", ROOT_CA_CERT_CONFIG_MAP_NAME, namespace=key.name)
         except ApiError as error:
             if error.code != 404:
                 raise

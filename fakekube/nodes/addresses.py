@@ -14,6 +14,8 @@ from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
+from fakekube.apis.well_known import LABEL_SKIP_MIRROR
+
 PODS: Final = "10.244.0.0/16"
 NODES: Final = "172.18.0.0/16"
 #: The first address of the network of the nodes.
@@ -25,7 +27,7 @@ API_SERVER_ENDPOINTS: Final[tuple[dict[str, Any], ...]] = (
     {
         "apiVersion": "v1",
         "kind": "Endpoints",
-        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {LABEL_SKIP_MIRROR: "true"}},
         "subsets": [{"addresses": [{"ip": API_SERVER}], "ports": [_API_PORT]}],
     },
     {

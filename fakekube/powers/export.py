@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.codecs import json, yaml
+from fakekube.apis.well_known import ROOT_CA_CERT_CONFIG_MAP_NAME
 from fakekube.base.objects import Object, group_resource
 from fakekube.powers.assigned import is_made_by_every_server, without_assigned
 from fakekube.powers.redaction import without_secret_data
@@ -31,7 +32,7 @@ NOT_EXPORTED = frozenset(
 )
 
 #: ConfigMaps with the certificate authorities of a cluster, which every cluster makes for itself.
-_OWN_AUTHORITIES = frozenset({"kube-root-ca.crt", "extension-apiserver-authentication"})
+_OWN_AUTHORITIES = frozenset({ROOT_CA_CERT_CONFIG_MAP_NAME, "extension-apiserver-authentication"})
 
 #: What has to come before all others, and what after them: a webhook that nobody serves refuses what follows.
 _ORDER: Final = {

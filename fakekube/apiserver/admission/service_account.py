@@ -13,7 +13,12 @@ from fakekube.apimachinery.errors import status
 from fakekube.apis.core.pods.defaults import sync_service_account
 from fakekube.apis.core.pods.visitor import secret_names
 from fakekube.apis.rest.strategy import unusable_name
-from fakekube.apis.well_known import DEFAULT_SERVICE_ACCOUNT_NAME, ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, MIRROR_POD_ANNOTATION_KEY
+from fakekube.apis.well_known import (
+    DEFAULT_SERVICE_ACCOUNT_NAME,
+    ENFORCE_MOUNTABLE_SECRETS_ANNOTATION,
+    MIRROR_POD_ANNOTATION_KEY,
+    ROOT_CA_CERT_CONFIG_MAP_NAME,
+)
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_string
 from fakekube.base.golang.strconv import TRUE_TEXTS
@@ -105,7 +110,7 @@ def _token_volume() -> Object:
         "defaultMode": 0o644,
         "sources": [
             {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
-            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"configMap": {"name": ROOT_CA_CERT_CONFIG_MAP_NAME, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
         ],
     }

@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 READY = "Node controller sync successful"
 """The line that testcontainers' modules wait for."""
 
+#: The boolean flags of k3s.
 _SWITCHES = frozenset((
     "cluster-init", "cluster-reset", "debug", "disable-agent", "disable-apiserver", "disable-cloud-controller",
     "disable-controller-manager", "disable-etcd", "disable-helm-controller", "disable-kube-proxy", "disable-network-policy",
     "disable-scheduler", "docker", "embedded-registry", "flannel-external-ip", "prefer-bundled-bin", "protect-kernel-defaults",
-    "rootless", "secrets-encryption", "selinux", "snapshotter",
+    "rootless", "secrets-encryption", "selinux",
 ))  # fmt: skip
+#: The flags of k3s with a value that are read here, and others that have one.
 _KNOWN = frozenset((
     "bind-address", "data-dir", "d", "disable", "https-listen-port", "kube-apiserver-arg", "node-name", "no-deploy",
     "service-cidr", "service-node-port-range", "tls-san", "token", "write-kubeconfig", "o", "write-kubeconfig-mode",
 ))  # fmt: skip
+#: Short flags, and their long names.
 _LONG = {"d": "data-dir", "o": "write-kubeconfig"}
 
 #: Flags of k3s whose values are flags of kube-apiserver.
@@ -61,7 +64,7 @@ class Arguments:
     """Flags of kube-apiserver, as arguments of `Cluster`."""
 
 
-def read(arguments: Sequence[str]) -> Arguments:
+def read_arguments(arguments: Sequence[str]) -> Arguments:
     """Parses the command line of `k3s server`, without the program and `server`. Raises FlagError."""
     given, _ = split(arguments, switches=_SWITCHES, known=_KNOWN)
     found = {_LONG.get(name, name): texts for name, texts in given.items()}
@@ -94,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        with _start_cluster(read(arguments)):
+        with _start_cluster(read_arguments(arguments)):
             print(READY, flush=True)
             ended.wait()
     except (FlagError, OptionError, ManifestError, ApiError, UnknownResource, OSError) as problem:

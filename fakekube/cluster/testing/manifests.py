@@ -1,6 +1,10 @@
 """Loads manifests from files, folders, YAML or JSON text, or objects; and kwok's Stage files: `cluster.stages.load("pods.yaml")`.
 
 The order is: CustomResourceDefinitions, then namespaces, then the rest in the given order.
+
+Invariant: no text, however it is nested, overflows the stack or the memory of the process.
+
+Specified by: kubectl (k8s.io/cli-runtime/pkg/resource); sigs.k8s.io/yaml for scalars.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+#: The kinds that are created before all others.
 _FIRST = ("CustomResourceDefinition", "Namespace")
 
 
@@ -33,44 +38,44 @@ def objects(*sources: Source) -> list[Object]:
     A string that contains a line break or starts with a brace is parsed as YAML, any other string is the path of a file or
     folder. Raises ManifestError.
     """
-    found = [obj for source in sources for obj in _objects(source)]
+    found = [obj for source in sources for obj in _read_source(source)]
     return sorted(found, key=lambda obj: _FIRST.index(obj["kind"]) if obj["kind"] in _FIRST else len(_FIRST))
 
 
-def _objects(source: Source) -> Iterator[Object]:
+def _read_source(source: Source) -> Iterator[Object]:
     if isinstance(source, Mapping):
         yield from _expand(dict(source), "an object")
     elif isinstance(source, Path):
-        yield from _of_path(source)
+        yield from _read_path(source)
     elif isinstance(source, str):
         if "\n" in source or source.lstrip().startswith("{"):
-            yield from _of_text(source, "the text")
+            yield from _parse_text(source, "the text")
         else:
-            yield from _of_path(Path(source))
+            yield from _read_path(Path(source))
     else:
         for part in source:
-            yield from _objects(part)
+            yield from _read_source(part)
 
 
-def _of_path(path: Path) -> Iterator[Object]:
+def _read_path(path: Path) -> Iterator[Object]:
     try:
         if path.is_dir():
             for file in sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES):
-                yield from _of_text(file.read_text(encoding="utf-8"), str(file))
+                yield from _parse_text(file.read_text(encoding="utf-8"), str(file))
             return
-        yield from _of_text(path.read_text(encoding="utf-8"), str(path))
+        yield from _parse_text(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ManifestError(f"{path}: {reason}") from None
 
 
-def _of_text(text: str, origin: str) -> Iterator[Object]:
+def _parse_text(text: str, origin: str) -> Iterator[Object]:
     import pickle
 
     import yaml
 
     try:
-        documents = pickle.loads(_documents(text))
+        documents = pickle.loads(_pickle_documents(text))
     except (yaml.YAMLError, _TooLargeError) as error:
         raise ManifestError(f"{origin}: {' '.join(str(error).split())}") from None
     except RecursionError:
@@ -83,7 +88,7 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
 
 
 @lru_cache(maxsize=256)
-def _documents(text: str) -> bytes:
+def _pickle_documents(text: str) -> bytes:
     """Returns the documents of a text, pickled. The result is cached because suites load the same manifests for every test, and
     parsing YAML takes forty times as long as unpickling."""
     import pickle
@@ -152,20 +157,21 @@ def _loader() -> type[yaml.CSafeLoader]:
         pass
 
     Loader.yaml_implicit_resolvers = {
-        first: [known for known in found if known[0] not in _TEXTS]
+        first: [known for known in found if known[0] not in _STRING_TAGS]
         for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
     return Loader
 
 
-_TEXTS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
+#: The tags of scalars that are read as strings.
+_STRING_TAGS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
 
 def _expand(document: Any, origin: str) -> Iterator[Object]:
-    """Returns a document, or the items of a List."""
+    """Yields a document, or the items of a List. Raises ManifestError."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "apiVersion" not in document:
         raise ManifestError(f"{origin}: not a Kubernetes object: kind and apiVersion are missing")
-    problem = _problem(document)
+    problem = _describe_problem(document)
     if problem:
         raise ManifestError(f"{origin}: not a Kubernetes object: {problem}")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
@@ -175,7 +181,7 @@ def _expand(document: Any, origin: str) -> Iterator[Object]:
         yield document
 
 
-def _problem(document: Mapping[str, Any]) -> str:
+def _describe_problem(document: Mapping[str, Any]) -> str:
     """Returns what is wrong with the fields that say which object it is; "" if nothing is."""
     metadata = document.get("metadata") or {}
     if not isinstance(document["apiVersion"], str):
@@ -212,7 +218,12 @@ class Stages:
         """
         from fakekube.nodes.stages.stage import new_stage
 
-        made = {obj["metadata"]["name"]: new_stage(obj) for obj in objects(*sources)}
+        made = {}
+        for obj in objects(*sources):
+            name = (obj.get("metadata") or {}).get("name")
+            if not name:
+                raise ManifestError("a Stage has no name")
+            made[name] = new_stage(obj)
         self._known |= {name: stage for name, stage in made.items() if stage is not None}
         self._changed()
         return list(made)
@@ -228,6 +239,7 @@ class Stages:
         self._changed()
 
     def __iter__(self) -> Iterator[str]:
+        """Yields the names of the stages."""
         return iter(list(self._known))
 
     def __len__(self) -> int:

@@ -5,6 +5,7 @@ Specified by: pkg/controller/endpoint/endpoints_controller.go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
@@ -64,6 +65,7 @@ class EndpointsController(ServiceReconciler):
         )
 
     def _write_endpoints(self, service: Object, current: Object | None, subsets: list[Object], trigger_time: str | None) -> None:
+        """Creates or updates the Endpoints, if they are not as they should be. Raises ApiError."""
         labels = dict(service["metadata"].get("labels") or {})
         if is_headless(service):
             labels[IS_HEADLESS_SERVICE] = ""
@@ -105,6 +107,7 @@ class EndpointsController(ServiceReconciler):
             self._handle_write_error(service, error, created=current is None)
 
     def _handle_write_error(self, service: Object, error: ApiError, *, created: bool) -> None:
+        """Records an event about a failed write, and raises its error if the write is to be tried again."""
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
         if created and is_namespace_terminating(error):
             return
@@ -120,6 +123,7 @@ class EndpointsController(ServiceReconciler):
 
 
 def _build_subsets(service: Object, pods: Iterable[Object]) -> list[Object]:
+    """Returns the subsets for the pods of a Service: each pod has one for each of its ports, before they are packed."""
     spec = service["spec"]
     publish = bool(spec.get("publishNotReadyAddresses"))
     subsets = []
@@ -142,6 +146,7 @@ def _build_subsets(service: Object, pods: Iterable[Object]) -> list[Object]:
 
 
 def _endpoint_address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | None:
+    """Returns the address of a pod in the first IP family of a Service; None if it has none (podToEndpointAddressForService)."""
     families = service["spec"].get("ipFamilies") or ()
     version = 6 if "IPv6" in families[:1] else 4
     for one in pod["status"].get("podIPs") or ():
@@ -167,7 +172,7 @@ def _truncate_endpoints(subsets: list[Object]) -> list[Object]:
     result = []
     for subset in subsets:
         count = len(subset.get(field) or ())
-        share = min(-(-count * capacity // total), remaining)
+        share = min(math.ceil(count * capacity / total), remaining)
         remaining -= share
         cut = {name: value for name, value in subset.items() if name != "notReadyAddresses" or field != "addresses"}
         cut[field] = (subset.get(field) or [])[:share]

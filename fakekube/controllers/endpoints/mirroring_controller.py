@@ -10,7 +10,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.well_known import LABEL_SERVICE_NAME, LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.apis.well_known import LABEL_SERVICE_NAME, LABEL_SKIP_MIRROR, LAST_APPLIED_CONFIG_ANNOTATION
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
 from fakekube.controllers.endpoints.slice_controller import (
@@ -26,7 +26,6 @@ from fakekube.controllers.endpoints.slice_controller import (
 from fakekube.controllers.reconciler import Key, Reconciler
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
-SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 #: Addresses of a subset that are mirrored, and endpoints in a slice.
 LIMIT: Final = 1000
@@ -112,7 +111,7 @@ class EndpointSliceMirroringController(Reconciler):
 
 def _is_mirrored(endpoints: Object) -> bool:
     metadata = endpoints["metadata"]
-    return (metadata.get("labels") or {}).get(SKIP) != "true" and LEADER not in (metadata.get("annotations") or {})
+    return (metadata.get("labels") or {}).get(LABEL_SKIP_MIRROR) != "true" and LEADER not in (metadata.get("annotations") or {})
 
 
 def _address_to_endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Object:

@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors import parse_labels
+from fakekube.apis.well_known import JOB_TRACKING_FINALIZER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_ref_manager import ControllerRefManager, keys_of_controllers, selector_of
@@ -46,7 +47,7 @@ from fakekube.controllers.job.pod_failure_policy import (
     new_index_failure_counts,
     only_replace_failed_pods,
 )
-from fakekube.controllers.job.tracking import FINALIZER, StatusTracker, SyncContext, has_job_tracking_finalizer, remove_finalizer
+from fakekube.controllers.job.tracking import StatusTracker, SyncContext, has_job_tracking_finalizer, remove_finalizer
 from fakekube.controllers.job.utils import ensure_condition_status, find_true_condition, is_job_finished, new_condition
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -132,7 +133,12 @@ class JobController(Reconciler):
         """Returns the pods of the Job. Pods that were just adopted have their owner reference."""
         selector = selector_of(job)
         manager = ControllerRefManager(
-            self.client, job, "jobs.batch", "pods", lambda pod: selector.matches(pod["metadata"].get("labels")), (FINALIZER,)
+            self.client,
+            job,
+            "jobs.batch",
+            "pods",
+            lambda pod: selector.matches(pod["metadata"].get("labels")),
+            (JOB_TRACKING_FINALIZER,),
         )
         return [pod if get_controller_of(pod) else self._get_updated(pod) for pod in manager.claim_from(self.cache)]
 
@@ -156,7 +162,7 @@ def new_job_pod(state: SyncContext, index: int | None) -> Object:
     pod = get_pod_from_template(state.spec["template"], state.job)
     metadata, spec = pod["metadata"], pod["spec"]
     finalizers = metadata.get("finalizers", [])
-    metadata["finalizers"] = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
+    metadata["finalizers"] = finalizers if JOB_TRACKING_FINALIZER in finalizers else [*finalizers, JOB_TRACKING_FINALIZER]
     if index is None:
         return pod
     name, text = state.job["metadata"]["name"], str(index)

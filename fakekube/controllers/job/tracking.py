@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.apis.well_known import JOB_TRACKING_FINALIZER
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_utils import is_pod_active, is_pod_ready, is_pod_terminating, phase_of
@@ -29,12 +30,11 @@ from fakekube.controllers.job.pod_failure_policy import (
 from fakekube.controllers.job.utils import ensure_condition_status, find_true_condition, new_condition
 
 #: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
-FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 
 
 def has_job_tracking_finalizer(pod: StoredObject) -> bool:
     """Reports whether the pod has the finalizer, and so is not yet counted."""
-    return FINALIZER in (pod["metadata"].get("finalizers") or ())
+    return JOB_TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or ())
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ _POINTERS: Final = frozenset({"ready", "terminating", "failedIndexes", "uncounte
 def remove_finalizer(client: Client, pod: Object) -> None:
     """Removes the tracking finalizer of a pod. Raises ApiError, unless the pod is not found."""
     metadata = pod["metadata"]
-    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}}
     try:
         client.strategic_patch("pods", metadata["name"], patch, namespace=metadata["namespace"])
     except ApiError as error:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
-from fakekube.apis.well_known import TERMINAL_POD_PHASES
+from fakekube.apis.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_POD_PHASES
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.objects import Object, StoredObject
@@ -211,7 +211,6 @@ class VolumeBinder:
         return True
 
 
-NAME: Final = "default-scheduler"
 QUEUE: Final = Key("", "")
 #: The number of pods that are scheduled before other controllers run.
 BATCH: Final = 50
@@ -245,13 +244,13 @@ class Scheduler(Reconciler):
     name: ClassVar[str] = "kube-scheduler"
     program: ClassVar[str] = "kube-scheduler"
     client_name: ClassVar[str] = "scheduler"
-    component: ClassVar[str] = NAME
+    component: ClassVar[str] = DEFAULT_SCHEDULER_NAME
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods", *_WATCHED)
 
     def on_start(self) -> None:
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
-        self._events = SeriesRecorder(self.client, self.clock, NAME, f"{NAME}-fakekube")
+        self._events = SeriesRecorder(self.client, self.clock, DEFAULT_SCHEDULER_NAME, f"{DEFAULT_SCHEDULER_NAME}-fakekube")
         self._binder = VolumeBinder(self.client, self.cache)
         emulation = self.context.emulation
         self._minor = emulation.minor
@@ -307,7 +306,7 @@ class Scheduler(Reconciler):
             self._pod_deleted(obj)
         elif spec.get("nodeName"):
             self._assigned_pod_changed(PodInfo(obj), spec["nodeName"], old)
-        elif spec.get("schedulerName") == NAME:
+        elif spec.get("schedulerName") == DEFAULT_SCHEDULER_NAME:
             if "deletionTimestamp" in obj["metadata"]:
                 self._queue.remove(uid)
             elif not spec.get("schedulingGates") and not _waits_for_claims(obj):
@@ -430,7 +429,7 @@ class Scheduler(Reconciler):
     def _prepare_candidate(self, pod: PodInfo, candidate: Candidate) -> None:
         """Deletes the victims, and removes the nominations of pods of lower priority (prepareCandidate)."""
         for victim in candidate.victims:
-            message = f"{NAME}: preempting to accommodate a higher priority pod"
+            message = f"{DEFAULT_SCHEDULER_NAME}: preempting to accommodate a higher priority pod"
             try:
                 patch = condition_patch(
                     victim.obj, "DisruptionTarget", ("True", "PreemptionByScheduler", message), self.client.now()

@@ -22,13 +22,13 @@ from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.base.clock import Clock
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection
-from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup
+from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup, resolver_of
 from fakekube.nodes.runtime.filesystem import oserror
 from fakekube.nodes.runtime.listeners import Listeners, Peer
 from fakekube.nodes.runtime.network_policies import NetworkPolicies
 
-#: The first of the ports from which connections come.
-_FIRST_PORT: Final = 32_768
+#: The first and the last of the ports from which connections come (net.ipv4.ip_local_port_range).
+_FIRST_PORT, _LAST_PORT = 32_768, 60_999
 #: The ports of kube-proxy on a node: its health, and the mode of its proxier, which is on loopback only.
 PROXY_HEALTH_PORT: Final = 10256
 PROXY_STATUS_PORT: Final = 10249
@@ -96,14 +96,15 @@ class Routes:
         self._cluster: ClusterAccess = runtime.cluster
         self._lock = threading.Lock()
         self._turns: dict[tuple[str, int], int] = {}
-        self._kept: dict[tuple[str, str], tuple[str, float]] = {}
+        """Uid of a Service and port → the number of the endpoint that had the last connection."""
+        self._affinities: dict[tuple[str, str], tuple[str, float]] = {}
         """Uid of a Service and address of a client → address of its endpoint, and the time until which it applies."""
         self._last_port = _FIRST_PORT
 
     def peer(self, pod: StoredObject) -> Peer:
-        """Returns the source of a connection from a pod."""
+        """Returns the source of a connection from a pod: its address with the next port."""
         with self._lock:
-            self._last_port = self._last_port + 1 if self._last_port < 60_999 else _FIRST_PORT
+            self._last_port = self._last_port + 1 if self._last_port < _LAST_PORT else _FIRST_PORT
             return Peer(address_of(pod), self._last_port)
 
     def target(self, client: StoredObject | None, address: str, port: int, protocol: str = "TCP") -> Target | None:
@@ -119,22 +120,21 @@ class Routes:
             OSError: nothing listens there.
         """
         if client is not None and (_is_loopback(address) or address == address_of(client)):
-            return self._local(client, address, port, protocol)
+            return self._at_loopback(client, address, port, protocol)
         for service in self._proxied_services():
             if address in _addresses_of(service):
                 is_local = client is not None and service["spec"].get("internalTrafficPolicy") == "Local"
                 node_name = client["spec"].get("nodeName") if client is not None and is_local else None
-                return self._behind(service, client, port, protocol, field="port", node=node_name)
+                return self._endpoint_of(service, client, port, protocol, field="port", node=node_name)
         node = self.node_at(address)
         if node is not None:
             return self._at_node(node, client, address, port, protocol)
-        for pod in self._cluster.list("", "pods"):
-            status = pod.get("status") or {}
-            if any(one["ip"] == address for one in status.get("podIPs") or ()) and status.get("phase") == "Running":
-                return Target(pod, port)
+        for pod in self._running_pods_at(address):
+            return Target(pod, port)
         raise oserror(errno.EHOSTUNREACH, address)
 
-    def _local(self, client: StoredObject, address: str, port: int, protocol: str) -> Target | None:
+    def _at_loopback(self, client: StoredObject, address: str, port: int, protocol: str) -> Target | None:
+        """Returns what a port of the client itself leads to, or of its node if it is in the network of the node."""
         if not client["spec"].get("hostNetwork"):
             return Target(client, port)
         node = self._cluster.get("", "nodes", "", client["spec"].get("nodeName", ""))
@@ -150,14 +150,14 @@ class Routes:
             if _NOT_PROXIED.isdisjoint(service["metadata"].get("labels") or ()):
                 yield service
 
-    def _behind(
+    def _endpoint_of(
         self, service: StoredObject, client: StoredObject | None, port: int, protocol: str, *, field: str, node: str | None
     ) -> Target | None:
-        """Returns an endpoint of a port of a Service.
+        """Returns an endpoint of a port of a Service; None for the API server. Raises OSError.
 
         Args:
             service: the Service.
-            client: the pod that connects.
+            client: the pod that connects; None for the API server.
             port: one of its ports, or a node port.
             protocol: TCP or UDP.
             field: `port` or `nodePort`.
@@ -179,7 +179,7 @@ class Routes:
         found = list(self._endpoints(service, wanted, client, node))
         if not found:
             raise oserror(errno.ECONNREFUSED, metadata["name"])
-        return self._pod_at(*self._choose(service, port, client, found))
+        return self._pod_at(*self._choose_endpoint(service, port, client, found))
 
     def _endpoints(
         self, service: StoredObject, wanted: StoredObject, client: StoredObject | None, node: str | None
@@ -202,41 +202,46 @@ class Routes:
                     serving.append((one["addresses"][0], number))
         yield from ready or serving
 
-    def _choose(
+    def _choose_endpoint(
         self, service: StoredObject, port: int, client: StoredObject | None, found: list[tuple[str, int]]
     ) -> tuple[str, int]:
+        """Returns the endpoint for a new connection: the next one in turn, or, with session affinity, that of the client."""
         uid, now = service["metadata"]["uid"], self._runtime.clock.monotonic()
         with self._lock:
             if service["spec"].get("sessionAffinity") != "ClientIP" or client is None:
-                turn = self._turns[uid, port] = self._turns.get((uid, port), -1) + 1
-                return found[turn % len(found)]
+                return self._take_turn(uid, port, found)
             key = (uid, address_of(client))
-            kept, until = self._kept.get(key, ("", 0.0))
-            chosen = next((one for one in found if one[0] == kept and now < until), None)
-            if chosen is None:
-                turn = self._turns[uid, port] = self._turns.get((uid, port), -1) + 1
-                chosen = found[turn % len(found)]
+            address, until = self._affinities.get(key, ("", 0.0))
+            chosen = next((one for one in found if one[0] == address and now < until), None) or self._take_turn(uid, port, found)
             seconds = service["spec"]["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
-            self._kept[key] = (chosen[0], now + seconds)
+            self._affinities[key] = (chosen[0], now + seconds)
             return chosen
+
+    def _take_turn(self, uid: str, port: int, found: list[tuple[str, int]]) -> tuple[str, int]:
+        turn = self._turns[uid, port] = self._turns.get((uid, port), -1) + 1
+        return found[turn % len(found)]
 
     def service(self, namespace: str, name: str, port: int) -> Target:
         """Returns an endpoint of a Service's port, for the API server. Raises OSError if there is none."""
         service = self._cluster.get("", "services", namespace, name)
-        found = None if service is None else self._behind(service, None, port, "TCP", field="port", node=None)
+        found = None if service is None else self._endpoint_of(service, None, port, "TCP", field="port", node=None)
         if found is None:
             raise oserror(errno.ECONNREFUSED, name)
         return found
 
     def _pod_at(self, address: str, port: int) -> Target:
         """Returns the running pod with an address, in the network of the pods or of the nodes."""
-        for pod in self._cluster.list("", "pods"):
-            status = pod.get("status") or {}
-            if status.get("phase") != "Running" or not any(one["ip"] == address for one in status.get("podIPs") or ()):
-                continue
+        for pod in self._running_pods_at(address):
             if not pod["spec"].get("hostNetwork") or self._runtime.listens(pod, port, "TCP"):
                 return Target(pod, port)
         raise oserror(errno.EHOSTUNREACH, address)
+
+    def _running_pods_at(self, address: str) -> Iterator[StoredObject]:
+        """Yields the running pods with an address: several are in the network of one node."""
+        for pod in self._cluster.list("", "pods"):
+            status = pod.get("status") or {}
+            if status.get("phase") == "Running" and any(one["ip"] == address for one in status.get("podIPs") or ()):
+                yield pod
 
     # ------------------------------------------------------------ nodes
 
@@ -252,6 +257,7 @@ class Routes:
         return len({one["addresses"][0] for one in endpoints if (one.get("conditions") or {}).get("ready") is not False})
 
     def node_at(self, address: str) -> StoredObject | None:
+        """Returns the node with an address; None if there is none."""
         for node in self._cluster.list("", "nodes"):
             for one in (node.get("status") or {}).get("addresses") or ():
                 if one["address"] == address and one["type"] in ("InternalIP", "ExternalIP"):
@@ -262,9 +268,9 @@ class Routes:
         """Returns the node with an address, which is the client's own on loopback if it shares the node's network."""
         if not _is_loopback(address):
             return self.node_at(address)
-        return (
-            self._cluster.get("", "nodes", "", client["spec"].get("nodeName", "")) if client["spec"].get("hostNetwork") else None
-        )
+        if not client["spec"].get("hostNetwork"):
+            return None
+        return self._cluster.get("", "nodes", "", client["spec"].get("nodeName", ""))
 
     def _at_node(self, node: StoredObject, client: StoredObject | None, address: str, port: int, protocol: str) -> Target | None:
         """Returns what a port of a node leads to: a pod in its network, a hostPort, or a node port."""
@@ -287,7 +293,7 @@ class Routes:
                     # what a pod sends to its own node is neither internal nor external
                     is_own = client is not None and client["spec"].get("nodeName") == name
                     is_local = service["spec"].get("externalTrafficPolicy") == "Local" and not is_own
-                    return self._behind(service, client, port, protocol, field="nodePort", node=name if is_local else None)
+                    return self._endpoint_of(service, client, port, protocol, field="nodePort", node=name if is_local else None)
         raise oserror(errno.ECONNREFUSED, address)
 
 
@@ -326,30 +332,29 @@ class Network:
         return address_of(self._pod())
 
     def connect(self, host: str, port: int) -> Connection:
-        """Connects to a name or an address. Raises OSError, NoSuchHost."""
-        pod = self._pod()
-        for address in self._require_addresses(host):
-            is_of_node = port in _NODE_PORTS or self._runtime.routes.find_health_checked(port) is not None
-            node = self._runtime.routes.node_for(pod, address) if is_of_node else None
-            if node is not None and (port != PROXY_STATUS_PORT or _is_loopback(address)):
-                return self._runtime.connect_node(node, port)
-            target = self._runtime.routes.target(pod, address, port)
-            self._check_policies(pod, target, address, port, "TCP")
-            if target is None:
-                return self._runtime.connect_api_server()
-            return self._runtime.connect(target.pod, target.port, self._runtime.routes.peer(pod))
-        raise NoSuchHost(-2, "Name or service not known", host)
+        """Connects to an address, or to the first one of a name. Raises OSError, NoSuchHost."""
+        pod, address, routes = self._pod(), self._require_address(host), self._runtime.routes
+        is_of_node = port in _NODE_PORTS or routes.find_health_checked(port) is not None
+        node = routes.node_for(pod, address) if is_of_node else None
+        if node is not None and (port != PROXY_STATUS_PORT or _is_loopback(address)):
+            return self._runtime.connect_node(node, port)
+        target = routes.target(pod, address, port)
+        self._check_policies(pod, target, address, port, "TCP")
+        if target is None:
+            return self._runtime.connect_api_server()
+        return self._runtime.connect(target.pod, target.port, routes.peer(pod))
 
     def send(self, host: str, port: int, data: bytes) -> bytes | None:
-        """Sends a datagram. Returns its answer; None if there is none. Raises OSError, NoSuchHost."""
-        pod = self._pod()
-        for address in self._require_addresses(host):
-            target = self._runtime.routes.target(pod, address, port, "UDP")
-            self._check_policies(pod, target, address, port, "UDP")
-            if target is None:
-                raise oserror(errno.ECONNREFUSED, host)
-            return self._runtime.send(target.pod, target.port, data, self._runtime.routes.peer(pod))
-        raise NoSuchHost(-2, "Name or service not known", host)
+        """Sends a datagram to an address, or to the first one of a name. Returns the response; None if there is none.
+
+        Raises OSError, NoSuchHost.
+        """
+        pod, address, routes = self._pod(), self._require_address(host), self._runtime.routes
+        target = routes.target(pod, address, port, "UDP")
+        self._check_policies(pod, target, address, port, "UDP")
+        if target is None:
+            raise oserror(errno.ECONNREFUSED, host)
+        return self._runtime.send(target.pod, target.port, data, routes.peer(pod))
 
     def _check_policies(self, pod: StoredObject, target: Target | None, address: str, port: int, protocol: str) -> None:
         """Raises an OSError, as after a timeout, if NetworkPolicies are in force and do not allow a connection."""
@@ -363,11 +368,12 @@ class Network:
         if not allowed:
             raise oserror(errno.ETIMEDOUT, address)
 
-    def _require_addresses(self, host: str) -> list[str]:
+    def _require_address(self, host: str) -> str:
+        """Returns the first address of a name. Raises NoSuchHost."""
         found = self.resolve(host)
         if not found:
             raise NoSuchHost(-2, "Name or service not known", host)
-        return found
+        return found[0]
 
     # ------------------------------------------------------------ names
 
@@ -395,8 +401,6 @@ class Network:
 
     def searches(self) -> list[str]:
         """Returns the search list of the pod."""
-        from fakekube.nodes.runtime.dns import resolver_of
-
         return resolver_of(self._pod()).searches
 
     def lookup(self, name: str, kind: str, *, search: bool = True) -> list[Record]:

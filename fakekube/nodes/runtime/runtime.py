@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
     from fakekube.nodes.runtime.network_policies import NetworkPolicies
 
-_SPECS: Final = ("containers", "initContainers", "ephemeralContainers")
+#: The lists of containers in a pod's spec.
+_CONTAINER_FIELDS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
 class Runtime:
@@ -89,8 +90,7 @@ class Runtime:
         self._sandboxes: dict[str, Sandbox] = {}
         self._node_files: dict[str, FileSystem] = {}
         self._bucket = backend.store.bucket("pods")
-        self._seen = 0
-        self._watching = False
+        self._watches_pods = False
 
     # ------------------------------------------------------------ pods and containers
 
@@ -100,30 +100,31 @@ class Runtime:
         with self._lock:
             found = self._sandboxes.get(uid)
             if found is None:
-                self._forget_others()
+                self._close_gone_sandboxes()
                 found = self._sandboxes[uid] = Sandbox(pod, self)
-                if not self._watching:
-                    self._watching = True
-                    self._bucket.subscribe(self._pods_changed)
+                if not self._watches_pods:
+                    self._watches_pods = True
+                    self._bucket.subscribe(self._on_pods_changed)
         return found
 
     def stop(self) -> None:
         """Ends the programs of all pods when the cluster stops."""
         with self._lock:
-            for sandbox in self._sandboxes.values():
+            for sandbox in list(self._sandboxes.values()):  # a writer may remove one meanwhile
                 sandbox.stop()
 
     def find_sandbox(self, uid: str) -> Sandbox | None:
         """Returns the sandbox of a pod; None if nothing has run in it."""
         return self._sandboxes.get(uid)
 
-    def _forget_others(self) -> None:
+    def _close_gone_sandboxes(self) -> None:
+        """Closes the sandboxes of deleted pods."""
         for uid, one in list(self._sandboxes.items()):
             if one.is_gone:
                 one.close()
-                del self._sandboxes[uid]
+                self._sandboxes.pop(uid, None)
 
-    def _pods_changed(self) -> None:
+    def _on_pods_changed(self) -> None:
         """Ends containers whose runs have ended, and forgets deleted pods. Called by the store, in the thread of the writer."""
         for uid, one in list(self._sandboxes.items()):
             if not one.catch_up():
@@ -131,7 +132,7 @@ class Runtime:
 
     def container(self, pod: StoredObject, name: str, *, previous: bool = False) -> Container:
         """Returns the current run of a container, or the previous one. Raises KubeletError if there is none."""
-        spec = next((one for kind in _SPECS for one in pod["spec"].get(kind) or () if one["name"] == name), None)
+        spec = next((one for kind in _CONTAINER_FIELDS for one in pod["spec"].get(kind) or () if one["name"] == name), None)
         status = status_of(pod, name)
         metadata = pod["metadata"]
         if spec is None or status is None:
@@ -154,7 +155,7 @@ class Runtime:
     def _pods_on(self, node: str) -> list[StoredObject]:
         """Returns the pods on a node in which something has run."""
         with self._lock:
-            pods = [one.pod for one in self._sandboxes.values()]
+            pods = [one.pod for one in list(self._sandboxes.values())]
         return [pod for pod in pods if pod["spec"].get("nodeName") == node]
 
     def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
@@ -196,7 +197,7 @@ class Runtime:
 
     def exec(self, pod: StoredObject, container: str, command: Sequence[str], streams: Streams) -> Execution:
         """See `kubelet_api.Kubelet`."""
-        found = self._running(pod, container)
+        found = self._require_running(pod, container)
         found.main.catch_up()
         handler = found.behaviour().exec
         if handler is not None:
@@ -205,13 +206,14 @@ class Runtime:
 
     def attach(self, pod: StoredObject, container: str, streams: Streams) -> Execution:
         """See `kubelet_api.Kubelet`."""
-        found = self._running(pod, container)
+        found = self._require_running(pod, container)
         handler = found.behaviour().attach
         if handler is not None:
             return exec_handler(handler, found, (), streams)
         return attach(found, streams)
 
-    def _running(self, pod: StoredObject, name: str) -> Container:
+    def _require_running(self, pod: StoredObject, name: str) -> Container:
+        """Returns the current run of a container that has not ended. Raises KubeletError."""
         found = self.container(pod, name)
         if not found.is_running:
             raise KubeletError(500, f'container not found ("{name}")')
@@ -242,7 +244,7 @@ class Runtime:
         return self.sandbox(pod).listens(port, protocol)
 
     def send(self, pod: StoredObject, port: int, data: bytes, peer: Peer) -> bytes | None:
-        """Sends a datagram to a port of a pod. Returns its answer; None if there is none. Raises OSError."""
+        """Sends a datagram to a port of a pod. Returns the response; None if there is none. Raises OSError."""
         return self.sandbox(pod).send(port, data, peer)
 
     def bridge(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
@@ -298,8 +300,8 @@ class Runtime:
         if body is not None:
             headers.append(("content-type", "application/json"))
         environ = environ_of("GET" if body is None else "POST", path, "HTTP/1.1", headers, body or b"")
-        answer = self._client.application(environ, lambda line, found, error=None: started.append(line))
-        return int(started[0].partition(" ")[0]), b"".join(answer)
+        response = self._client.application(environ, lambda line, found, error=None: started.append(line))
+        return int(started[0].partition(" ")[0]), b"".join(response)
 
     def pod_destination(self, pod: StoredObject, port: int) -> Destination | None:
         """See `kubelet_api.Kubelet`."""

@@ -148,7 +148,7 @@ def role(
 def test_roles_aggregate_in_the_order_of_selectors_and_names(cluster: Cluster) -> None:
     rules = {name: {"apiGroups": [""], "resources": [name], "verbs": ["get"]} for name in ("pods", "secrets", "nodes")}
     cluster.create(role("sum", [], [{"matchLabels": {"in": "yes"}}, {"matchLabels": {"in": "also"}}]))
-    cluster.create(role("b", [rules["pods"], rules["secrets"]], **{"in": "yes"}))
+    cluster.create(role("b", [rules["pods"], rules["secrets"], rules["pods"]], **{"in": "yes"}))
     cluster.create(role("a", [rules["secrets"]], **{"in": "yes"}))
     cluster.create(role("0", [rules["nodes"]], **{"in": "also"}))
     cluster.settle()

@@ -12,7 +12,7 @@ import yaml
 from cryptography import x509
 
 from fakekube.cli.envtest.command_line import FlagError
-from fakekube.cli.envtest.k3s import READY, Arguments, main, read
+from fakekube.cli.envtest.k3s import READY, Arguments, main, read_arguments
 from fakekube.cli.envtest.kubectl import main as kubectl
 from tests.benchmarks.sides import free_port
 
@@ -20,12 +20,12 @@ MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: def
 
 
 def test_defaults_equal_those_of_k3s() -> None:
-    assert read([]) == Arguments()
-    assert read(["--disable=traefik", "--no-deploy=traefik", "--snapshotter", "native"]) == Arguments()
+    assert read_arguments([]) == Arguments()
+    assert read_arguments(["--disable=traefik", "--no-deploy=traefik", "--snapshotter", "native"]) == Arguments()
 
 
 def test_supported_k3s_flags() -> None:
-    found = read([
+    found = read_arguments([
         "--tls-san=a", "--tls-san", "b,c", "--https-listen-port", "7000", "-o", "/k", "-d", "/d", "--service-cidr=10.43.0.0/16",
         "--kube-apiserver-arg=feature-gates=A=true", "--kube-apiserver-arg", "anonymous-auth=false", "--disable-scheduler",
     ])  # fmt: skip
@@ -42,7 +42,7 @@ def test_supported_k3s_flags() -> None:
 
 def test_invalid_port_is_rejected() -> None:
     with pytest.raises(FlagError, match="https-listen-port"):
-        read(["--https-listen-port=x"])
+        read_arguments(["--https-listen-port=x"])
 
 
 def test_unwritable_data_dir_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:

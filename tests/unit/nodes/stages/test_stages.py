@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fakekube import Cluster
+from fakekube import Cluster, ManifestError
 from fakekube.nodes.stages import StageError, go_templates, jq
 from fakekube.nodes.stages.go_templates import PLAIN
 from fakekube.nodes.stages.stage import Stage, match_stage, new_stage
@@ -252,6 +252,11 @@ def test_stages_of_other_kinds_and_stages_as_objects(cluster: Cluster) -> None:
     assert cluster.get("secrets", "of-m")
     said = [event["message"] for event in cluster.list("events") if event["reason"] == "StageNotSupported"]
     assert said == ["Stage wrong: steps.exec is not supported"]
+
+
+def test_a_stage_needs_a_name(cluster: Cluster) -> None:
+    with pytest.raises(ManifestError, match="a Stage has no name"):
+        cluster.stages.load({"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Stage", "spec": {}})
 
 
 def test_definitions_may_come_after_the_stages(cluster: Cluster) -> None:
